@@ -1,0 +1,55 @@
+# `make run` and `make test` need Python 3.11+, git and a package registry. Nothing else, no root.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+UV := .tools/bin/uv
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## uv and .venv from the hash-pinned lock
+
+$(UV): requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Tsuzuki needs Python 3.11 or newer; say PYTHON=/path/to/python3.11")'
+	@rm -rf .tools && $(PYTHON) -m venv .tools
+	@.tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@touch $(UV)
+
+$(STAMP): $(UV) requirements/dev.txt pyproject.toml
+	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+run: setup ## start Tsuzuki on the embedded default in ./workspace
+	@mkdir -p workspace && cd workspace && ../$(BIN)/tsuzuki init --if-missing && exec ../$(BIN)/tsuzuki up
+
+lint: setup ## format check, ruff, mypy, import contracts
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo > .cache-lint-imports 2>&1 || { cat .cache-lint-imports; rm -f .cache-lint-imports; exit 1; }; rm -f .cache-lint-imports
+
+format: setup ## write the format and the safe fixes
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format --quiet .
+
+test: lint ## everything a change must pass
+	@$(BIN)/pytest -q -n 2
+
+test-fast: lint ## the same without the slow ones
+	@$(BIN)/pytest -q -n 2 -m "not slow"
+
+lock: $(UV) ## refresh the hash-pinned locks
+	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
+	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
+	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras --group dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt --upgrade
+
+clean: ## remove what make made, not your workspace
+	@rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+
+.PHONY: help setup run lint format test test-fast lock clean

@@ -1,0 +1,67 @@
+"""The only door to time. Everybody else is handed a `Clock` and asks it.
+
+`now` is wall time and may step; it is for people and for rows. `monotonic` never steps back; every
+deadline inside a process is measured with it. `wait` sleeps, and wakes early when the event is set.
+"""
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Wall time, aware, UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds since some fixed point; only differences mean anything."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait until `event` is set or `seconds` have passed; true if it is set."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        return event.wait(max(seconds, 0.0))
+
+
+class ManualClock:
+    """A clock that stands until it is moved. Waiting moves it, so nothing ever really sleeps."""
+
+    def __init__(self, start: datetime) -> None:
+        if start.tzinfo is None:
+            raise ValueError("a clock starts at an aware time")
+        self._now = start.astimezone(UTC)
+        self._monotonic = 0.0
+        self._lock = threading.Lock()
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        if not event.is_set():
+            self.advance(seconds)
+        return event.is_set()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: both clocks move."""
+        with self._lock:
+            self._now += timedelta(seconds=seconds)
+            self._monotonic += seconds
+
+    def step(self, seconds: float) -> None:
+        """Set the wall clock, as an administrator or a time server would: no time passes."""
+        with self._lock:
+            self._now += timedelta(seconds=seconds)

@@ -1,0 +1,82 @@
+"""A job: what to do, when, and by which rules. `JobSpec` is before storing, `Job` after it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.misfire import Misfire
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.retry import RetryPolicy
+from tsuzuki.model.schedule import Schedule
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+PRIORITY_MIN, PRIORITY_MAX = -1000, 1000
+DAY_SECONDS = 86_400.0
+
+
+class JobSource(StrEnum):
+    """Where a job is defined, and so where it is changed."""
+
+    FILE = "file"
+    """In `tsuzuki.yaml`; the database holds a copy that follows the file."""
+
+    DATABASE = "database"
+    """Made through the API, the web or the library; the database is all there is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpec:
+    """What a person says about a job. `handler` names the kind of work ("command", "python", or a
+    collector's), `options` is what that kind needs, `arguments` what each run is given."""
+
+    name: str
+    handler: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    description: str = ""
+    enabled: bool = True
+    schedule: Schedule | None = None
+    on_event: str | None = None
+    misfire: Misfire = Misfire.ONE
+    catchup_window_seconds: float = DAY_SECONDS
+    concurrency_policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
+    max_concurrent: int | None = None
+    max_concurrent_per_key: int | None = None
+    priority: int = 0
+    timeout_seconds: float | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    tags: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not NAME_PATTERN.fullmatch(self.name):
+            raise ConfigurationError(
+                f"{self.name!r} cannot be a job name",
+                hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, "
+                "at most 100 characters.",
+                code="job_name",
+            )
+
+    @property
+    def concurrency_limit(self) -> int | None:
+        """How many runs of this job may be assigned or running at once; None means any number."""
+        if self.max_concurrent is not None:
+            return self.max_concurrent
+        return None if self.concurrency_policy is ConcurrencyPolicy.ALLOW else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A stored job. `planned_until` is how far its time triggers have been turned into runs."""
+
+    id: int
+    spec: JobSpec
+    source: JobSource
+    version: int
+    planned_until: datetime
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None = None

@@ -1,0 +1,89 @@
+"""A run: one execution of a job. `NewRun` is before storing, `Run` after it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRun:
+    """What is asked for. Without `idempotency_key` asking twice makes two runs."""
+
+    job_definition_id: int
+    trigger: Trigger
+    scheduled_for: datetime
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    priority: int = 0
+    idempotency_key: str | None = None
+    concurrency_key: str | None = None
+    event_id: int | None = None
+    attempt: int = 1
+    retries_used: int = 0
+    retry_of: int | None = None
+    covers_ticks: int = 1
+    covers_until: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A stored run as it was when it was read. `version` is what any move must name."""
+
+    id: int
+    job_definition_id: int
+    job_name: str
+    state: RunState
+    version: int
+    trigger: Trigger
+    scheduled_for: datetime
+    created_at: datetime
+    priority: int
+    arguments: Mapping[str, Any]
+    attempt: int
+    retries_used: int
+    orphan_count: int
+    retry_of: int | None
+    idempotency_key: str | None
+    concurrency_key: str | None
+    event_id: int | None
+    covers_ticks: int
+    covers_until: datetime | None
+    assigned_worker_id: str | None
+    assigned_at: datetime | None
+    leader_epoch: int | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    continuation_state: ContinuationState
+    continuation_check_deadline_at: datetime | None
+    reason: Reason | None
+    error: str | None
+    result: Any
+    progress_processed: int
+    progress_total: int | None
+    progress_at: datetime | None
+    log_ref: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transition:
+    """One line of a run's history. Written by the database itself with each accepted move."""
+
+    run_id: int
+    version: int
+    from_state: RunState
+    to_state: RunState
+    at: datetime
+    actor: Actor
+    actor_id: str
+    epoch: int | None
+    reason: Reason | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRef:
+    """A run as its mover last saw it: the guard of every move."""
+
+    id: int
+    version: int
