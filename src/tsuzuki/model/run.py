@@ -79,6 +79,7 @@ class Transition:
     actor_id: str
     epoch: int | None
     reason: Reason | None
+    worker_id: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,181 @@
+"""Settings: what can be tuned while everything runs. Names, kinds, bounds and what they mean.
+
+`EngineSettings` is one consistent set of values. Some bounds hold between settings: a worker must know
+that it is lost before the leader says so, and a leader that its lease ends before it does. `checked`
+refuses a set that breaks them, so nobody can tune safety away.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.suggestion import did_you_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting: its bounds and its meaning. `kind` is int or float."""
+
+    key: str
+    kind: type[int] | type[float]
+    default: int | float
+    minimum: int | float
+    maximum: int | float
+    description: str
+
+    def parse(self, value: object) -> int | float:
+        """`value` (a number, or its text) as this setting's kind, within its bounds."""
+        number = self._number(value)
+        if number is None:
+            kind = "a whole number" if self.kind is int else "a number"
+            raise UsageError(
+                f"{self.key} must be {kind} from {self.minimum} to {self.maximum}, not {value!r}",
+                hint=f"The default is {self.default}.",
+                code="setting_value",
+            )
+        return number
+
+    def _number(self, value: object) -> int | float | None:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            return None
+        try:
+            number = self.kind(value)
+        except (ValueError, OverflowError):
+            return None
+        if isinstance(value, float) and number != value:
+            return None
+        return number if self.minimum <= number <= self.maximum else None
+
+
+def _setting(default: float, minimum: float, maximum: float, description: str) -> Any:
+    meta = {"minimum": minimum, "maximum": maximum, "description": description}
+    return field(default=default, metadata=meta)
+
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
+    """A whole set. Seconds and bytes are said in the names."""
+
+    lease_seconds: float = _setting(
+        10.0, 1.0, 600.0, "How long leadership lasts without being renewed."
+    )
+    lease_renew_interval_seconds: float = _setting(
+        3.0, 0.1, 300.0, "How often the leader renews its lease."
+    )
+    lease_margin_seconds: float = _setting(
+        2.0, 0.1, 300.0, "How long before the end of its lease a leader stops by itself."
+    )
+    heartbeat_interval_seconds: float = _setting(
+        2.0, 0.1, 300.0, "How often a worker says that it lives."
+    )
+    worker_ttl_seconds: float = _setting(
+        6.0, 0.5, 3600.0, "After this silence a worker is cut off and gets no new work."
+    )
+    worker_grace_seconds: float = _setting(
+        4.0, 0.1, 3600.0, "After this further silence what the worker ran counts as lost."
+    )
+    reassign_after_seconds: float = _setting(
+        6.0, 0.1, 3600.0, "How long a run may stay assigned to a worker that is cut off."
+    )
+    continuation_retry_count: int = _setting(
+        3, 1, 100, "How often a worker that was cut off asks to go on before it gives up."
+    )
+    continuation_retry_interval_seconds: float = _setting(
+        0.3, 0.05, 60.0, "The pause between two such questions."
+    )
+    max_orphans: int = _setting(
+        5, 1, 1000, "After being orphaned this often a run fails instead of being assigned again."
+    )
+    misfire_grace_seconds: float = _setting(
+        60.0, 0.0, 3600.0, "A tick that is at most this late still counts as on time."
+    )
+    poll_interval_seconds: float = _setting(
+        1.0, 0.05, 60.0, "How often to look for work when no wake-up came."
+    )
+    drain_timeout_seconds: float = _setting(
+        30.0, 0.0, 3600.0, "How long a worker that shuts down waits for what it runs."
+    )
+    kill_grace_seconds: float = _setting(
+        5.0, 0.0, 600.0, "Between the polite and the final signal to a command."
+    )
+    log_bytes_max_per_run: int = _setting(
+        10_485_760, 1024, 1_073_741_824, "What a run may write into its log; the rest is dropped."
+    )
+    log_retention_days_db: int = _setting(
+        7, 1, 3650, "Logs older than this move from the database to the archive."
+    )
+    run_retention_days: int = _setting(
+        0, 0, 36_500, "Finished runs older than this are deleted; 0 keeps them for ever."
+    )
+
+    def checked(self) -> "EngineSettings":
+        """Itself, if its values are safe together."""
+        rules = [
+            (
+                self.lease_renew_interval_seconds + self.lease_margin_seconds < self.lease_seconds,
+                "lease_renew_interval_seconds + lease_margin_seconds must be less than "
+                "lease_seconds, or a leader stops before it can renew",
+            ),
+            (
+                self.heartbeat_interval_seconds * 2 <= self.worker_ttl_seconds,
+                "worker_ttl_seconds must be at least twice heartbeat_interval_seconds, or one "
+                "lost heartbeat cuts a worker off",
+            ),
+            (
+                self.continuation_seconds < self.worker_grace_seconds,
+                "continuation_retry_count x continuation_retry_interval_seconds must be less than "
+                "worker_grace_seconds, or a run could be given away while its worker still asks",
+            ),
+        ]
+        for holds, sentence in rules:
+            if not holds:
+                raise UsageError(
+                    sentence,
+                    hint="Change the other setting first, or both by steps that keep the rule.",
+                    code="setting_conflict",
+                )
+        return self
+
+    @property
+    def continuation_seconds(self) -> float:
+        """How long a worker asks before it gives up."""
+        return self.continuation_retry_count * self.continuation_retry_interval_seconds
+
+    @property
+    def lost_after_seconds(self) -> float:
+        """The silence after which the leader takes a worker's running runs from it."""
+        return self.worker_ttl_seconds + self.worker_grace_seconds
+
+    def with_values(self, values: Mapping[str, object]) -> "EngineSettings":
+        """The same set with some values changed. Unknown keys and bad values are refused."""
+        parsed = {key: find_setting(key).parse(value) for key, value in values.items()}
+        return EngineSettings(**{**asdict(self), **parsed}).checked()
+
+
+SETTINGS: dict[str, Setting] = {
+    f.name: Setting(
+        key=f.name,
+        kind=int if f.type in (int, "int") else float,
+        default=f.default,
+        minimum=f.metadata["minimum"],
+        maximum=f.metadata["maximum"],
+        description=f.metadata["description"],
+    )
+    for f in fields(EngineSettings)
+    if isinstance(f.default, int | float)
+}
+
+
+def find_setting(key: str) -> Setting:
+    """The setting of that name; its nearest neighbour is suggested if there is none."""
+    if key not in SETTINGS:
+        raise NotFound(
+            f"there is no setting {key!r}",
+            hint=did_you_mean(key, SETTINGS) + "See: tsuzuki settings ls",
+            code="setting_unknown",
+        )
+    return SETTINGS[key]

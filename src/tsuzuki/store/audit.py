@@ -1,0 +1,71 @@
+"""Who changed what, from which value to which. Rows are only ever added."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from tsuzuki.store.database import db_now
+from tsuzuki.store.tables import audit_log
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntry:
+    """One change as it was recorded."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    object_type: str
+    object_id: str
+    before: Any
+    after: Any
+
+
+def record(
+    connection: Connection,
+    *,
+    actor: str,
+    action: str,
+    object_type: str,
+    object_id: str,
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    """Note a change, in the transaction that makes it."""
+    connection.execute(
+        insert(audit_log).values(
+            at=db_now(),
+            actor=actor,
+            action=action,
+            object_type=object_type,
+            object_id=object_id,
+            before=before,
+            after=after,
+        )
+    )
+
+
+def find(
+    connection: Connection,
+    *,
+    object_type: str | None = None,
+    object_id: str | None = None,
+    actor: str | None = None,
+    before_id: int | None = None,
+    limit: int = 50,
+) -> list[AuditEntry]:
+    """Changes, newest first. `before_id` continues a page."""
+    statement = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
+    for column, wanted in (
+        (audit_log.c.object_type, object_type),
+        (audit_log.c.object_id, object_id),
+        (audit_log.c.actor, actor),
+    ):
+        if wanted is not None:
+            statement = statement.where(column == wanted)
+    if before_id is not None:
+        statement = statement.where(audit_log.c.id < before_id)
+    return [AuditEntry(**row) for row in connection.execute(statement).mappings()]

@@ -1,0 +1,233 @@
+"""One database, two ways in: `read()` and `write()`. Both give a connection inside a transaction.
+
+SQLite: WAL, `BEGIN IMMEDIATE` for writes and one writer at a time per process, so a writer waits for
+its turn instead of failing half-way; other processes' writers wait on the file for `BUSY_SECONDS`.
+PostgreSQL: READ COMMITTED; every guard is in the statement itself.
+
+Whatever the driver says about a database that is away, full or read-only leaves here as
+`Unreachable`, in our own words.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, func
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError
+from sqlalchemy.exc import OperationalError as SqlOperationalError
+from sqlalchemy.sql.functions import Function
+
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.store.types import UtcTime, to_text
+
+BUSY_SECONDS = 60.0
+SQLITE_OLDEST = (3, 35, 0)
+SYNCHRONOUS = ("full", "normal", "off", "extra")
+
+
+def db_now(offset_seconds: float = 0.0) -> Function[Any]:
+    """The database's clock, shifted. On PostgreSQL a function of the schema (the server's time at
+    the start of the statement, so that a wait for a lock never makes a lease look longer); on SQLite
+    the clock this process was given, because file and process share a machine."""
+    return func.tsuzuki_now(float(offset_seconds), type_=UtcTime())
+
+
+class Database:
+    """Opened with `open_database`; shared by all threads of a process."""
+
+    def __init__(self, engine: Engine, *, clock: Clock) -> None:
+        self.engine = engine
+        self.clock = clock
+        self._writer = threading.Lock()
+        self._writer_thread: int | None = None
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @property
+    def path(self) -> Path | None:
+        """The file of an SQLite database."""
+        return (
+            Path(self.engine.url.database) if self.is_sqlite and self.engine.url.database else None
+        )
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that only looks. It sees one moment (SQLite) or one per statement."""
+        with translated(self.engine.url), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that is committed on leaving, or rolled back if anything is raised."""
+        with translated(self.engine.url), self._turn(), self.engine.connect() as connection:
+            connection.execution_options(tsuzuki_write=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self.is_sqlite:
+            yield
+            return
+        if self._writer_thread == threading.get_ident():
+            raise RuntimeError("a write transaction was opened inside another one")
+        with self._writer:
+            self._writer_thread = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._writer_thread = None
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def open_database(url: str, *, clock: Clock) -> Database:
+    """Prepare a database for use. Nothing is read or written yet."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ConfigurationError(
+            "the database URL cannot be read",
+            hint="Write sqlite:///path/to/file.db or postgresql://user@host/name.",
+            code="database_url",
+        ) from None
+    if parsed.get_backend_name() == "sqlite":
+        return Database(_sqlite_engine(parsed, clock), clock=clock)
+    return Database(_postgres_engine(parsed), clock=clock)
+
+
+def _sqlite_engine(url: URL, clock: Clock) -> Engine:
+    if sqlite3.sqlite_version_info < SQLITE_OLDEST:
+        raise Unreachable(
+            f"this Python brings SQLite {sqlite3.sqlite_version}, which is too old",
+            hint="Use a Python built with SQLite 3.35 or newer, or PostgreSQL.",
+            code="sqlite_too_old",
+        )
+    synchronous = str(url.query.get("synchronous", "full")).lower()
+    if synchronous not in SYNCHRONOUS:
+        raise ConfigurationError(
+            f"synchronous={synchronous} is not known",
+            hint=f"Use one of: {', '.join(SYNCHRONOUS)}.",
+            code="database_url",
+        )
+    engine = create_engine(
+        url.difference_update_query(["synchronous"]),
+        connect_args={"timeout": BUSY_SECONDS},
+        pool_size=8,
+        max_overflow=16,
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(raw: sqlite3.Connection, _record: object) -> None:
+        raw.isolation_level = None  # we say BEGIN ourselves
+        raw.create_function(
+            "tsuzuki_now", 1, lambda offset: to_text(clock.now() + timedelta(seconds=offset))
+        )
+        for pragma in (
+            "journal_mode = WAL",
+            f"synchronous = {synchronous}",
+            "foreign_keys = ON",
+            "temp_store = MEMORY",
+            "cache_size = -16000",
+            "journal_size_limit = 67108864",
+        ):
+            raw.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("tsuzuki_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgres_engine(url: URL) -> Engine:
+    try:
+        return create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            connect_args={
+                "connect_timeout": int(str(url.query.get("connect_timeout", 5))),
+                "application_name": "tsuzuki",
+                "keepalives_idle": 15,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+            },
+            pool_size=8,
+            max_overflow=16,
+            pool_timeout=30,
+        )
+    except (ModuleNotFoundError, NoSuchModuleError):
+        raise ConfigurationError(
+            "PostgreSQL is asked for, but its driver is not installed",
+            hint="Install it with: pip install 'tsuzuki[postgres]'",
+            code="driver_missing",
+        ) from None
+
+
+@contextmanager
+def translated(url: URL) -> Iterator[None]:
+    """Turn a driver's complaint about the database itself into `Unreachable`."""
+    try:
+        yield
+    except (SqlOperationalError, InterfaceError) as problem:
+        raise _unreachable(problem, url) from problem
+    except DBAPIError as problem:
+        if problem.connection_invalidated or _is_read_only(problem):
+            raise _unreachable(problem, url) from problem
+        raise
+
+
+def _is_read_only(problem: DBAPIError) -> bool:
+    return "read-only transaction" in str(problem.orig)
+
+
+SQLITE_PROBLEMS = (
+    (
+        "unable to open database file",
+        "cannot be opened",
+        "Does the folder exist, and may you write there?",
+    ),
+    (
+        "readonly database",
+        "may not be written",
+        "Give this user write access to the file and its folder.",
+    ),
+    ("disk is full", "has no room left", "Free some space; nothing that was confirmed is lost."),
+    ("disk i/o error", "cannot be read or written", "Look at the disk; then run: tsuzuki db check"),
+    (
+        "file is not a database",
+        "is not an SQLite database",
+        "Is the path right? Nothing was changed.",
+    ),
+    ("malformed", "is damaged", "Restore a backup; run: tsuzuki db check"),
+    (
+        "is locked",
+        f"was held by another writer for {BUSY_SECONDS:.0f} s",
+        "Find what holds it, then try again.",
+    ),
+)
+
+
+def _unreachable(problem: DBAPIError, url: URL) -> Unreachable:
+    said = str(problem.orig).strip().splitlines()[0] if str(problem.orig).strip() else "no answer"
+    if url.get_backend_name() == "sqlite":
+        for sign, words, hint in SQLITE_PROBLEMS:
+            if sign in said.lower():
+                return Unreachable(
+                    f"the database {url.database} {words}", hint=hint, code="database"
+                )
+    return Unreachable(
+        f"the database {url.render_as_string(hide_password=True)} does not answer: {said}",
+        hint="Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL.",
+        code="database",
+        retry_after_seconds=1.0,
+    )

@@ -1,0 +1,186 @@
+"""Job definitions. A change names the version it was made against; a removed job keeps its row."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from tsuzuki.model.job import Job, JobSource, JobSpec
+from tsuzuki.model.misfire import Misfire
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.retry import RetryPolicy
+from tsuzuki.model.schedule import parse_schedule
+from tsuzuki.store.database import db_now
+from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.tables import job_definitions
+
+
+def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
+    """Store a new job. Its time triggers count from now on."""
+    statement = (
+        insert(job_definitions)
+        .values(
+            **columns_of(spec),
+            source=source,
+            version=1,
+            planned_until=db_now(),
+            created_at=db_now(),
+            updated_at=db_now(),
+        )
+        .returning(job_definitions.c.id)
+    )
+    return int(connection.execute(statement).scalar_one())
+
+
+def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
+    """Replace a job's definition, unless somebody changed it since `job` was read.
+
+    A job that gets another schedule, or is switched on again, is planned from now on: times that
+    passed while it did not apply are not made up for.
+    """
+    values = columns_of(spec)
+    if spec.schedule != job.spec.schedule or (spec.enabled and not job.spec.enabled):
+        values["planned_until"] = db_now()
+    statement = (
+        update(job_definitions)
+        .where(
+            job_definitions.c.id == job.id,
+            job_definitions.c.version == job.version,
+            job_definitions.c.deleted_at.is_(None),
+        )
+        .values(**values, version=job_definitions.c.version + 1, updated_at=db_now())
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def remove(connection: Connection, *, job: Job) -> bool:
+    """Remove a job from sight. Its runs and their history stay."""
+    statement = (
+        update(job_definitions)
+        .where(
+            job_definitions.c.id == job.id,
+            job_definitions.c.version == job.version,
+            job_definitions.c.deleted_at.is_(None),
+        )
+        .values(
+            deleted_at=db_now(),
+            updated_at=db_now(),
+            enabled=False,
+            version=job_definitions.c.version + 1,
+        )
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def advance_planning(
+    connection: Connection, *, term: Term, job: Job, planned_until: datetime
+) -> bool:
+    """Record how far a job's ticks have become runs. Belongs into the transaction that made them."""
+    statement = (
+        update(job_definitions)
+        .where(
+            job_definitions.c.id == job.id,
+            job_definitions.c.version == job.version,
+            job_definitions.c.planned_until == job.planned_until,
+            held(term),
+        )
+        .values(planned_until=planned_until)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def get(connection: Connection, job_id: int) -> Job | None:
+    """A job by its id, also a removed one: its runs still need it."""
+    statement = select(job_definitions).where(job_definitions.c.id == job_id)
+    row = connection.execute(statement).mappings().one_or_none()
+    return None if row is None else job_from(row)
+
+
+def get_by_name(connection: Connection, name: str) -> Job | None:
+    statement = _present().where(job_definitions.c.name == name)
+    row = connection.execute(statement).mappings().one_or_none()
+    return None if row is None else job_from(row)
+
+
+def find(connection: Connection, *, source: JobSource | None = None) -> list[Job]:
+    """Every job that has not been removed, by name."""
+    statement = _present().order_by(job_definitions.c.name)
+    if source is not None:
+        statement = statement.where(job_definitions.c.source == source)
+    return [job_from(row) for row in connection.execute(statement).mappings()]
+
+
+def find_scheduled(connection: Connection) -> list[Job]:
+    """Every enabled job with a schedule."""
+    statement = _present().where(
+        job_definitions.c.enabled.is_(True), job_definitions.c.schedule.is_not(None)
+    )
+    return [job_from(row) for row in connection.execute(statement).mappings()]
+
+
+def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:
+    """Every enabled job that one of these events starts."""
+    statement = _present().where(
+        job_definitions.c.enabled.is_(True), job_definitions.c.on_event.in_(event_types)
+    )
+    return [job_from(row) for row in connection.execute(statement).mappings()]
+
+
+def _present() -> Any:
+    return select(job_definitions).where(job_definitions.c.deleted_at.is_(None))
+
+
+def columns_of(spec: JobSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "handler": spec.handler,
+        "options": dict(spec.options),
+        "arguments": dict(spec.arguments),
+        "enabled": spec.enabled,
+        "schedule": spec.schedule.as_mapping() if spec.schedule else None,
+        "on_event": spec.on_event,
+        "misfire": spec.misfire,
+        "catchup_window_seconds": spec.catchup_window_seconds,
+        "concurrency_policy": spec.concurrency_policy,
+        "max_concurrent": spec.max_concurrent,
+        "max_concurrent_per_key": spec.max_concurrent_per_key,
+        "priority": spec.priority,
+        "timeout_seconds": spec.timeout_seconds,
+        "retry": asdict(spec.retry),
+        "tags": sorted(spec.tags),
+    }
+
+
+def job_from(row: RowMapping) -> Job:
+    spec = JobSpec(
+        name=row["name"],
+        description=row["description"],
+        handler=row["handler"],
+        options=row["options"],
+        arguments=row["arguments"],
+        enabled=row["enabled"],
+        schedule=parse_schedule(row["schedule"]) if row["schedule"] else None,
+        on_event=row["on_event"],
+        misfire=Misfire(row["misfire"]),
+        catchup_window_seconds=row["catchup_window_seconds"],
+        concurrency_policy=ConcurrencyPolicy(row["concurrency_policy"]),
+        max_concurrent=row["max_concurrent"],
+        max_concurrent_per_key=row["max_concurrent_per_key"],
+        priority=row["priority"],
+        timeout_seconds=row["timeout_seconds"],
+        retry=RetryPolicy(**row["retry"]),
+        tags=frozenset(row["tags"]),
+    )
+    return Job(
+        id=row["id"],
+        spec=spec,
+        source=JobSource(row["source"]),
+        version=row["version"],
+        planned_until=row["planned_until"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        deleted_at=row["deleted_at"],
+    )

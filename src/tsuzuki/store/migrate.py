@@ -1,0 +1,168 @@
+"""Bring a database to the tables this version needs; say clearly when it cannot be done.
+
+The engine and every collector are a `Component`: a name, its tables and a folder of Alembic revisions.
+Each keeps its own version table, so a collector that is not installed leaves the others alone. All of
+them are upgraded in one transaction under one lock: of several processes that start at once, one
+migrates and the others find it done. Revisions only go forward.
+"""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, MetaData, inspect, text
+from sqlalchemy.exc import SAWarning
+
+from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.store import tables
+from tsuzuki.store.database import Database
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a database
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """A part of the product that keeps tables. `versions` holds its Alembic revisions."""
+
+    name: str
+    metadata: MetaData
+    versions: Path
+
+    @property
+    def version_table(self) -> str:
+        return f"schema_version_{self.name}"
+
+    def scripts(self) -> ScriptDirectory:
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.set_main_option("version_locations", str(self.versions))
+        config.set_main_option("path_separator", "newline")
+        return ScriptDirectory.from_config(config)
+
+    def newest(self) -> str:
+        head = self.scripts().get_current_head()
+        if head is None:
+            raise ValueError(f"{self.versions} holds no migration")
+        return head
+
+
+ENGINE = Component(name="engine", metadata=tables.metadata, versions=MIGRATIONS / "versions")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upgrade:
+    """What happened to one component; `before` is None for a new database."""
+
+    component: str
+    before: str | None
+    after: str
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+def current_revision(connection: Connection, component: Component) -> str | None:
+    """The revision a database is at, None if the component has never been there."""
+    return _context(connection, component).get_current_revision()
+
+
+def upgrade(
+    database: Database, components: Sequence[Component] = (ENGINE,), *, to: str = "head"
+) -> list[Upgrade]:
+    """Bring every component to its newest revision (or, in tests, to a named one)."""
+    if to == "head" and (done := _already_there(database, components)):
+        return done
+    with database.write() as connection:
+        if not database.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK_KEY})
+        return [_upgrade_one(connection, component, to) for component in components]
+
+
+def require_current(database: Database, components: Sequence[Component] = (ENGINE,)) -> None:
+    """Refuse to work on tables of another version."""
+    with database.read() as connection:
+        for component in components:
+            found = current_revision(connection, component)
+            _require_known(component, found)
+            if found != component.newest():
+                raise SchemaMismatch(
+                    f"the database is at revision {found or 'none'} of {component.name}, "
+                    f"this version needs {component.newest()}",
+                    hint="Run: tsuzuki db upgrade",
+                )
+
+
+def drift(connection: Connection, component: Component) -> list[str]:
+    """How the tables found differ from the ones we define; empty when they are the same."""
+    own = set(component.metadata.tables)
+
+    def ours(_thing: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
+        return kind != "table" or name in own
+
+    context = _context(connection, component, include_object=ours)
+    with warnings.catch_warnings():
+        # SQLite cannot reflect expression indexes; we have none, the warning is about others'.
+        warnings.simplefilter("ignore", SAWarning)
+        return [str(difference) for difference in compare_metadata(context, component.metadata)]
+
+
+def _already_there(database: Database, components: Iterable[Component]) -> list[Upgrade]:
+    path = database.path
+    if path is not None and not path.exists():
+        return []
+    done: list[Upgrade] = []
+    with database.read() as connection:
+        for component in components:
+            found = current_revision(connection, component)
+            _require_known(component, found)
+            if found != component.newest():
+                return []
+            done.append(Upgrade(component=component.name, before=found, after=found))
+    return done
+
+
+def _upgrade_one(connection: Connection, component: Component, to: str) -> Upgrade:
+    before = current_revision(connection, component)
+    _require_known(component, before)
+    scripts = component.scripts()
+
+    def steps(revision: Any, _context: MigrationContext) -> Any:
+        return scripts._upgrade_revs(to, revision)  # noqa: SLF001 -- what alembic.command calls
+
+    with EnvironmentContext(Config(), scripts, fn=steps, destination_rev=to) as environment:
+        environment.configure(connection=connection, version_table=component.version_table)
+        environment.run_migrations()
+    after = current_revision(connection, component)
+    if after is None:
+        raise ValueError(f"the migrations of {component.name} left no revision")
+    return Upgrade(component=component.name, before=before, after=after)
+
+
+def _require_known(component: Component, revision: str | None) -> None:
+    known = {script.revision for script in component.scripts().walk_revisions()}
+    if revision is not None and revision not in known:
+        raise SchemaMismatch(
+            f"the database is at revision {revision} of {component.name}, "
+            "which this version of Tsuzuki does not know",
+            hint="It was written by a newer version: upgrade Tsuzuki here too. Nothing was changed.",
+        )
+
+
+def _context(connection: Connection, component: Component, **options: Any) -> MigrationContext:
+    return MigrationContext.configure(
+        connection, opts={"version_table": component.version_table, **options}
+    )
+
+
+def table_names(connection: Connection) -> set[str]:
+    """Every table there is, ours or not."""
+    return set(inspect(connection).get_table_names())

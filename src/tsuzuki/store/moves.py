@@ -1,0 +1,371 @@
+"""Every move of a run, one function each. A move is one conditional UPDATE over a batch.
+
+Each function names, in its WHERE, the run's `version` and `state` as the mover last saw them and what
+makes the mover the right one: a leader its term, a worker its own id and the epoch it started under.
+The answer is the set of runs that took. A run that is missing from it was moved by somebody else
+first: that is an answer, not an error, and the mover does nothing more about it.
+
+The guards sit on the primary key's plan (`unindexed`); history is written by the database itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Text,
+    and_,
+    case,
+    exists,
+    not_,
+    select,
+    update,
+)
+
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
+from tsuzuki.model.worker import WorkerState
+from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.store.database import db_now
+from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.tables import job_runs, leadership, workers
+from tsuzuki.store.types import JsonText, PlainText
+
+REF_COLUMNS = {"id": BigInteger(), "version": Integer()}
+NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """A run and the worker the leader chose for it."""
+
+    run: RunRef
+    worker_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A run that is ours to execute: `version` and `epoch` are what its end must name."""
+
+    id: int
+    version: int
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a run ended, said by the worker that ran it."""
+
+    run: Started
+    state: RunState
+    reason: Reason | None = None
+    error: str | None = None
+    result: Any = None
+
+
+# --- the leader's moves -------------------------------------------------------------------------
+
+
+def assign(
+    connection: Connection, *, term: Term, assignments: Sequence[Assignment]
+) -> frozenset[int]:
+    """PENDING or ORPHANED -> ASSIGNED, each to its worker if that worker still takes work."""
+    if not assignments:
+        return NOTHING
+    rows = [(a.run.id, a.run.version, a.worker_id) for a in assignments]
+    chosen = batch(connection.dialect, {**REF_COLUMNS, "worker_id": Text()}, rows)
+    attached = exists(
+        select(workers.c.id).where(
+            workers.c.id == chosen.c.worker_id, workers.c.state == WorkerState.ATTACHED
+        )
+    )
+    reassigned = job_runs.c.state == RunState.ORPHANED
+    return _move(
+        connection,
+        chosen,
+        _in_state(RunState.PENDING, RunState.ORPHANED) & attached & held(term),
+        {
+            **_signed(Actor.LEADER, term.holder, term.epoch),
+            "state": RunState.ASSIGNED,
+            "assigned_worker_id": chosen.c.worker_id,
+            "assigned_at": db_now(),
+            "attempt": case((reassigned, job_runs.c.attempt + 1), else_=job_runs.c.attempt),
+            "reason": None,
+        },
+    )
+
+
+def orphan(
+    connection: Connection,
+    *,
+    term: Term,
+    runs: Sequence[RunRef],
+    reassign_after_seconds: float,
+    silent_after_seconds: float,
+) -> frozenset[int]:
+    """ASSIGNED -> ORPHANED, if assigned long ago to a worker that is cut off or silent."""
+    stale = and_(
+        job_runs.c.assigned_at <= db_now(-reassign_after_seconds),
+        not_(_worker_is_heard(silent_after_seconds, attached=True)),
+    )
+    return _move_refs(
+        connection,
+        runs,
+        _in_state(RunState.ASSIGNED) & stale & held(term),
+        {
+            **_signed(Actor.LEADER, term.holder, term.epoch),
+            **_orphaned(Reason.WORKER_SILENT),
+        },
+    )
+
+
+def fail_lost(
+    connection: Connection,
+    *,
+    term: Term,
+    runs: Sequence[RunRef],
+    silent_after_seconds: float,
+) -> frozenset[int]:
+    """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed."""
+    confirming = and_(
+        job_runs.c.continuation_state == ContinuationState.CONFIRMING,
+        job_runs.c.continuation_check_deadline_at > db_now(),
+    )
+    lost = and_(not_(_worker_is_heard(silent_after_seconds)), not_(confirming))
+    return _move_refs(
+        connection,
+        runs,
+        _in_state(RunState.RUNNING) & lost & held(term),
+        {
+            **_signed(Actor.LEADER, term.holder, term.epoch),
+            **_ended(RunState.FAILED, Reason.WORKER_LOST),
+        },
+    )
+
+
+def fail_orphaned(
+    connection: Connection, *, term: Term, runs: Sequence[RunRef], max_orphans: int
+) -> frozenset[int]:
+    """ORPHANED -> FAILED, if that has happened to it too often."""
+    return _move_refs(
+        connection,
+        runs,
+        _in_state(RunState.ORPHANED) & (job_runs.c.orphan_count >= max_orphans) & held(term),
+        {
+            **_signed(Actor.LEADER, term.holder, term.epoch),
+            **_ended(RunState.FAILED, Reason.ORPHAN_LIMIT),
+        },
+    )
+
+
+def skip(
+    connection: Connection, *, term: Term, runs: Sequence[RunRef], reason: Reason
+) -> frozenset[int]:
+    """PENDING or ORPHANED -> CANCELED: a rule says that it shall not run, and this records it."""
+    return _move_refs(
+        connection,
+        runs,
+        _in_state(RunState.PENDING, RunState.ORPHANED) & held(term),
+        {
+            **_signed(Actor.LEADER, term.holder, term.epoch),
+            **_ended(RunState.CANCELED, reason),
+        },
+    )
+
+
+def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> frozenset[int]:
+    """Any live run -> CANCELED, because its job lets a newer one take its place."""
+    return _move_refs(
+        connection,
+        runs,
+        _in_state(RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING)
+        & held(term),
+        {
+            **_signed(Actor.LEADER, term.holder, term.epoch),
+            **_ended(RunState.CANCELED, Reason.REPLACED),
+        },
+    )
+
+
+# --- the worker's moves -------------------------------------------------------------------------
+
+
+def start(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> dict[int, Started]:
+    """ASSIGNED -> RUNNING for the worker it is assigned to. Not in the answer: do not execute."""
+    if not runs:
+        return {}
+    chosen = _refs(connection, runs)
+    epoch = select(leadership.c.epoch).where(leadership.c.id == 1).scalar_subquery()
+    may_start = exists(
+        select(workers.c.id).where(
+            workers.c.id == worker_id,
+            workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
+        )
+    )
+    statement = _statement(
+        chosen,
+        _in_state(RunState.ASSIGNED) & _mine(worker_id) & may_start,
+        {
+            **_signed(Actor.WORKER, worker_id, epoch),
+            "state": RunState.RUNNING,
+            "started_at": db_now(),
+            "leader_epoch": epoch,
+        },
+    ).returning(job_runs.c.id, job_runs.c.version, job_runs.c.leader_epoch)
+    return {
+        row.id: Started(id=row.id, version=row.version, epoch=row.leader_epoch)
+        for row in connection.execute(statement)
+    }
+
+
+def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending]) -> frozenset[int]:
+    """RUNNING -> its end, for the worker that started it, under the epoch it started under."""
+    if not endings:
+        return NOTHING
+    chosen = batch(
+        connection.dialect,
+        {
+            **REF_COLUMNS,
+            "epoch": BigInteger(),
+            "state": Text(),
+            "reason": Text(),
+            "error": PlainText(),
+            "result": JsonText(),
+        },
+        [
+            (e.run.id, e.run.version, e.run.epoch, e.state.value, e.reason, e.error, e.result)
+            for e in endings
+        ],
+    )
+    return _move(
+        connection,
+        chosen,
+        _in_state(RunState.RUNNING)
+        & _mine(worker_id)
+        & (job_runs.c.leader_epoch == chosen.c.epoch),
+        {
+            **_signed(Actor.WORKER, worker_id, chosen.c.epoch),
+            **_ended(chosen.c.state, chosen.c.reason),
+            "error": chosen.c.error,
+            "result": chosen.c.result,
+        },
+    )
+
+
+def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> frozenset[int]:
+    """ASSIGNED -> ORPHANED by the worker that has not begun it and will not."""
+    return _move_refs(
+        connection,
+        runs,
+        _in_state(RunState.ASSIGNED) & _mine(worker_id),
+        {
+            **_signed(Actor.WORKER, worker_id, None),
+            **_orphaned(Reason.WORKER_SHUTDOWN),
+        },
+    )
+
+
+# --- the operator's move ------------------------------------------------------------------------
+
+
+def cancel(connection: Connection, *, operator: str, runs: Sequence[RunRef]) -> frozenset[int]:
+    """Any live run -> CANCELED. The worker that runs it finds out and stops."""
+    return _move_refs(
+        connection,
+        runs,
+        _in_state(RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING),
+        {
+            **_signed(Actor.OPERATOR, operator, None),
+            **_ended(RunState.CANCELED, Reason.OPERATOR),
+        },
+    )
+
+
+# --- what they are made of ----------------------------------------------------------------------
+
+
+def _signed(actor: Actor, actor_id: str, epoch: Any) -> dict[str, Any]:
+    """The mover's signature: the database copies it into the history."""
+    return {
+        "version": job_runs.c.version + 1,
+        "moved_at": db_now(),
+        "moved_as": actor,
+        "moved_by": actor_id,
+        "moved_epoch": epoch,
+    }
+
+
+def _ended(state: Any, reason: Any) -> dict[str, Any]:
+    return {
+        "state": state,
+        "reason": reason,
+        "finished_at": db_now(),
+        "continuation_state": ContinuationState.NONE,
+        "continuation_check_deadline_at": None,
+    }
+
+
+def _orphaned(reason: Reason) -> dict[str, Any]:
+    return {
+        "state": RunState.ORPHANED,
+        "reason": reason,
+        "orphan_count": job_runs.c.orphan_count + 1,
+    }
+
+
+def _in_state(*states: RunState) -> ColumnElement[bool]:
+    return unindexed(job_runs.c.state).in_([state.value for state in states])
+
+
+def _mine(worker_id: str) -> ColumnElement[bool]:
+    return unindexed(job_runs.c.assigned_worker_id) == worker_id
+
+
+def _worker_is_heard(silent_after_seconds: float, *, attached: bool = False) -> ColumnElement[bool]:
+    """Its heartbeat is recent (and, if asked, it still takes work or finishes what it has)."""
+    conditions = [
+        workers.c.id == job_runs.c.assigned_worker_id,
+        workers.c.heartbeat_at > db_now(-silent_after_seconds),
+        workers.c.state != WorkerState.GONE,
+    ]
+    if attached:
+        conditions.append(workers.c.state != WorkerState.DETACHED)
+    return exists(select(workers.c.id).where(*conditions))
+
+
+def _refs(connection: Connection, runs: Sequence[RunRef]) -> FromClause:
+    return batch(connection.dialect, REF_COLUMNS, [(run.id, run.version) for run in runs])
+
+
+def _move_refs(
+    connection: Connection,
+    runs: Sequence[RunRef],
+    guard: ColumnElement[bool],
+    values: Mapping[str, Any],
+) -> frozenset[int]:
+    if not runs:
+        return NOTHING
+    return _move(connection, _refs(connection, runs), guard, values)
+
+
+def _move(
+    connection: Connection,
+    chosen: FromClause,
+    guard: ColumnElement[bool],
+    values: Mapping[str, Any],
+) -> frozenset[int]:
+    statement = _statement(chosen, guard, values).returning(job_runs.c.id)
+    return frozenset(connection.execute(statement).scalars())
+
+
+def _statement(chosen: FromClause, guard: ColumnElement[bool], values: Mapping[str, Any]) -> Any:
+    return (
+        update(job_runs)
+        .where(job_runs.c.id == chosen.c.id, job_runs.c.version == chosen.c.version, guard)
+        .values(**values)
+    )

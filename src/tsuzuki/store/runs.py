@@ -1,0 +1,263 @@
+"""Runs: how they are born, how they are read, and what changes on them without being a move.
+
+A run is born PENDING at version 1 and nothing else; all that follows is in `store.moves`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    RowMapping,
+    Select,
+    Text,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import TypeEngine
+
+from tsuzuki.model.run import NewRun, Run, Transition
+from tsuzuki.model.states import (
+    LIVE_STATES,
+    Actor,
+    ContinuationState,
+    Reason,
+    RunState,
+    Trigger,
+)
+from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.store.database import db_now
+from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.moves import Started
+from tsuzuki.store.tables import job_definitions, job_run_transitions, job_runs
+from tsuzuki.store.types import JsonText, UtcTime
+
+NEW_COLUMNS: dict[str, TypeEngine[Any]] = {
+    "job_definition_id": BigInteger(),
+    "trigger": Text(),
+    "scheduled_for": UtcTime(),
+    "arguments": JsonText(),
+    "priority": Integer(),
+    "idempotency_key": Text(),
+    "concurrency_key": Text(),
+    "event_id": BigInteger(),
+    "attempt": Integer(),
+    "retries_used": Integer(),
+    "retry_of": BigInteger(),
+    "covers_ticks": Integer(),
+    "covers_until": UtcTime(),
+}
+
+
+def create(
+    connection: Connection, runs: Sequence[NewRun], *, term: Term | None = None
+) -> list[int | None]:
+    """Store new runs; the answer has the new id for each, None where its key, or its job's tick,
+    had a run already. With a `term`, nothing is stored once that term is over."""
+    if not runs:
+        return []
+    rows = [tuple(getattr(run, name) for name in NEW_COLUMNS) for run in runs]
+    source = batch(connection.dialect, NEW_COLUMNS, rows)
+    chosen = select(
+        *(source.c[name] for name in NEW_COLUMNS),
+        literal(RunState.PENDING.value),
+        literal(1),
+        db_now(),
+    )
+    if term is not None:
+        chosen = chosen.where(held(term))
+    elif connection.dialect.name == "sqlite":
+        # Without a WHERE, SQLite reads "ON CONFLICT" as a join condition of the SELECT.
+        chosen = chosen.where(literal(True))
+    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = (
+        flavour.insert(job_runs)
+        .from_select([*NEW_COLUMNS, "state", "version", "created_at"], chosen)
+        .on_conflict_do_nothing()
+        .returning(
+            job_runs.c.id,
+            job_runs.c.trigger,
+            job_runs.c.job_definition_id,
+            job_runs.c.scheduled_for,
+            job_runs.c.idempotency_key,
+        )
+    )
+    return _in_order_asked(runs, connection.execute(statement).mappings().all())
+
+
+def _in_order_asked(runs: Sequence[NewRun], born: Sequence[RowMapping]) -> list[int | None]:
+    """Match what was stored to what was asked: by its key where it has one, and the keyless rest,
+    which nothing can refuse, in the order of their ids."""
+    by_key = {row["idempotency_key"]: row["id"] for row in born if row["idempotency_key"]}
+    by_tick = {
+        (row["job_definition_id"], row["scheduled_for"]): row["id"]
+        for row in born
+        if row["trigger"] == Trigger.TIME and not row["idempotency_key"]
+    }
+    keyless = iter(
+        sorted(
+            row["id"]
+            for row in born
+            if row["trigger"] != Trigger.TIME and not row["idempotency_key"]
+        )
+    )
+    answer: list[int | None] = []
+    for run in runs:
+        if run.idempotency_key:
+            answer.append(by_key.pop(run.idempotency_key, None))
+        elif run.trigger is Trigger.TIME:
+            answer.append(by_tick.pop((run.job_definition_id, run.scheduled_for), None))
+        else:
+            answer.append(next(keyless, None))
+    return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFilter:
+    """Which runs to list, newest first. `before_id` continues a page."""
+
+    job_name: str | None = None
+    states: frozenset[RunState] = frozenset()
+    worker_id: str | None = None
+    reason: Reason | None = None
+    before_id: int | None = None
+    limit: int = 50
+
+
+def get(connection: Connection, run_id: int) -> Run | None:
+    row = connection.execute(_runs().where(job_runs.c.id == run_id)).mappings().one_or_none()
+    return None if row is None else run_from(row)
+
+
+def get_many(connection: Connection, run_ids: Sequence[int]) -> list[Run]:
+    if not run_ids:
+        return []
+    chosen = batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])
+    statement = _runs().join(chosen, chosen.c.id == job_runs.c.id).order_by(job_runs.c.id)
+    return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
+def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
+    statement = _runs().where(job_runs.c.idempotency_key == idempotency_key)
+    row = connection.execute(statement).mappings().one_or_none()
+    return None if row is None else run_from(row)
+
+
+def find(connection: Connection, wanted: RunFilter) -> list[Run]:
+    statement = _runs().order_by(job_runs.c.id.desc()).limit(wanted.limit)
+    if wanted.job_name is not None:
+        statement = statement.where(job_definitions.c.name == wanted.job_name)
+    if wanted.states:
+        statement = statement.where(job_runs.c.state.in_(sorted(wanted.states)))
+    if wanted.worker_id is not None:
+        statement = statement.where(job_runs.c.assigned_worker_id == wanted.worker_id)
+    if wanted.reason is not None:
+        statement = statement.where(job_runs.c.reason == wanted.reason)
+    if wanted.before_id is not None:
+        statement = statement.where(job_runs.c.id < wanted.before_id)
+    return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
+def history(connection: Connection, run_id: int) -> list[Transition]:
+    """Every accepted move of a run, in order."""
+    rows = connection.execute(
+        select(job_run_transitions)
+        .where(job_run_transitions.c.run_id == run_id)
+        .order_by(job_run_transitions.c.version)
+    ).mappings()
+    return [transition_from(row) for row in rows]
+
+
+def count_by_state(connection: Connection) -> dict[RunState, int]:
+    rows = connection.execute(
+        select(job_runs.c.state, func.count().label("runs")).group_by(job_runs.c.state)
+    )
+    counts = {RunState(row.state): row.runs for row in rows}
+    return {state: counts.get(state, 0) for state in RunState}
+
+
+def count_live(connection: Connection) -> dict[int, int]:
+    """Unfinished runs of each job that has any."""
+    rows = connection.execute(
+        select(job_runs.c.job_definition_id, func.count().label("runs"))
+        .where(job_runs.c.finished_at.is_(None), job_runs.c.state.in_(sorted(LIVE_STATES)))
+        .group_by(job_runs.c.job_definition_id)
+    )
+    return {row.job_definition_id: row.runs for row in rows}
+
+
+def report_progress(
+    connection: Connection,
+    *,
+    worker_id: str,
+    run: Started,
+    processed: int,
+    total: int | None,
+) -> bool:
+    """Show how far a run is. False: it is no longer ours, so nothing was written."""
+    statement = (
+        update(job_runs)
+        .where(*_still_ours(worker_id, run))
+        .values(progress_processed=processed, progress_total=total, progress_at=db_now())
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def lock_if_ours(connection: Connection, *, worker_id: str, run: Started) -> bool:
+    """Whether a run is still ours, and stays so until this transaction ends."""
+    statement = select(job_runs.c.id).where(*_still_ours(worker_id, run)).with_for_update()
+    return connection.execute(statement).scalar_one_or_none() is not None
+
+
+def set_log_ref(connection: Connection, *, run_id: int, log_ref: str) -> None:
+    """Where a finished run's log went. The one thing that may change on it."""
+    connection.execute(update(job_runs).where(job_runs.c.id == run_id).values(log_ref=log_ref))
+
+
+def _still_ours(worker_id: str, run: Started) -> list[Any]:
+    return [
+        job_runs.c.id == run.id,
+        job_runs.c.version == run.version,
+        unindexed(job_runs.c.state) == RunState.RUNNING.value,
+        unindexed(job_runs.c.assigned_worker_id) == worker_id,
+        job_runs.c.leader_epoch == run.epoch,
+    ]
+
+
+_RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
+
+
+def _runs() -> Select[Any]:
+    return select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
+        job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
+    )
+
+
+def run_from(row: RowMapping) -> Run:
+    values = dict(row)
+    values["state"] = RunState(row["state"])
+    values["trigger"] = Trigger(row["trigger"])
+    values["continuation_state"] = ContinuationState(row["continuation_state"])
+    values["reason"] = None if row["reason"] is None else Reason(row["reason"])
+    return Run(**values)
+
+
+def transition_from(row: RowMapping) -> Transition:
+    return Transition(
+        run_id=row["run_id"],
+        version=row["version"],
+        from_state=RunState(row["from_state"]),
+        to_state=RunState(row["to_state"]),
+        at=row["at"],
+        actor=Actor(row["actor"]),
+        actor_id=row["actor_id"],
+        epoch=row["epoch"],
+        reason=None if row["reason"] is None else Reason(row["reason"]),
+        worker_id=row["worker_id"],
+    )

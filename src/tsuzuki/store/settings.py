@@ -1,0 +1,78 @@
+"""Settings as stored: only what differs from the default has a row. Every change is audited."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from tsuzuki.model.settings import SETTINGS, EngineSettings, find_setting
+from tsuzuki.store import audit
+from tsuzuki.store.database import db_now
+from tsuzuki.store.tables import settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredSetting:
+    """A value somebody set."""
+
+    key: str
+    value: int | float
+    updated_at: datetime
+    updated_by: str
+
+
+def load(connection: Connection) -> EngineSettings:
+    """The set in force. A row of an unknown name (from another version) is left alone."""
+    stored = {row.key: row.value for row in find(connection) if row.key in SETTINGS}
+    return EngineSettings().with_values(stored)
+
+
+def find(connection: Connection) -> list[StoredSetting]:
+    rows = connection.execute(select(settings).order_by(settings.c.key)).mappings()
+    return [StoredSetting(**row) for row in rows]
+
+
+def put(connection: Connection, *, key: str, value: object, actor: str) -> int | float:
+    """Set one value, if the whole set stays safe with it. Answers the value as it was understood."""
+    parsed = find_setting(key).parse(value)
+    before = load(connection)
+    before.with_values({key: parsed})
+    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = flavour.insert(settings).values(
+        key=key, value=parsed, updated_at=db_now(), updated_by=actor
+    )
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[settings.c.key],
+            set_={
+                "value": statement.excluded.value,
+                "updated_at": statement.excluded.updated_at,
+                "updated_by": statement.excluded.updated_by,
+            },
+        )
+    )
+    _note(connection, actor=actor, key=key, before=getattr(before, key), after=parsed)
+    return parsed
+
+
+def reset(connection: Connection, *, key: str, actor: str) -> int | float:
+    """Go back to the default, if the whole set stays safe with it. Answers the default."""
+    default = find_setting(key).default
+    before = load(connection)
+    before.with_values({key: default})
+    if connection.execute(delete(settings).where(settings.c.key == key)).rowcount:
+        _note(connection, actor=actor, key=key, before=getattr(before, key), after=default)
+    return default
+
+
+def _note(connection: Connection, *, actor: str, key: str, before: object, after: object) -> None:
+    audit.record(
+        connection,
+        actor=actor,
+        action="setting.set",
+        object_type="setting",
+        object_id=key,
+        before=before,
+        after=after,
+    )

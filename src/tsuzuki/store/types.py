@@ -1,0 +1,74 @@
+"""Column types that mean the same on SQLite and PostgreSQL.
+
+`UtcTime` is aware UTC in Python. PostgreSQL keeps it as timestamptz; SQLite as ISO-8601 text of fixed
+width with `Z`, so that text order is time order and a person can read it.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text, TypeDecorator
+from sqlalchemy.types import TypeEngine
+
+from tsuzuki.model import jsontext
+
+BigId = BigInteger().with_variant(Integer(), "sqlite")
+"""Only INTEGER gets SQLite's row id; PostgreSQL needs eight bytes."""
+
+
+def to_text(moment: datetime) -> str:
+    """The fixed-width text of an aware time, in UTC, to the microsecond."""
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone cannot be stored")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+class UtcTime(TypeDecorator[datetime]):
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(Text())
+        return dialect.type_descriptor(DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None:
+            return None
+        if dialect.name == "sqlite":
+            return to_text(value)
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone cannot be stored")
+        return value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        return moment.astimezone(UTC)
+
+
+class JsonText(TypeDecorator[Any]):
+    """A JSON value kept as its canonical text: the same bytes, limits and order on both."""
+
+    impl = Text
+    cache_ok = True
+    # None is SQL NULL here; a JSON null is not a value any of our columns needs.
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else jsontext.encode(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else jsontext.decode(value)
+
+
+class PlainText(TypeDecorator[str]):
+    """Text from outside: what PostgreSQL cannot hold (NUL, lone surrogates) becomes U+FFFD."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is None:
+            return None
+        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8", "replace")

