@@ -23,6 +23,7 @@ class NewRun:
     attempt: int = 1
     retries_used: int = 0
     retry_of: int | None = None
+    origin_id: int | None = None
     covers_ticks: int = 1
     covers_until: datetime | None = None
 
@@ -45,6 +46,7 @@ class Run:
     retries_used: int
     orphan_count: int
     retry_of: int | None
+    origin_id: int | None
     idempotency_key: str | None
     concurrency_key: str | None
     event_id: int | None

@@ -50,6 +50,7 @@ NEW_COLUMNS: dict[str, TypeEngine[Any]] = {
     "attempt": Integer(),
     "retries_used": Integer(),
     "retry_of": BigInteger(),
+    "origin_id": BigInteger(),
     "covers_ticks": Integer(),
     "covers_until": UtcTime(),
 }

@@ -108,6 +108,8 @@ job_runs = Table(
     Column("orphan_count", Integer, nullable=False, server_default="0"),
     # No foreign key: a finished run may be pruned before the run that retried it.
     Column("retry_of", BigId),
+    # The first run of a chain of retries; NULL on that first run itself.
+    Column("origin_id", BigId),
     Column("idempotency_key", Text),
     Column("concurrency_key", Text),
     Column("event_id", BigId),
@@ -192,6 +194,15 @@ Index(
     unique=True,
     sqlite_where=text("trigger = 'time'"),
     postgresql_where=text("trigger = 'time'"),
+)
+# What waits, in the order in which it is given out.
+Index(
+    "ix_job_runs_due",
+    job_runs.c.priority.desc(),
+    job_runs.c.scheduled_for,
+    job_runs.c.id,
+    sqlite_where=text("state IN ('PENDING', 'ORPHANED')"),
+    postgresql_where=text("state IN ('PENDING', 'ORPHANED')"),
 )
 # Live runs of a job are counted often and are few; finished ones do not weigh here.
 Index(

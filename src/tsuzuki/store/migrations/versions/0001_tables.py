@@ -196,6 +196,7 @@ def upgrade() -> None:
         sa.Column("retries_used", sa.Integer(), nullable=False),
         sa.Column("orphan_count", sa.Integer(), server_default="0", nullable=False),
         sa.Column("retry_of", Id(), nullable=True),
+        sa.Column("origin_id", Id(), nullable=True),
         sa.Column("idempotency_key", sa.Text(), nullable=True),
         sa.Column("concurrency_key", sa.Text(), nullable=True),
         sa.Column("event_id", Id(), nullable=True),
@@ -292,6 +293,14 @@ def upgrade() -> None:
         unique=False,
     )
     op.create_index("ix_job_runs_created_at", "job_runs", ["created_at"], unique=False)
+    op.create_index(
+        "ix_job_runs_due",
+        "job_runs",
+        [sa.text("priority DESC"), "scheduled_for", "id"],
+        unique=False,
+        sqlite_where=sa.text("state IN ('PENDING', 'ORPHANED')"),
+        postgresql_where=sa.text("state IN ('PENDING', 'ORPHANED')"),
+    )
     op.create_index(
         "ix_job_runs_live",
         "job_runs",

@@ -39,7 +39,7 @@ FINAL = "'SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED'"
 # Everything on a run but log_ref.
 FROZEN = (
     "id job_definition_id state version trigger scheduled_for priority arguments attempt retries_used "
-    "orphan_count retry_of idempotency_key concurrency_key event_id covers_ticks covers_until "
+    "orphan_count retry_of origin_id idempotency_key concurrency_key event_id covers_ticks covers_until "
     "assigned_worker_id assigned_at leader_epoch started_at finished_at continuation_state "
     "continuation_check_deadline_at reason error result progress_processed progress_total progress_at "
     "created_at moved_at moved_as moved_by moved_epoch"

@@ -1,0 +1,111 @@
+"""The kinds of command: leaf, noun, and the root that loads a noun only when it is called."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from tsuzuki.cli.failures import did_you_mean
+from tsuzuki.cli.options import GLOBAL_OPTIONS
+from tsuzuki.model.errors import UsageError
+
+PROGRAM = "tsuzuki"
+COMPLETE_VARIABLE = "_TSUZUKI_COMPLETE"
+"""The variable through which a completion script asks us what can be written next."""
+
+
+class Command(click.Command):
+    """A leaf that takes the global options beside its own."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *GLOBAL_OPTIONS]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        write_global_options(ctx, formatter)
+
+
+class Group(click.Group):
+    """A noun: its verbs take the global options, and a mistyped verb is answered with a guess."""
+
+    command_class = Command
+    group_class = type
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *GLOBAL_OPTIONS]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        write_global_options(ctx, formatter)
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """In the order in which they were written down."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        looks_like_option = name.startswith("-")
+        if not (looks_like_option or ctx.resilient_parsing or self.get_command(ctx, name)):
+            raise UsageError(
+                f"no such command '{ctx.command_path} {name}'",
+                hint=did_you_mean(name, self.list_commands(ctx))
+                or f"'{ctx.command_path} --help' lists the commands",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def write_global_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """What every command takes stands last in its help, in a section of its own."""
+    with formatter.section("Global options"):
+        formatter.write_dl([option.help_row(ctx) for option in GLOBAL_OPTIONS])
+
+
+@dataclass(frozen=True)
+class LazyCommand:
+    """Where a command is, and the line that stands for it until it is needed."""
+
+    target: str
+    """`package.module:attribute`."""
+
+    summary: str
+
+    def load(self) -> click.Command:
+        module_name, _, attribute = self.target.partition(":")
+        command = getattr(import_module(module_name), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{self.target} is not a command")
+        return command
+
+
+class LazyGroup(Group):
+    """A group of a fixed table: a command's module is imported when that command is called."""
+
+    def __init__(self, *, lazy_commands: Mapping[str, LazyCommand], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.lazy_commands = lazy_commands
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(self.lazy_commands)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        lazy_command = self.lazy_commands.get(cmd_name)
+        return lazy_command.load() if lazy_command else None
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.summary) for name, command in self.lazy_commands.items()]
+            )
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [
+            CompletionItem(name, help=command.summary)
+            for name, command in self.lazy_commands.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)

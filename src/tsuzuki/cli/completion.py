@@ -1,0 +1,24 @@
+"""`tsuzuki completion`: teach a shell to complete our commands."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from tsuzuki.cli.commands import COMPLETE_VARIABLE, PROGRAM, Command
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    bash: tsuzuki completion bash > ~/.local/share/bash-completion/completions/tsuzuki
+    zsh:  tsuzuki completion zsh > ~/.zfunc/_tsuzuki
+    fish: tsuzuki completion fish > ~/.config/fish/completions/tsuzuki.fish
+    """
+    script_maker = get_completion_class(shell)
+    if script_maker is None:
+        raise click.UsageError(f"no completion is known for {shell}")
+    root = context.find_root().command
+    click.echo(script_maker(root, {}, PROGRAM, COMPLETE_VARIABLE).source())

@@ -1,0 +1,201 @@
+"""The one map from an error to an exit code, and the one way an error is told.
+
+A failure prints nothing on stdout. On stderr stands its code, what happened, where, and what to do
+next; for a caller who asked for JSON, the same as one object on one line. A traceback is shown only
+for a bug of ours, and only when asked for.
+"""
+
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any
+
+import click
+from click.exceptions import Exit, NoArgsIsHelpError, NoSuchOption
+
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import echo_error, echo_json_error, is_terminal
+from tsuzuki.cli.values import neutralise
+from tsuzuki.model.errors import (
+    ConfigurationError,
+    Conflict,
+    Interrupted,
+    NotFound,
+    NotPermitted,
+    Place,
+    TsuzukiError,
+    Unreachable,
+    UsageError,
+    WaitTimedOut,
+)
+
+
+class ExitWith(Exit):
+    """End with this code, silently: the result has been printed and says what there is to say."""
+
+
+class UnexpectedError(TsuzukiError):
+    """An exception nobody expected, in the clothes of an error we know how to tell."""
+
+    code = "bug"
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(
+            f"this is a bug in Tsuzuki: {type(cause).__name__}: {cause}",
+            hint="run it again with --verbose and report what it shows",
+        )
+        self.traceback = "".join(traceback.format_exception(cause))
+
+
+EXIT_CODES: dict[type[TsuzukiError], int] = {
+    TsuzukiError: 1,
+    UsageError: 2,
+    ConfigurationError: 3,
+    NotFound: 4,
+    Unreachable: 5,
+    Conflict: 6,
+    NotPermitted: 7,
+    UnexpectedError: 70,
+    WaitTimedOut: 124,
+    Interrupted: 130,
+}
+"""A class that is not listed ends like the nearest of its parents that is."""
+
+EXIT_READER_GONE = 141
+"""What a shell reports for a program that SIGPIPE ended, as with `cat file | head`."""
+
+
+def exit_code_of(error: TsuzukiError) -> int:
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+
+
+def report(failure: BaseException, invocation: Invocation) -> int:
+    """Tell a failure on stderr and answer with the exit code, even if stderr is closed."""
+    error = as_known_error(failure)
+    with suppress(OSError):
+        _tell(failure, error, invocation)
+    return exit_code_of(error)
+
+
+def _tell(failure: BaseException, error: TsuzukiError, invocation: Invocation) -> None:
+    if invocation.output.is_json:
+        echo_json_error({"error": _as_object(error, invocation)})
+    elif isinstance(failure, NoArgsIsHelpError):
+        echo_error(invocation, failure.format_message())
+    else:
+        # The terminal has just shown ^C on this line.
+        lead = "\n" if isinstance(failure, KeyboardInterrupt) and is_terminal(sys.stderr) else ""
+        echo_error(invocation, lead + "\n".join(_as_lines(error, invocation)))
+
+
+def as_known_error(failure: BaseException) -> TsuzukiError:
+    """The same failure as a member of our tree."""
+    match failure:
+        case TsuzukiError():
+            return failure
+        case KeyboardInterrupt() | click.Abort():
+            return Interrupted("interrupted")
+        case NoArgsIsHelpError():
+            return UsageError("a command is missing", hint=_see_help(failure))
+        case NoSuchOption():
+            guess = _guess(failure.possibilities or ())
+            return UsageError(
+                f"no such option '{failure.option_name}'", hint=guess or _see_help(failure)
+            )
+        case click.ClickException():
+            return UsageError(failure.format_message(), hint=_see_help(failure))
+        case _:
+            return UnexpectedError(failure)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint that names what was probably meant, if anything known resembles the word."""
+    return _guess(get_close_matches(word, known))
+
+
+def _guess(candidates: Iterable[str]) -> str | None:
+    quoted = " or ".join(f"'{candidate}'" for candidate in candidates)
+    return f"did you mean {quoted}?" if quoted else None
+
+
+def _see_help(failure: click.ClickException) -> str | None:
+    context = getattr(failure, "ctx", None)
+    return f"see '{context.command_path} --help'" if context else None
+
+
+def problems_of(error: TsuzukiError) -> tuple[TsuzukiError, ...]:
+    """The single problems that an error gathers, if it gathers any."""
+    return getattr(error, "problems", ())
+
+
+def _as_object(error: TsuzukiError, invocation: Invocation) -> dict[str, Any]:
+    told = {
+        key: mask_secrets(value) if isinstance(value, str) else value
+        for key, value in error.as_dict().items()
+    }
+    if problems := problems_of(error):
+        told["problems"] = [_as_object(problem, invocation) for problem in problems]
+    if isinstance(error, UnexpectedError) and invocation.show_traceback:
+        told["traceback"] = mask_secrets(error.traceback)
+    return told
+
+
+def _as_lines(error: TsuzukiError, invocation: Invocation) -> Iterator[str]:
+    """Text from outside is made harmless line by line before any colour is added to it."""
+    first, *more = _safe_lines(error.message)
+    yield f"{click.style(f'error[{error.specific_code}]:', fg='red', bold=True)} {first}"
+    yield from (f"  {line}" for line in more)
+    if error.place:
+        yield from _place_lines(error.place)
+    if error.hint:
+        first, *more = _safe_lines(error.hint)
+        yield f"  {click.style('hint:', fg='cyan')} {first}"
+        yield from (f"        {line}" for line in more)
+    for problem in problems_of(error):
+        yield from _as_lines(problem, invocation)
+    if isinstance(error, UnexpectedError) and invocation.show_traceback:
+        yield from _safe_lines(error.traceback)
+
+
+def _safe_lines(text: str) -> list[str]:
+    return [neutralise(line) for line in mask_secrets(text).split("\n")]
+
+
+def _place_lines(place: Place) -> Iterator[str]:
+    yield f"  --> {neutralise(mask_secrets(str(place)))}"
+    if place.line is None or place.text is None:
+        return
+    text = place.text.rstrip("\r\n")
+    shown = mask_secrets(text)
+    yield f"{place.line:>6} | {_untabbed(shown)}"
+    if place.column is not None and shown == text:
+        yield f"{'':>6} | {_blanks_like(text[: place.column - 1])}^"
+
+
+def _untabbed(text: str) -> str:
+    return neutralise(text.replace("\t", "    "))
+
+
+def _blanks_like(text: str) -> str:
+    """As many blanks as the text takes on a terminal, where some characters take two."""
+    from rich.cells import cell_len  # noqa: PLC0415 - only a failure with an excerpt pays for it
+
+    return " " * cell_len(_untabbed(text))
+
+
+_SECRETS = re.compile(
+    r"""
+      (?<=://) [^\s/?\#]* (?=@)                               # user:password@, token@
+    | (?<=://) [^\s/?\#@:]* : (?!\d+[/?\#]) [^\s"'<>]* (?=@)  # a password with a slash in it
+    | (?<=[?&]) (?P<name> [\w.-]* (?:password|passwd|secret|token|key|signature) ) = [^\s&\#"'<>]+
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def mask_secrets(text: str) -> str:
+    """The text without the credentials of the URLs in it."""
+    return _SECRETS.sub(lambda match: f"{match['name']}=***" if match["name"] else "***", text)

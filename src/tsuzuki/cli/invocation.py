@@ -1,0 +1,57 @@
+"""What one call of `tsuzuki` was asked for, beside the command itself."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+
+class OutputFormat(StrEnum):
+    """How data is printed on stdout."""
+
+    TABLE = "table"
+    """For people: aligned columns with headings."""
+
+    JSON = "json"
+    """One document with every field, printed when all of it is known."""
+
+    JSONL = "jsonl"
+    """One object with every field per line, printed as it comes."""
+
+    PLAIN = "plain"
+    """Tab-separated columns without headings, printed as they come."""
+
+    @property
+    def is_json(self) -> bool:
+        return self in (OutputFormat.JSON, OutputFormat.JSONL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invocation:
+    """The global options and the surroundings of a call. Every command is handed it as `obj`.
+
+    Only what was typed is in here: the environment and the configuration file are weighed by
+    whoever reads the configuration. What may hold a secret stays out of `repr`.
+    """
+
+    config_file: Path | None = None
+    database_url: str | None = field(default=None, repr=False)
+    output: OutputFormat = OutputFormat.TABLE
+    no_color: bool = False
+    verbose: bool = False
+    quiet: bool = False
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    cwd: Path = field(default_factory=Path)
+    """Where relative names begin; relative itself unless somebody hands in another place."""
+
+    @property
+    def color(self) -> bool:
+        """Whether a terminal may be coloured. What is not a terminal never is."""
+        return not (
+            self.no_color or self.environ.get("NO_COLOR") or self.environ.get("TERM") == "dumb"
+        )
+
+    @property
+    def show_traceback(self) -> bool:
+        return self.verbose or self.environ.get("TSUZUKI_TRACEBACK", "0") not in ("", "0")

@@ -1,0 +1,92 @@
+"""The options every command takes, before or after its name; of two the later one counts."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+
+EnumT = TypeVar("EnumT", bound=Enum)
+
+
+class EnumChoice(click.Choice[EnumT]):
+    """One member of an enum, written as its value in upper or lower case."""
+
+    def __init__(self, members: type[EnumT]) -> None:
+        super().__init__(members, case_sensitive=False)
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        word = choice.value if isinstance(choice, Enum) else choice
+        return super().normalize_choice(word, ctx)
+
+
+class GlobalOption(click.Option):
+    """An option whose value is kept in the `Invocation`, in the field that bears its name."""
+
+    def __init__(self, *declarations: str, **attributes: Any) -> None:
+        super().__init__(
+            declarations, expose_value=False, callback=_keep, show_default=False, **attributes
+        )
+
+    def get_help_record(self, ctx: click.Context) -> None:
+        """No row among a command's own options."""
+
+    def help_row(self, ctx: click.Context) -> tuple[str, str]:
+        return super().get_help_record(ctx) or ("", "")
+
+
+def _keep(context: click.Context, option: click.Parameter, value: object) -> None:
+    """What was not said leaves the invocation as the outer command had it."""
+    invocation = context.ensure_object(Invocation)
+    if value is not None and value is not False:
+        said: dict[str, Any] = {str(option.name): value}
+        context.obj = replace(invocation, **said)
+
+
+GLOBAL_OPTIONS: tuple[GlobalOption, ...] = (
+    GlobalOption(
+        "--config",
+        "-c",
+        "config_file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="The configuration file, instead of looking for tsuzuki.yaml.",
+    ),
+    GlobalOption(
+        "--database-url",
+        metavar="URL",
+        help="The database, whatever the environment and the file say.",
+    ),
+    GlobalOption(
+        "--output",
+        "-o",
+        type=EnumChoice(OutputFormat),
+        metavar="FORMAT",
+        help="How data is printed: table (unless said), json, jsonl or plain.",
+    ),
+    GlobalOption("--no-color", is_flag=True, help="No colours, as with NO_COLOR."),
+    GlobalOption("--verbose", "-v", is_flag=True, help="Say more; show tracebacks of bugs."),
+    GlobalOption("--quiet", "-q", is_flag=True, help="Say nothing but data and errors."),
+)
+
+
+def glance(arguments: Sequence[str], invocation: Invocation) -> Invocation:
+    """Read the global options out of a command line that may be wrong anywhere else.
+
+    A failure must be told in the format that was asked for, even when the failure is the command
+    line itself and nothing after the wrong word has been read.
+    """
+    reader = click.Command("glance", params=[*GLOBAL_OPTIONS], add_help_option=False)
+    context = reader.make_context(
+        "glance",
+        [*arguments],
+        obj=invocation,
+        resilient_parsing=True,
+        ignore_unknown_options=True,
+        allow_extra_args=True,
+    )
+    return context.ensure_object(Invocation)

@@ -1,0 +1,111 @@
+"""The way in and out: the table of commands, and one call from arguments to exit code."""
+
+import os
+import select
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+import click
+from click.exceptions import Exit
+from click.shell_completion import shell_complete
+
+from tsuzuki.cli.commands import COMPLETE_VARIABLE, PROGRAM, LazyCommand, LazyGroup
+from tsuzuki.cli.failures import EXIT_READER_GONE, report
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.options import glance
+
+COMMANDS: dict[str, LazyCommand] = {
+    "completion": LazyCommand(
+        "tsuzuki.cli.completion:completion", "Print the completion script of a shell."
+    ),
+}
+"""Every command, in the order in which `tsuzuki --help` shows them."""
+
+
+@click.version_option(package_name="tsuzuki", message="%(prog)s %(version)s")
+def _root() -> None:
+    """Tsuzuki runs jobs that must continue, with a relational database as the only truth."""
+
+
+ROOT = click.group(
+    PROGRAM,
+    cls=LazyGroup,
+    lazy_commands=COMMANDS,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "show_default": True,
+        "max_content_width": 100,
+    },
+)(_root)
+
+
+def run_cli(
+    arguments: Sequence[str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    root: click.Command = ROOT,
+) -> int:
+    """Run one command line and answer with its exit code. Whatever fails has been told."""
+    surroundings = Invocation(environ=os.environ if environ is None else environ, cwd=cwd or Path())
+    try:
+        return _dispatch(arguments, surroundings, root)
+    except Exit as end:
+        return end.exit_code
+    except BrokenPipeError as error:
+        if _reader_is_gone():
+            return EXIT_READER_GONE
+        return _report(error, arguments, surroundings)
+    except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001 - the outermost net: all is told
+        return _report(failure, arguments, surroundings)
+
+
+def main() -> NoReturn:
+    """The program `tsuzuki`."""
+    _accept_any_character(sys.stdout)
+    code = run_cli(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        _settle(stream)
+    sys.exit(code)
+
+
+def _dispatch(arguments: Sequence[str], surroundings: Invocation, root: click.Command) -> int:
+    # Not `root.main`: it turns a closed pipe into exit code 1 and an interrupt into a stray line.
+    if instruction := surroundings.environ.get(COMPLETE_VARIABLE):
+        return shell_complete(root, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
+    with root.make_context(PROGRAM, [*arguments], obj=surroundings) as context:
+        root.invoke(context)
+    return 0
+
+
+def _report(failure: BaseException, arguments: Sequence[str], surroundings: Invocation) -> int:
+    return report(failure, glance(arguments, surroundings))
+
+
+def _reader_is_gone() -> bool:
+    """Whether nobody reads our output any more; a broken pipe may also be a socket of a command."""
+    watch = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):
+            watch.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in watch.poll(0))
+
+
+def _accept_any_character(stream: TextIO | None) -> None:
+    """A character that the terminal's encoding lacks is printed as an escape, as stderr does."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def _settle(stream: TextIO | None) -> None:
+    """Flush; what cannot be written any more must not fail a second time at the very end."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

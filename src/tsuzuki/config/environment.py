@@ -1,0 +1,173 @@
+"""What this process is told: flags over environment over file over defaults, read once.
+
+Environment and current folder are handed in; nothing here looks at the process itself.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from tsuzuki.config.document import read_document
+from tsuzuki.config.kinds import JobKind
+from tsuzuki.config.schema import DEFAULT_TIMEZONE, ConfigFile, read_config_file
+from tsuzuki.config.urls import database_url as checked_database_url
+from tsuzuki.config.urls import redis_url as checked_redis_url
+from tsuzuki.config.variables import expand
+from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.job import JobSpec
+
+FILE_NAME = "tsuzuki.yaml"
+FILE_VARIABLE = "TSUZUKI_CONFIG"
+DEFAULT_DATABASE_URL = "sqlite:///tsuzuki.db"
+NO_KINDS: Mapping[str, JobKind] = MappingProxyType({})
+
+_SECRET_SIZE_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """Everything settled before anything starts. `workspace` is the folder of the file, or the
+    current one; all paths are absolute and all variables filled in."""
+
+    workspace: Path
+    file: Path | None
+    database_url: str = field(repr=False)
+    redis_url: str | None = field(repr=False)
+    timezone: str
+    log_archive: str | None = field(repr=False)
+    jobs: tuple[JobSpec, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """A setting as somebody gave it: the text, what they call it, and where it stands if in a
+    file."""
+
+    text: str
+    name: str
+    place: Place | None = None
+
+
+def load_configuration(
+    *,
+    file: Path | None = None,
+    database_url: str | None = None,
+    environ: Mapping[str, str],
+    cwd: Path,
+    kinds: Mapping[str, JobKind] = NO_KINDS,
+) -> Configuration:
+    """The configuration of this process; `file` and `database_url` are its flags.
+
+    Raises `ConfigurationError` (as `InvalidFile` for the content of the file) or `Unreachable`.
+    """
+    here = Path(os.path.abspath(cwd))  # noqa: PTH100 - `..` goes, symbolic links stay
+    path = find_file(file=file, environ=environ, cwd=here)
+    content = read_config_file(read_document(path), kinds=kinds) if path else None
+    workspace = path.parent if path else here
+    given = _Settings(content=content, environ=environ, cwd=here)
+    archive = given.from_file("log_archive")
+    return Configuration(
+        workspace=workspace,
+        file=path,
+        database_url=_database_url(given, database_url, workspace),
+        redis_url=_redis_url(given),
+        timezone=content.timezone if content else DEFAULT_TIMEZONE,
+        log_archive=_absolute(archive.text, workspace) if archive else None,
+        jobs=content.jobs if content else (),
+    )
+
+
+def find_file(*, file: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """The file to read: the one named by flag or variable, else the nearest one in `cwd` or above.
+
+    A file that was named is not looked at here; whoever reads it says what is wrong with it.
+    """
+    named = file or environ.get(FILE_VARIABLE)
+    if named:
+        return Path(os.path.abspath(cwd / named))  # noqa: PTH100 - the workspace is where the link is
+    candidates = (folder / FILE_NAME for folder in (cwd, *cwd.parents))
+    return next(filter(_is_file, candidates), None)
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError):  # a folder above that we may not enter is none of ours
+        return path.is_file()
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settings:
+    """The places a setting can come from, asked one by one."""
+
+    content: ConfigFile | None
+    environ: Mapping[str, str]
+    cwd: Path
+
+    def from_environment(self, variable: str) -> _Given | None:
+        """The value of `variable`, or of the file that `variable` + `_FILE` names. Empty is unset."""
+        direct = self.environ.get(variable)
+        file_variable = f"{variable}_FILE"
+        named = self.environ.get(file_variable)
+        if direct and named:
+            raise ConfigurationError(
+                f"{variable} and {file_variable} are both set",
+                hint="Unset one of them.",
+                code="variable_conflict",
+            )
+        if direct:
+            return _Given(text=direct, name=variable)
+        return (
+            _Given(text=self._secret(file_variable, named), name=file_variable) if named else None
+        )
+
+    def from_file(self, key: str) -> _Given | None:
+        """The value of the top-level `key`, its variables filled in."""
+        written = getattr(self.content, key, None)
+        if self.content is None or written is None:
+            return None
+        place = self.content.document.place_of_value((key,))
+        return _Given(text=expand(written, self.environ, place=place), name=f"`{key}`", place=place)
+
+    def _secret(self, variable: str, path: str) -> str:
+        try:
+            with (self.cwd / path).open(encoding="utf-8") as stream:
+                text = stream.read(_SECRET_SIZE_MAX).strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+            raise ConfigurationError(
+                f"the file that {variable} names cannot be read: {reason}",
+                hint="Name a text file that holds the value and nothing else.",
+                place=Place(file=path),
+                code="variable_file",
+            ) from None
+        if not text:
+            raise ConfigurationError(
+                f"the file that {variable} names is empty",
+                hint="Name a text file that holds the value and nothing else.",
+                place=Place(file=path),
+                code="variable_file",
+            )
+        return text
+
+
+def _database_url(given: _Settings, flag: str | None, workspace: Path) -> str:
+    found = (
+        (None if flag is None else _Given(text=flag, name="--database-url"))
+        or given.from_environment("TSUZUKI_DATABASE_URL")
+        or given.from_file("database_url")
+        or _Given(text=DEFAULT_DATABASE_URL, name="database_url")
+    )
+    return checked_database_url(found.text, name=found.name, workspace=workspace, place=found.place)
+
+
+def _redis_url(given: _Settings) -> str | None:
+    found = given.from_environment("TSUZUKI_REDIS_URL") or given.from_file("redis_url")
+    return checked_redis_url(found.text, name=found.name, place=found.place) if found else None
+
+
+def _absolute(location: str, workspace: Path) -> str:
+    """A URL as it is, a path from the workspace."""
+    return location if "://" in location else str(workspace / location)

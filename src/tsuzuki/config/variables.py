@@ -1,0 +1,54 @@
+"""`${NAME}` and `${NAME:-default}` in text, filled in from an environment. `$$` is a dollar sign.
+
+A `$` before anything else stands for itself. The default counts when the variable is unset or
+empty.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from tsuzuki.model.errors import ConfigurationError, Place
+
+_REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<body>[^}]*)(?P<closed>\}?))")
+_BODY = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+
+
+def expand(text: str, environ: Mapping[str, str], *, place: Place | None = None) -> str:
+    """`text` with its variables filled in. Raises `ConfigurationError` naming the missing one."""
+
+    def value(name: str, default: str | None) -> str:
+        found = environ.get(name)
+        if default is not None:
+            return found or default
+        if found is None:
+            raise ConfigurationError(
+                f"the environment variable {name} is not set",
+                hint=f"Set it, or write ${{{name}:-…}} with a default.",
+                place=place,
+                code="variable_missing",
+            )
+        return found
+
+    return _substitute(text, value, place)
+
+
+def written_out(text: str) -> str:
+    """What of `text` stands in the file itself: variables count as nothing, defaults in full."""
+    return _substitute(text, lambda _, default: default or "", None)
+
+
+def _substitute(text: str, value: Callable[[str, str | None], str], place: Place | None) -> str:
+    def replacement(reference: re.Match[str]) -> str:
+        if reference["dollar"]:
+            return "$"
+        body = _BODY.fullmatch(reference["body"])
+        if body is None or not reference["closed"]:
+            raise ConfigurationError(
+                f"`{reference[0]}` is not a variable",
+                hint="Write ${NAME} or ${NAME:-default}; write $$ for a dollar sign.",
+                place=place,
+                code="variable_syntax",
+            )
+        return value(body["name"], body["default"])
+
+    return _REFERENCE.sub(replacement, text)

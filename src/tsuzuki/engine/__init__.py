@@ -1,0 +1,1 @@
+"""Who runs what, when, and who may say so."""

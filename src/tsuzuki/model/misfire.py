@@ -1,0 +1,140 @@
+"""What becomes of ticks that nobody was there to run.
+
+The law of `plan_ticks`: every tick after the old `planned_until`, up to the new one, is either run
+or recorded as skipped, exactly once; and `planned_until` never goes backwards, whatever the clock
+does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from tsuzuki.model.schedule import Every, Schedule
+
+RECORDS_MAX = 20
+"""So many skipped ticks are told one by one; more than that as one range."""
+
+
+class Misfire(StrEnum):
+    """What to do about ticks that are already past when they are planned."""
+
+    ONE = "one"
+    """Run the newest, if it is within the catch-up window; skip all older ones. After any downtime
+    the job runs once and then is back on time."""
+
+    SKIP = "skip"
+    """Run nothing that is later than a moment of grace; wait for the next tick."""
+
+    ALL = "all"
+    """Run every one that is within the catch-up window, oldest first; skip what is older."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedTicks:
+    """`count` neighbouring ticks, from `first` to `last`, that shall not run."""
+
+    first: datetime
+    last: datetime
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TickPlan:
+    """What to do now. Skipped ticks are always older than those that run.
+
+    `more` says that further ticks are due: plan again from the new `planned_until`.
+    """
+
+    run: tuple[datetime, ...]
+    skipped: tuple[SkippedTicks, ...]
+    planned_until: datetime
+    more: bool
+
+
+def plan_ticks(
+    schedule: Schedule,
+    *,
+    planned_until: datetime,
+    now: datetime,
+    misfire: Misfire,
+    catchup_window: timedelta,
+    grace: timedelta,
+    ticks_max: int = 1000,
+) -> TickPlan:
+    """Sort the ticks in (planned_until, now] into those that run and those that are skipped.
+
+    At most `ticks_max` are looked at one by one; a long stale stretch of an `every` schedule is
+    passed over in one step and does not count.
+    """
+    if ticks_max < 1:
+        raise ValueError("at least one tick must be looked at, or planning would stand still")
+    # A tick is younger than the whole stretch, so the bound changes nothing but keeps the window
+    # within the calendar.
+    lateness_max = min(_lateness_max(misfire, catchup_window, grace), now - planned_until)
+    passed_over = _stale_stretch(schedule, planned_until, now, misfire, lateness_max)
+    start = passed_over.last if passed_over else planned_until
+    ticks, more = _due(schedule, start, now, ticks_max)
+    stale_count = _stale_count(ticks, more, now, misfire, lateness_max)
+    return TickPlan(
+        run=tuple(ticks[stale_count:]),
+        skipped=((passed_over,) if passed_over else ()) + _records(ticks[:stale_count]),
+        planned_until=ticks[-1] if more else max(planned_until, now),
+        more=more,
+    )
+
+
+def _lateness_max(misfire: Misfire, catchup_window: timedelta, grace: timedelta) -> timedelta:
+    return grace if misfire is Misfire.SKIP else max(catchup_window, grace)
+
+
+def _due(
+    schedule: Schedule, after: datetime, now: datetime, ticks_max: int
+) -> tuple[list[datetime], bool]:
+    """The oldest due ticks, and whether there are more of them."""
+    ticks: list[datetime] = []
+    tick = schedule.next_after(after)
+    while tick <= now and len(ticks) < ticks_max:
+        ticks.append(tick)
+        tick = schedule.next_after(tick)
+    return ticks, tick <= now
+
+
+def _stale_count(
+    ticks: Sequence[datetime], more: bool, now: datetime, misfire: Misfire, lateness_max: timedelta
+) -> int:
+    """How many of the ticks, from the oldest on, are not to run."""
+    too_late = sum(now - tick > lateness_max for tick in ticks)
+    if misfire is not Misfire.ONE:
+        return too_late
+    newer_exists = len(ticks) if more else len(ticks) - 1
+    return max(too_late, newer_exists)
+
+
+def _stale_stretch(
+    schedule: Schedule,
+    planned_until: datetime,
+    now: datetime,
+    misfire: Misfire,
+    lateness_max: timedelta,
+) -> SkippedTicks | None:
+    """The ticks of an `every` schedule that are too old to run, counted instead of walked.
+
+    A year of seconds would otherwise be walked for minutes. None if they are few enough to be told
+    one by one.
+    """
+    if not isinstance(schedule, Every) or now <= planned_until:
+        return None
+    oldest_wanted = now - lateness_max
+    if misfire is Misfire.ONE:
+        oldest_wanted = max(oldest_wanted, schedule.latest_until(now))
+    first = schedule.next_after(planned_until)
+    last = schedule.latest_until(oldest_wanted - timedelta.resolution)
+    count = (last - first) // schedule.interval + 1
+    return SkippedTicks(first=first, last=last, count=count) if count > RECORDS_MAX else None
+
+
+def _records(ticks: Sequence[datetime]) -> tuple[SkippedTicks, ...]:
+    if len(ticks) > RECORDS_MAX:
+        return (SkippedTicks(first=ticks[0], last=ticks[-1], count=len(ticks)),)
+    return tuple(SkippedTicks(first=tick, last=tick, count=1) for tick in ticks)

@@ -1,0 +1,65 @@
+"""Schedules said in a few words: "every 10m", "daily at 07:00", "weekly on monday at 09:00".
+
+A phrase is only another spelling: it is turned into the mapping that means the same, and that is
+read like any other.
+"""
+
+import re
+from typing import Any
+
+from tsuzuki.model.errors import ScheduleError
+from tsuzuki.model.suggestion import did_you_mean
+
+EXAMPLES = {
+    "every": "every 10m",
+    "daily": "daily at 07:00",
+    "hourly": "hourly at :15",
+    "weekdays": "weekdays at 09:00",
+    "weekly": "weekly on monday at 09:00",
+}
+
+_PHRASE = re.compile(
+    r"every (?P<one>second|minute|hour|day)"
+    r"|every (?P<every>[0-9].*)"
+    r"|daily at (?P<daily_at>.+)"
+    r"|hourly at (?P<hourly_at_minute>:[0-9]{1,2}(?:(?:,| and) ?:[0-9]{1,2})*)"
+    r"|weekdays at (?P<weekdays_at>.+)"
+    r"|weekly on (?P<days>.+) at (?P<at>.+)"
+)
+_BETWEEN = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
+
+
+def mapping_of_phrase(text: str) -> dict[str, Any]:
+    """The mapping a phrase or a bare cron expression stands for. Times in it are read later."""
+    words = " ".join(text.lower().split())
+    if words[:1] in {"@", "*"} or words[:1].isdecimal():
+        return {"cron": text}
+    match = _PHRASE.fullmatch(words)
+    if match is None:
+        raise _not_understood(text, words)
+    said = {name: value for name, value in match.groupdict().items() if value is not None}
+    return _meaning(said)
+
+
+def _meaning(said: dict[str, str]) -> dict[str, Any]:
+    match said:
+        case {"one": unit}:
+            return {"every": f"1 {unit}"}
+        case {"every": interval}:
+            return {"every": interval}
+        case {"hourly_at_minute": minutes}:
+            return {"hourly_at_minute": [int(one.strip(":")) for one in _BETWEEN.split(minutes)]}
+        case {"days": days, "at": times}:
+            return {"weekly": {"days": _BETWEEN.split(days), "at": _BETWEEN.split(times)}}
+        case _:
+            return {name: _BETWEEN.split(times) for name, times in said.items()}
+
+
+def _not_understood(text: str, words: str) -> ScheduleError:
+    first = words.partition(" ")[0]
+    question = "" if first in EXAMPLES else did_you_mean(first, EXAMPLES)
+    examples = ", ".join(f'"{example}"' for example in EXAMPLES.values())
+    return ScheduleError(
+        f"the schedule {text!r} is not understood",
+        hint=f'{question}Write {examples} or a cron expression "*/5 * * * *".',
+    )

@@ -1,0 +1,1 @@
+"""One door for every face: each use-case once, whoever asks."""

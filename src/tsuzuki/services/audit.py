@@ -1,0 +1,30 @@
+"""The audit log, for reading: it is written by whoever changes something."""
+
+from tsuzuki.store import audit
+from tsuzuki.store.audit import AuditEntry
+from tsuzuki.store.database import Database
+
+
+class Audit:
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    def find(
+        self,
+        *,
+        object_type: str | None = None,
+        object_id: str | None = None,
+        actor: str | None = None,
+        before_id: int | None = None,
+        limit: int = 50,
+    ) -> list[AuditEntry]:
+        """Changes, newest first."""
+        with self._database.read() as connection:
+            return audit.find(
+                connection,
+                object_type=object_type,
+                object_id=object_id,
+                actor=actor,
+                before_id=before_id,
+                limit=limit,
+            )

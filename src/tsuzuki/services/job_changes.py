@@ -1,0 +1,140 @@
+"""Changes of job definitions inside one transaction, each with its line in the audit log."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.model.job import Job, JobSource, JobSpec
+from tsuzuki.store import audit, jobs
+
+
+class Deed(StrEnum):
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One job that is, or would be, added, changed or removed."""
+
+    deed: Deed
+    name: str
+    before: Job | None = None
+    after: JobSpec | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """Which keys differ, for a change."""
+        if self.before is None or self.after is None:
+            return []
+        old, new = spec_as_dict(self.before.spec), spec_as_dict(self.after)
+        return [key for key in new if old[key] != new[key]]
+
+
+def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[Change]:
+    """What must happen so that the jobs of the file are those of `specs`."""
+    by_name = {job.spec.name: job for job in stored}
+    changes: list[Change] = []
+    for spec in specs:
+        job = by_name.pop(spec.name, None)
+        if job is None:
+            changes.append(Change(deed=Deed.ADD, name=spec.name, after=spec))
+        elif job.source is JobSource.DATABASE:
+            raise taken(spec.name)
+        elif job.spec != spec:
+            changes.append(Change(deed=Deed.CHANGE, name=spec.name, before=job, after=spec))
+    changes.extend(
+        Change(deed=Deed.REMOVE, name=job.spec.name, before=job)
+        for job in by_name.values()
+        if job.source is JobSource.FILE
+    )
+    return changes
+
+
+def apply(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> list[Change]:
+    """Bring the jobs of the file into the database; all of them or none."""
+    changes = plan(jobs.find(connection), specs)
+    for change in changes:
+        carry_out(connection, change, source=JobSource.FILE, actor=actor)
+    return changes
+
+
+def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
+    """Add or change a job that lives in the database only."""
+    job = jobs.get_by_name(connection, spec.name)
+    if job is not None and job.source is JobSource.FILE:
+        raise Conflict(
+            f"the job {spec.name!r} is defined in the file",
+            hint="Change it there, or choose another name.",
+            code="job_source",
+        )
+    deed = Deed.ADD if job is None else Deed.CHANGE
+    change = Change(deed=deed, name=spec.name, before=job, after=spec)
+    carry_out(connection, change, source=JobSource.DATABASE, actor=actor)
+    return change
+
+
+def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str) -> None:
+    job = _present(connection, name)
+    if job.spec.enabled != enabled:
+        after = replace(job.spec, enabled=enabled)
+        change = Change(deed=Deed.CHANGE, name=name, before=job, after=after)
+        carry_out(connection, change, source=job.source, actor=actor)
+
+
+def remove(connection: Connection, name: str, *, actor: str) -> None:
+    job = jobs.get_by_name(connection, name)
+    if job is not None:
+        change = Change(deed=Deed.REMOVE, name=name, before=job)
+        carry_out(connection, change, source=job.source, actor=actor)
+
+
+def carry_out(connection: Connection, change: Change, *, source: JobSource, actor: str) -> None:
+    """One change and its line in the audit log."""
+    took = True
+    if change.before is None and change.after is not None:
+        jobs.add(connection, change.after, source=source)
+    elif change.before is not None and change.after is not None:
+        took = jobs.change(connection, job=change.before, spec=change.after)
+    elif change.before is not None:
+        took = jobs.remove(connection, job=change.before)
+    if not took:
+        raise Conflict(
+            f"the job {change.name!r} was changed by somebody else at the same moment",
+            hint="Look at it again and repeat the change if it is still wanted.",
+            code="job_changed",
+        )
+    audit.record(
+        connection,
+        actor=actor,
+        action=f"job.{change.deed}",
+        object_type="job",
+        object_id=change.name,
+        before=spec_as_dict(change.before.spec) if change.before else None,
+        after=spec_as_dict(change.after) if change.after else None,
+    )
+
+
+def taken(name: str) -> Conflict:
+    return Conflict(
+        f"a job {name!r} exists already; it was made through the API",
+        hint="Choose another name, or remove that one with: tsuzuki job rm",
+        code="job_name_taken",
+    )
+
+
+def spec_as_dict(spec: JobSpec) -> dict[str, Any]:
+    """A job as JSON: what is kept, in the order in which people read it."""
+    return jobs.columns_of(spec)
+
+
+def _present(connection: Connection, name: str) -> Job:
+    job = jobs.get_by_name(connection, name)
+    if job is None:
+        raise NotFound(f"there is no job {name!r}", hint="See: tsuzuki job ls", code="job_unknown")
+    return job

@@ -1,0 +1,219 @@
+"""Jobs: what is defined in the file and in the database, and keeping the two in step.
+
+A job of the file is changed in the file, and the database follows; a job of the database is changed
+there. Whichever it is, the change and its line in the audit log are one transaction.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tsuzuki.config import Configuration, JobKind, edit, parse_job
+from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound
+from tsuzuki.model.job import Job, JobSource, JobSpec
+from tsuzuki.model.schedule import upcoming
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.services import job_changes
+from tsuzuki.services.job_changes import Change
+from tsuzuki.store import jobs
+from tsuzuki.store.database import Database
+
+
+class Standing(StrEnum):
+    """Whether the database holds what the file says."""
+
+    APPLIED = "applied"
+    """It does; or the job lives in the database only."""
+
+    NOT_APPLIED = "not applied"
+    """In the file, not yet in the database."""
+
+    CHANGED = "changed"
+    """Different in the file and in the database."""
+
+    GONE = "gone from the file"
+    """No longer in the file, still in the database."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """A job as people see it. `spec` is what the file says, where it is in the file."""
+
+    spec: JobSpec
+    source: JobSource
+    standing: Standing
+    job: Job | None
+    next_at: datetime | None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def schedule_words(self) -> str:
+        spec = self.spec
+        words = [spec.schedule.describe()] if spec.schedule else []
+        if spec.on_event:
+            words.append(f"on event {spec.on_event}")
+        return ", or ".join(words) or "by hand"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **job_changes.spec_as_dict(self.spec),
+            "id": self.job.id if self.job else None,
+            "source": self.source,
+            "standing": self.standing,
+            "schedule_words": self.schedule_words,
+            "next_at": self.next_at,
+        }
+
+
+class Jobs:
+    """`reload` reads the configuration again: the file may have changed since."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        reload: Callable[[], Configuration],
+        kinds: Mapping[str, JobKind],
+        actor: str,
+    ) -> None:
+        self._database = database
+        self._reload = reload
+        self._kinds = kinds
+        self._actor = actor
+
+    def find(self) -> list[JobView]:
+        """Every job of the file and of the database, by name."""
+        in_file = {spec.name: spec for spec in self._reload().jobs}
+        with self._database.read() as connection:
+            stored = {job.spec.name: job for job in jobs.find(connection)}
+        return [self._view(in_file.get(name), stored.get(name)) for name in sorted({*in_file, *stored})]
+
+    def get(self, name: str) -> JobView:
+        views = {view.name: view for view in self.find()}
+        if name not in views:
+            raise NotFound(
+                f"there is no job {name!r}",
+                hint=did_you_mean(name, views) + "See: tsuzuki job ls",
+                code="job_unknown",
+            )
+        return views[name]
+
+    def next_times(self, name: str, count: int) -> list[datetime]:
+        """When a job will be due next, if it stays as it is."""
+        view = self.get(name)
+        if view.spec.schedule is None:
+            raise Conflict(
+                f"the job {name!r} has no schedule",
+                hint=f"It runs {view.schedule_words}. Give it one with: tsuzuki job update {name} --schedule …",
+                code="no_schedule",
+            )
+        return upcoming(view.spec.schedule, self._database.clock.now(), count)
+
+    def add(self, name: str, body: Mapping[str, Any]) -> JobView:
+        """Write a new job into the file and apply it."""
+        self._refuse_taken(name)
+        edit.add_job(self._file(), name, dict(body), kinds=self._kinds)
+        return self._applied(name)
+
+    def update(
+        self, name: str, changes: Mapping[str, Any], *, removals: Sequence[str] = ()
+    ) -> JobView:
+        """Change some of a job's keys, as they are written in the file."""
+        view = self.get(name)
+        if view.source is JobSource.DATABASE:
+            raise Conflict(
+                f"the job {name!r} is not in the file; it was made through the API",
+                hint="Change it where it was made, or switch it off with: tsuzuki job disable",
+                code="job_source",
+            )
+        edit.update_job(self._file(), name, dict(changes), removals=removals, kinds=self._kinds)
+        return self._applied(name)
+
+    def set_enabled(self, name: str, enabled: bool) -> JobView:
+        view = self.get(name)
+        if view.source is JobSource.FILE:
+            edit.set_enabled(self._file(), name, enabled, kinds=self._kinds)
+            return self._applied(name)
+        with self._database.write() as connection:
+            job_changes.set_enabled(connection, name, enabled, actor=self._actor)
+        return self.get(name)
+
+    def remove(self, name: str) -> None:
+        """Remove a job where it is defined. Its runs and their history stay."""
+        view = self.get(name)
+        if view.source is JobSource.FILE and view.standing is not Standing.GONE:
+            edit.remove_job(self._file(), name, kinds=self._kinds)
+        with self._database.write() as connection:
+            job_changes.remove(connection, name, actor=self._actor)
+
+    def define(self, name: str, body: Mapping[str, Any]) -> JobView:
+        """Make or change a job that lives in the database only."""
+        spec = parse_job(name, body, kinds=self._kinds, default_timezone=self._reload().timezone)
+        with self._database.write() as connection:
+            job_changes.define(connection, spec, actor=self._actor)
+        return self.get(name)
+
+    def apply(self, *, dry_run: bool = False) -> list[Change]:
+        """Make the database hold what the file says. Answers what changed (or would)."""
+        configuration = self._reload()
+        if configuration.file is None:
+            return []
+        if dry_run:
+            with self._database.read() as connection:
+                return job_changes.plan(jobs.find(connection), configuration.jobs)
+        with self._database.write() as connection:
+            return job_changes.apply(connection, configuration.jobs, actor=self._actor)
+
+    def _applied(self, name: str) -> JobView:
+        self.apply()
+        return self.get(name)
+
+    def _refuse_taken(self, name: str) -> None:
+        with self._database.read() as connection:
+            stored = jobs.get_by_name(connection, name)
+        if stored is not None and stored.source is JobSource.DATABASE:
+            raise job_changes.taken(name)
+
+    def _file(self) -> Path:
+        file = self._reload().file
+        if file is None:
+            raise ConfigurationError(
+                "there is no tsuzuki.yaml here or in a folder above",
+                hint="Write one with: tsuzuki init",
+                code="no_file",
+            )
+        return file
+
+    def _view(self, in_file: JobSpec | None, stored: Job | None) -> JobView:
+        spec = in_file or (stored.spec if stored else None)
+        if spec is None:
+            raise ValueError("a job is in the file or in the database")
+        source = JobSource.FILE if in_file else (stored.source if stored else JobSource.FILE)
+        if stored and stored.source is JobSource.DATABASE:
+            source, spec = JobSource.DATABASE, stored.spec
+        due = spec.enabled and spec.schedule
+        return JobView(
+            spec=spec,
+            source=source,
+            standing=_standing(in_file, stored),
+            job=stored,
+            next_at=spec.schedule.next_after(self._database.clock.now())
+            if due and spec.schedule
+            else None,
+        )
+
+
+def _standing(in_file: JobSpec | None, stored: Job | None) -> Standing:
+    if stored is None:
+        return Standing.NOT_APPLIED
+    if stored.source is JobSource.DATABASE:
+        return Standing.APPLIED
+    if in_file is None:
+        return Standing.GONE
+    return Standing.APPLIED if in_file == stored.spec else Standing.CHANGED

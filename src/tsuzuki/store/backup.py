@@ -1,0 +1,109 @@
+"""A copy of the database as it was at one moment, while writers go on.
+
+SQLite: VACUUM INTO, one read transaction over the whole file. PostgreSQL: pg_dump, one snapshot.
+The copy appears under its name only when it is complete; a crash leaves at most a `.partial` file.
+"""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import URL
+
+from tsuzuki.model.errors import Conflict, Unreachable
+from tsuzuki.store.database import Database
+
+
+def back_up(database: Database, target: Path, *, pg_dump: str = "pg_dump") -> int:
+    """Write a copy to `target`, which must not exist yet. Answers its size in bytes."""
+    if target.exists():
+        raise Conflict(
+            f"{target} exists already",
+            hint="Choose another name; a backup never overwrites anything.",
+            code="backup_exists",
+        )
+    partial = target.with_name(target.name + ".partial")
+    try:
+        partial.unlink(missing_ok=True)
+        if database.is_sqlite:
+            _copy_sqlite(database, partial)
+        else:
+            _dump_postgres(database.engine.url, partial, pg_dump)
+        _settle(partial, target)
+    except OSError as problem:
+        raise Unreachable(
+            f"the backup cannot be written: {problem.strerror or problem}",
+            hint=f"May you write to {target.parent}, and is there room?",
+            code="backup",
+        ) from problem
+    finally:
+        partial.unlink(missing_ok=True)
+    return target.stat().st_size
+
+
+def _copy_sqlite(database: Database, partial: Path) -> None:
+    with database.engine.connect() as connection:
+        # VACUUM cannot run inside a transaction, so this goes around our BEGIN.
+        raw: Any = connection.connection.driver_connection
+        try:
+            raw.execute("VACUUM INTO ?", (str(partial),))
+        except sqlite3.OperationalError as problem:
+            raise Unreachable(
+                f"the backup failed: {problem}",
+                hint=f"May you write to {partial.parent}, and is there room?",
+                code="backup",
+            ) from problem
+
+
+def _dump_postgres(url: URL, partial: Path, pg_dump: str) -> None:
+    program = shutil.which(pg_dump)
+    if program is None:
+        raise Unreachable(
+            "pg_dump is not on the PATH, and PostgreSQL is backed up with it",
+            hint="Install the PostgreSQL client programs of the server's version or newer.",
+            code="pg_dump_missing",
+        )
+    environment = dict(os.environ)
+    if url.password:
+        environment["PGPASSWORD"] = str(url.password)  # never on the command line
+    plain = url.set(drivername="postgresql", password=None).render_as_string()
+    done = subprocess.run(  # noqa: S603 -- our own arguments, no shell
+        [program, "--format=custom", f"--file={partial}", f"--dbname={plain}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise Unreachable(
+            f"pg_dump failed: {said[-1] if said else f'exit code {done.returncode}'}",
+            hint="Is pg_dump at least as new as the server?",
+            code="backup",
+        )
+
+
+def _settle(partial: Path, target: Path) -> None:
+    """To the disk first, then under its name, then the name to the disk."""
+    with partial.open("rb") as copy:
+        os.fsync(copy.fileno())
+    # link, not rename: rename would overwrite a file that appeared meanwhile
+    os.link(partial, target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def file_size(database: Database) -> int:
+    """How much room the database takes, in bytes."""
+    if database.path is not None:
+        return database.path.stat().st_size
+    with database.read() as connection:
+        size = connection.execute(text("SELECT pg_database_size(current_database())"))
+        return int(size.scalar_one())
