@@ -48,13 +48,7 @@ def replace_content(path: Path, content: bytes, *, expected: bytes) -> None:
     with _telling_of(path):
         try:
             _write_like(path, temporary, content)
-            # Editors do not know our lock: what they saved meanwhile must not be lost.
-            if read_bytes(path) != expected:
-                raise Conflict(
-                    f"{path} was changed by somebody else in the meantime",
-                    hint="Nothing was written. Try again.",
-                    place=Place(file=str(path)),
-                )
+            _refuse_if_changed(path, expected)
             temporary.replace(path)
         except BaseException:
             with suppress(OSError):
@@ -97,6 +91,16 @@ def _wait_for(descriptor: int, path: Path, *, clock: Clock, timeout_seconds: flo
                 retry_after_seconds=timeout_seconds,
             )
         clock.wait(never, _POLL_SECONDS)
+
+
+def _refuse_if_changed(path: Path, expected: bytes) -> None:
+    """Editors do not know our lock: what one of them saved meanwhile must not be lost."""
+    if read_bytes(path) != expected:
+        raise Conflict(
+            f"{path} was changed by somebody else in the meantime",
+            hint="Nothing was written. Try again.",
+            place=Place(file=str(path)),
+        )
 
 
 def _write_like(path: Path, temporary: Path, content: bytes) -> None:

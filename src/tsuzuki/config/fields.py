@@ -135,7 +135,7 @@ def _variable_names(environment: dict[str, str]) -> dict[str, str]:
     return environment
 
 
-_WORD = "text; put it in quotes"
+_WORD = "text (put it in quotes)"
 
 Text = Annotated[StrictStr, Expects("text")]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=200), Expects("a name")]

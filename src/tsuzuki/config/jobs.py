@@ -1,7 +1,6 @@
 """From the body of one job, as written, to its `JobSpec`: or to all that is wrong with it."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel
@@ -81,16 +80,27 @@ def _schedule(
 
 
 def _culprit(schedule: object) -> tuple[KeyPath, bool]:
-    """The part of a refused `schedule` without which it would be right, and whether its key is to
-    blame rather than its value."""
+    """The part of a refused `schedule` that is to blame, and whether it is the key rather than its
+    value. It is the part without which the rest would be right."""
     if not isinstance(schedule, Mapping):
         return (), False
     for key in reversed(schedule):
         rest = {other: value for other, value in schedule.items() if other != key}
-        with suppress(ConfigurationError):
-            parse_schedule(rest)
+        if _complaint(rest) is None:
             return (key,), key not in ("timezone", "anchor")
-    return ((next(iter(schedule)),), False) if len(schedule) == 1 else ((), False)
+    if len(schedule) != 1:
+        return (), False
+    (key,) = schedule
+    # An unknown key draws the same complaint whatever its value.
+    return (key,), _complaint(schedule) == _complaint({key: None})
+
+
+def _complaint(schedule: Mapping[str, Any]) -> str | None:
+    try:
+        parse_schedule(schedule)
+    except ConfigurationError as error:
+        return error.message
+    return None
 
 
 def _part(body: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def unknown(path: KeyPath, key: KeyPath, known: Collection[str]) -> Problem:
     return Problem(
         path=path,
         message=f"`{path_text(key)}` is not a key we know",
-        hint=f"{guess}Known here: {', '.join(sorted(known))}.",
+        hint=guess.strip() or f"Known here: {', '.join(sorted(known))}.",
         code="unknown_key",
         at_key=True,
     )
@@ -93,9 +93,9 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return "a mapping"
+        return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):
-        return "a list"
+        return "a list" if value else "an empty list"
     text = repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 

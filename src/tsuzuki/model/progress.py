@@ -7,6 +7,7 @@ from tsuzuki.model.errors import UsageError
 
 WINDOW_SECONDS = 10.0
 _SAMPLES_PER_WINDOW = 50
+_ELAPSED_MIN_SECONDS = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,10 @@ class ProgressMeter:
         self._remember(processed, at_seconds)
         began_seconds, began_processed = self._samples[0]
         elapsed_seconds = at_seconds - began_seconds
-        return (processed - began_processed) / elapsed_seconds if elapsed_seconds > 0 else 0.0
+        # Over less than a millisecond a rate says more about the clock than about the work.
+        if elapsed_seconds < _ELAPSED_MIN_SECONDS:
+            return 0.0
+        return (processed - began_processed) / elapsed_seconds
 
     def _remember(self, processed: int, at_seconds: float) -> None:
         samples = self._samples

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection
-
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.store import audit, jobs
+from tsuzuki.store.database import Connection
 
 
 class Deed(StrEnum):

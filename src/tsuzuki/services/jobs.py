@@ -92,7 +92,9 @@ class Jobs:
         in_file = {spec.name: spec for spec in self._reload().jobs}
         with self._database.read() as connection:
             stored = {job.spec.name: job for job in jobs.find(connection)}
-        return [self._view(in_file.get(name), stored.get(name)) for name in sorted({*in_file, *stored})]
+        return [
+            self._view(in_file.get(name), stored.get(name)) for name in sorted({*in_file, *stored})
+        ]
 
     def get(self, name: str) -> JobView:
         views = {view.name: view for view in self.find()}

@@ -25,7 +25,10 @@ def batch(
     if dialect.name == "sqlite":
         return _json_rows(dialect, columns, rows)
     arrays = [
-        cast(bindparam(f"batch_{name}", [row[i] for row in rows], type_=ARRAY(kind, dimensions=1)), ARRAY(kind, dimensions=1))
+        cast(
+            bindparam(f"batch_{name}", [row[i] for row in rows], type_=ARRAY(kind, dimensions=1)),
+            ARRAY(kind, dimensions=1),
+        )
         for i, (name, kind) in enumerate(columns.items())
     ]
     return func.unnest(*arrays).table_valued(*columns, name="batch").render_derived()

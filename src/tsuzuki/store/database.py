@@ -26,6 +26,8 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
 from tsuzuki.store.types import UtcTime, to_text
 
+__all__ = ["Connection", "Database", "db_now", "open_database"]
+
 BUSY_SECONDS = 60.0
 SQLITE_OLDEST = (3, 35, 0)
 SYNCHRONOUS = ("full", "normal", "off", "extra")

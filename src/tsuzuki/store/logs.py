@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import BigInteger, Connection, Integer, Text, delete, func, insert, select
 
+from tsuzuki.model.states import RunState
+from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_run_logs, job_runs
+from tsuzuki.store.types import PlainText, UtcTime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,21 +23,41 @@ class LogLine:
     body: str
 
 
-def append(connection: Connection, *, run_id: int, lines: Sequence[LogLine]) -> None:
-    if lines:
-        connection.execute(
-            insert(job_run_logs),
-            [
-                {
-                    "run_id": run_id,
-                    "seq": line.seq,
-                    "at": line.at,
-                    "stream": line.stream,
-                    "body": line.body,
-                }
-                for line in lines
-            ],
+def append(
+    connection: Connection, *, worker_id: str, lines: Sequence[tuple[Started, LogLine]]
+) -> None:
+    """Add lines of runs that are still ours; lines of others are dropped without a word."""
+    if not lines:
+        return
+    written = batch(
+        connection.dialect,
+        {
+            "run_id": BigInteger(),
+            "version": Integer(),
+            "epoch": BigInteger(),
+            "seq": Integer(),
+            "at": UtcTime(),
+            "stream": Text(),
+            "body": PlainText(),
+        },
+        [
+            (run.id, run.version, run.epoch, line.seq, line.at, line.stream, line.body)
+            for run, line in lines
+        ],
+    )
+    columns = ["run_id", "seq", "at", "stream", "body"]
+    connection.execute(
+        insert(job_run_logs).from_select(
+            columns,
+            select(*(written.c[name] for name in columns)).where(
+                job_runs.c.id == written.c.run_id,
+                job_runs.c.version == written.c.version,
+                job_runs.c.leader_epoch == written.c.epoch,
+                unindexed(job_runs.c.state) == RunState.RUNNING.value,
+                unindexed(job_runs.c.assigned_worker_id) == worker_id,
+            ),
         )
+    )
 
 
 def read(

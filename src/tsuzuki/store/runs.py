@@ -132,7 +132,7 @@ class RunFilter:
 
 
 def get(connection: Connection, run_id: int) -> Run | None:
-    row = connection.execute(_runs().where(job_runs.c.id == run_id)).mappings().one_or_none()
+    row = connection.execute(select_runs().where(job_runs.c.id == run_id)).mappings().one_or_none()
     return None if row is None else run_from(row)
 
 
@@ -140,18 +140,18 @@ def get_many(connection: Connection, run_ids: Sequence[int]) -> list[Run]:
     if not run_ids:
         return []
     chosen = batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])
-    statement = _runs().join(chosen, chosen.c.id == job_runs.c.id).order_by(job_runs.c.id)
+    statement = select_runs().join(chosen, chosen.c.id == job_runs.c.id).order_by(job_runs.c.id)
     return [run_from(row) for row in connection.execute(statement).mappings()]
 
 
 def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
-    statement = _runs().where(job_runs.c.idempotency_key == idempotency_key)
+    statement = select_runs().where(job_runs.c.idempotency_key == idempotency_key)
     row = connection.execute(statement).mappings().one_or_none()
     return None if row is None else run_from(row)
 
 
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
-    statement = _runs().order_by(job_runs.c.id.desc()).limit(wanted.limit)
+    statement = select_runs().order_by(job_runs.c.id.desc()).limit(wanted.limit)
     if wanted.job_name is not None:
         statement = statement.where(job_definitions.c.name == wanted.job_name)
     if wanted.states:
@@ -193,23 +193,6 @@ def count_live(connection: Connection) -> dict[int, int]:
     return {row.job_definition_id: row.runs for row in rows}
 
 
-def report_progress(
-    connection: Connection,
-    *,
-    worker_id: str,
-    run: Started,
-    processed: int,
-    total: int | None,
-) -> bool:
-    """Show how far a run is. False: it is no longer ours, so nothing was written."""
-    statement = (
-        update(job_runs)
-        .where(*_still_ours(worker_id, run))
-        .values(progress_processed=processed, progress_total=total, progress_at=db_now())
-    )
-    return connection.execute(statement).rowcount == 1
-
-
 def lock_if_ours(connection: Connection, *, worker_id: str, run: Started) -> bool:
     """Whether a run is still ours, and stays so until this transaction ends."""
     statement = select(job_runs.c.id).where(*_still_ours(worker_id, run)).with_for_update()
@@ -234,7 +217,7 @@ def _still_ours(worker_id: str, run: Started) -> list[Any]:
 _RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
 
 
-def _runs() -> Select[Any]:
+def select_runs() -> Select[Any]:
     return select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
         job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
     )

@@ -1,0 +1,262 @@
+"""What the leader looks at to give work out, and what a worker looks at to take it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Text,
+    and_,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
+
+from tsuzuki.model.run import Run, RunRef
+from tsuzuki.model.states import ContinuationState, RunState
+from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.store.database import db_now
+from tsuzuki.store.moves import Started
+from tsuzuki.store.runs import run_from, select_runs
+from tsuzuki.store.tables import events, job_runs, workers
+
+WAITING = [RunState.PENDING.value, RunState.ORPHANED.value]
+HELD = [RunState.ASSIGNED.value, RunState.RUNNING.value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DueRun:
+    """A run whose time has come, as far as the assigner needs to know it."""
+
+    ref: RunRef
+    job_id: int
+    concurrency_key: str | None
+    orphan_count: int
+
+
+def due_runs(
+    connection: Connection,
+    *,
+    limit: int,
+    without_jobs: Collection[int] = (),
+    without_keys: Collection[tuple[int, str]] = (),
+) -> list[DueRun]:
+    """What may be given out now, in order: priority, then time, then age. `without_…` leave out
+    what is known to be blocked, so that it cannot hide what is not."""
+    statement = (
+        select(
+            job_runs.c.id,
+            job_runs.c.version,
+            job_runs.c.job_definition_id,
+            job_runs.c.concurrency_key,
+            job_runs.c.orphan_count,
+        )
+        .where(job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now())
+        .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
+        .limit(limit)
+    )
+    if without_jobs:
+        statement = statement.where(job_runs.c.job_definition_id.not_in(sorted(without_jobs)))
+    if without_keys:
+        blocked = batch(
+            connection.dialect, {"job": BigInteger(), "key": Text()}, sorted(without_keys)
+        )
+        same = and_(
+            blocked.c.job == job_runs.c.job_definition_id,
+            blocked.c.key == job_runs.c.concurrency_key,
+        )
+        statement = statement.where(~exists(select(blocked.c.job).where(same)))
+    return [
+        DueRun(
+            ref=RunRef(id=row.id, version=row.version),
+            job_id=row.job_definition_id,
+            concurrency_key=row.concurrency_key,
+            orphan_count=row.orphan_count,
+        )
+        for row in connection.execute(statement)
+    ]
+
+
+def next_due_at(connection: Connection) -> datetime | None:
+    """When the next waiting run that is not due yet will be."""
+    moment: datetime | None = connection.execute(
+        select(func.min(job_runs.c.scheduled_for)).where(
+            job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for > db_now()
+        )
+    ).scalar_one()
+    return moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldRuns:
+    """How many runs are assigned or running, by whom and of what."""
+
+    by_worker: dict[str, int]
+    by_job: dict[int, int]
+    by_key: dict[tuple[int, str], int]
+
+
+def held_runs(connection: Connection) -> HeldRuns:
+    """Counted from the rows themselves: a counter could be wrong, these cannot."""
+    by_worker: dict[str, int] = {}
+    by_job: dict[int, int] = {}
+    by_key: dict[tuple[int, str], int] = {}
+    rows = connection.execute(
+        select(
+            job_runs.c.assigned_worker_id,
+            job_runs.c.job_definition_id,
+            job_runs.c.concurrency_key,
+            func.count().label("runs"),
+        )
+        .where(job_runs.c.finished_at.is_(None), job_runs.c.state.in_(HELD))
+        .group_by(
+            job_runs.c.assigned_worker_id,
+            job_runs.c.job_definition_id,
+            job_runs.c.concurrency_key,
+        )
+    )
+    for row in rows:
+        by_worker[row.assigned_worker_id] = by_worker.get(row.assigned_worker_id, 0) + row.runs
+        by_job[row.job_definition_id] = by_job.get(row.job_definition_id, 0) + row.runs
+        if row.concurrency_key is not None:
+            key = (row.job_definition_id, row.concurrency_key)
+            by_key[key] = by_key.get(key, 0) + row.runs
+    return HeldRuns(by_worker=by_worker, by_job=by_job, by_key=by_key)
+
+
+def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
+    """Assigned and running runs whose worker is silent, cut off or unknown: the rescuer looks at
+    them closer. Usually none, found by one look at the few live rows."""
+    well = exists(
+        select(workers.c.id).where(
+            workers.c.id == job_runs.c.assigned_worker_id,
+            workers.c.state.in_(["ATTACHED", "DRAINING"]),
+            workers.c.heartbeat_at > db_now(-silent_after_seconds),
+        )
+    )
+    statement = select_runs().where(
+        job_runs.c.finished_at.is_(None), job_runs.c.state.in_(HELD), ~well
+    )
+    return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
+def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:
+    statement = select_runs().where(
+        job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
+    )
+    return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
+def live_runs_of(connection: Connection, job_id: int) -> list[Run]:
+    """Every unfinished run of a job, oldest first."""
+    statement = (
+        select_runs()
+        .where(job_runs.c.job_definition_id == job_id, job_runs.c.finished_at.is_(None))
+        .order_by(job_runs.c.id)
+    )
+    return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
+def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[Run]:
+    """What was given to this worker and not begun, most urgent first."""
+    statement = (
+        select_runs()
+        .where(
+            job_runs.c.assigned_worker_id == worker_id,
+            job_runs.c.state == RunState.ASSIGNED.value,
+        )
+        .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
+        .limit(limit)
+    )
+    return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
+def still_ours(
+    connection: Connection, *, worker_id: str, runs: Sequence[Started]
+) -> frozenset[int]:
+    """Which of the runs we execute are still ours to execute."""
+    if not runs:
+        return frozenset()
+    mine = batch(
+        connection.dialect,
+        {"id": BigInteger(), "version": Integer(), "epoch": BigInteger()},
+        [(run.id, run.version, run.epoch) for run in runs],
+    )
+    statement = select(job_runs.c.id).where(
+        job_runs.c.id == mine.c.id,
+        job_runs.c.version == mine.c.version,
+        job_runs.c.leader_epoch == mine.c.epoch,
+        unindexed(job_runs.c.state) == RunState.RUNNING.value,
+        unindexed(job_runs.c.assigned_worker_id) == worker_id,
+    )
+    return frozenset(connection.execute(statement).scalars())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgressReport:
+    run: Started
+    processed: int
+    total: int | None
+
+
+def report_progress(
+    connection: Connection, *, worker_id: str, reports: Sequence[ProgressReport]
+) -> frozenset[int]:
+    """Show how far runs are. A run that is missing from the answer is no longer ours."""
+    if not reports:
+        return frozenset()
+    said = batch(
+        connection.dialect,
+        {
+            "id": BigInteger(),
+            "version": Integer(),
+            "epoch": BigInteger(),
+            "processed": BigInteger(),
+            "total": BigInteger(),
+        },
+        [(r.run.id, r.run.version, r.run.epoch, r.processed, r.total) for r in reports],
+    )
+    statement = (
+        update(job_runs)
+        .where(
+            job_runs.c.id == said.c.id,
+            job_runs.c.version == said.c.version,
+            job_runs.c.leader_epoch == said.c.epoch,
+            unindexed(job_runs.c.state) == RunState.RUNNING.value,
+            unindexed(job_runs.c.assigned_worker_id) == worker_id,
+        )
+        .values(
+            progress_processed=said.c.processed,
+            progress_total=said.c.total,
+            progress_at=db_now(),
+        )
+        .returning(job_runs.c.id)
+    )
+    return frozenset(connection.execute(statement).scalars())
+
+
+def unconfirmed(connection: Connection, worker_id: str) -> int:
+    """How many of a worker's runs still wait for the leader's word that they may go on."""
+    return connection.execute(
+        select(func.count()).where(
+            job_runs.c.assigned_worker_id == worker_id,
+            job_runs.c.state == RunState.RUNNING.value,
+            job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
+        )
+    ).scalar_one()
+
+
+def is_quiet(connection: Connection) -> bool:
+    """Nothing is due, assigned or running, and no event waits."""
+    due = and_(job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now())
+    live = select(job_runs.c.id).where(
+        job_runs.c.finished_at.is_(None),
+        or_(due, job_runs.c.state.in_(HELD)),
+    )
+    waiting = select(events.c.id).where(events.c.processed_at.is_(None))
+    return not connection.execute(select(or_(exists(live), exists(waiting)))).scalar_one()

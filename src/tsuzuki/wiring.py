@@ -1,0 +1,92 @@
+"""The only place where parts are joined: configuration, database, services and engine."""
+
+import getpass
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tsuzuki.config import Configuration, JobKind, load_configuration
+from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.services.audit import Audit
+from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.maintenance import Maintenance
+from tsuzuki.services.settings import Settings
+from tsuzuki.store.database import Database, open_database
+from tsuzuki.store.migrate import ENGINE, Component
+
+COMPONENTS: tuple[Component, ...] = (ENGINE,)
+"""Everything that keeps tables. A collector adds itself here."""
+
+JOB_KINDS: Mapping[str, JobKind] = {}
+"""Kinds of job beside `command` and `python`. A collector adds itself here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """All that a face calls, joined for one configuration and one actor."""
+
+    configuration: Configuration
+    database: Database
+    jobs: Jobs
+    settings: Settings
+    audit: Audit
+    maintenance: Maintenance
+
+
+@contextmanager
+def opened(
+    *,
+    config_file: Path | None = None,
+    database_url: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+    clock: Clock | None = None,
+    actor: str | None = None,
+    migrate: bool = True,
+) -> Iterator[Application]:
+    """An application, ready to use; `migrate` brings its database to this version first."""
+    read = partial(
+        load_configuration,
+        file=config_file,
+        database_url=database_url,
+        environ=environ,
+        cwd=cwd or Path.cwd(),
+        kinds=JOB_KINDS,
+    )
+    configuration = read()
+    database = open_database(configuration.database_url, clock=clock or SystemClock())
+    try:
+        application = join(configuration, database, reload=read, actor=actor or local_actor())
+        if migrate:
+            application.maintenance.upgrade()
+        yield application
+    finally:
+        database.close()
+
+
+def join(
+    configuration: Configuration,
+    database: Database,
+    *,
+    reload: partial[Configuration],
+    actor: str,
+) -> Application:
+    return Application(
+        configuration=configuration,
+        database=database,
+        jobs=Jobs(database=database, reload=reload, kinds=JOB_KINDS, actor=actor),
+        settings=Settings(database=database, actor=actor),
+        audit=Audit(database=database),
+        maintenance=Maintenance(database=database, components=COMPONENTS),
+    )
+
+
+def local_actor() -> str:
+    """Who acts at this terminal, for the audit log."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"cli:uid-{os.getuid()}"

@@ -1,0 +1,117 @@
+"""Which ends are tried again, how often, and after how long."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.retry import RetryDecision, RetryPolicy, decide_retry
+from tsuzuki.model.states import Reason, RunState
+
+STEADY = RetryPolicy(max_retries=3, jitter=0.0)
+
+policies = st.builds(
+    RetryPolicy,
+    max_retries=st.integers(0, 10),
+    initial_seconds=st.floats(0, 1e6),
+    factor=st.floats(1, 1e6),
+    cap_seconds=st.floats(0, 1e6),
+    jitter=st.floats(0, 1),
+)
+
+
+def decide(
+    state: RunState,
+    reason: Reason | None = None,
+    *,
+    policy: RetryPolicy = STEADY,
+    retries_used: int = 0,
+    retry_after_seconds: float | None = None,
+) -> RetryDecision | None:
+    return decide_retry(
+        policy,
+        state=state,
+        reason=reason,
+        retries_used=retries_used,
+        random=Random(1),
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def test_the_wait_doubles_up_to_the_cap() -> None:
+    policy = RetryPolicy(cap_seconds=60.0, jitter=0.0)
+    assert [policy.delay_seconds(used, Random(1)) for used in range(5)] == [10, 20, 40, 60, 60]
+
+
+@given(policies, st.integers(0, 10**400), st.integers())
+def test_the_wait_is_never_negative_nor_above_the_cap(
+    policy: RetryPolicy, retries_used: int, seed: int
+) -> None:
+    assert 0 <= policy.delay_seconds(retries_used, Random(seed)) <= policy.cap_seconds
+
+
+def test_jitter_moves_the_wait_to_both_sides_and_no_further_than_its_ratio() -> None:
+    policy, random = RetryPolicy(jitter=0.2), Random(1)
+    waits = [policy.delay_seconds(0, random) for _ in range(500)]
+    assert 8 <= min(waits) < 8.2
+    assert 11.8 < max(waits) <= 12
+
+
+def test_no_initial_wait_means_no_wait_ever() -> None:
+    assert RetryPolicy(initial_seconds=0.0).delay_seconds(10**6, Random(1)) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_retries", -1),
+        ("max_retries", 1.5),
+        ("max_retries", True),
+        ("max_retries", "3"),
+        ("initial_seconds", -0.1),
+        ("initial_seconds", float("nan")),
+        ("factor", 0.5),
+        ("factor", float("inf")),
+        ("cap_seconds", -1),
+        ("cap_seconds", 10**400),
+        ("jitter", 1.1),
+    ],
+)
+def test_a_policy_out_of_bounds_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ConfigurationError, match=name) as caught:
+        RetryPolicy(**{name: value})  # type: ignore[arg-type]
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("state", [RunState.FAILED, RunState.TIMED_OUT])
+def test_a_bad_end_is_retried_until_the_retries_are_used_up(state: RunState) -> None:
+    assert decide(state, retries_used=2) == RetryDecision(delay_seconds=40.0, retries_used=3)
+    assert decide(state, retries_used=3) is None
+
+
+@pytest.mark.parametrize("state", set(RunState) - {RunState.FAILED, RunState.TIMED_OUT})
+@pytest.mark.parametrize("reason", [None, Reason.WORKER_SHUTDOWN, Reason.HANDLER_FAILED])
+def test_nothing_but_a_bad_end_is_retried(state: RunState, reason: Reason | None) -> None:
+    assert decide(state, reason) is None
+
+
+@pytest.mark.parametrize(
+    "reason", [Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID, Reason.JOB_DELETED]
+)
+def test_what_trying_again_cannot_mend_is_not_retried(reason: Reason) -> None:
+    assert decide(RunState.FAILED, reason) is None
+
+
+def test_a_workers_shutdown_is_made_good_at_once_and_costs_no_retry() -> None:
+    for used in (0, 3, 99):
+        decision = decide(RunState.FAILED, Reason.WORKER_SHUTDOWN, retries_used=used)
+        assert decision == RetryDecision(delay_seconds=0.0, retries_used=used)
+
+
+def test_the_other_sides_wish_is_honoured_when_it_is_longer() -> None:
+    longer = decide(RunState.FAILED, retry_after_seconds=9000.0)
+    assert longer == RetryDecision(delay_seconds=9000.0, retries_used=1)
+    shorter = decide(RunState.FAILED, retry_after_seconds=1.0)
+    assert shorter == RetryDecision(delay_seconds=10.0, retries_used=1)

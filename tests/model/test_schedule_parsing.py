@@ -1,0 +1,218 @@
+"""What people may write as a schedule, and what they are told when it is wrong."""
+
+from datetime import UTC, date, datetime, time, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tsuzuki.model.errors import ScheduleError
+from tsuzuki.model.schedule import (
+    AtMinutes,
+    AtTimes,
+    Cron,
+    Every,
+    Schedule,
+    Weekday,
+    parse_schedule,
+)
+
+MONDAY_TO_FRIDAY = frozenset(list(Weekday)[:5])
+
+
+@pytest.mark.parametrize(
+    ("written", "schedule"),
+    [
+        ({"cron": "*/5 * * * *"}, Cron(expression="*/5 * * * *")),
+        ({"every": "10m"}, Every(interval=timedelta(minutes=10))),
+        ({"every": 90}, Every(interval=timedelta(seconds=90))),
+        ({"every": 1.5}, Every(interval=timedelta(seconds=1.5))),
+        ({"every": "1h30m"}, Every(interval=timedelta(minutes=90))),
+        ({"daily_at": "07:00"}, AtTimes(times=(time(7),))),
+        ({"daily_at": ["19:00:30", "7:00"]}, AtTimes(times=(time(7), time(19, 0, 30)))),
+        ({"hourly_at_minute": 15}, AtMinutes(minutes=(15,))),
+        ({"hourly_at_minute": [45, 15, 15]}, AtMinutes(minutes=(15, 45))),
+        ({"weekdays_at": "09:00"}, AtTimes(times=(time(9),), days=MONDAY_TO_FRIDAY)),
+        (
+            {"weekly": {"day": "monday", "at": "09:00"}},
+            AtTimes(times=(time(9),), days=frozenset({Weekday.MONDAY})),
+        ),
+        (
+            {"weekly": {"days": ["mon", "THU"], "at": "09:00"}},
+            AtTimes(times=(time(9),), days=frozenset({Weekday.MONDAY, Weekday.THURSDAY})),
+        ),
+        ({"daily_at": "07:00", "timezone": None}, AtTimes(times=(time(7),))),
+    ],
+)
+def test_each_form_of_mapping_is_read(written: object, schedule: Schedule) -> None:
+    assert parse_schedule(written) == schedule
+
+
+@pytest.mark.parametrize(
+    ("phrase", "mapping"),
+    [
+        ("*/5 * * * *", {"cron": "*/5 * * * *"}),
+        ("0 9 * * mon-fri", {"cron": "0 9 * * MON-FRI"}),
+        ("@daily", {"cron": "0 0 * * *"}),
+        ("every 10m", {"every": "10m"}),
+        ("Every 2 hours", {"every": "2h"}),
+        ("every minute", {"every": "1m"}),
+        ("daily at 07:00", {"daily_at": "07:00"}),
+        ("daily at 07:00, 12:00 and 19:00", {"daily_at": ["07:00", "12:00", "19:00"]}),
+        ("hourly at :15", {"hourly_at_minute": 15}),
+        ("hourly at :15 and :45", {"hourly_at_minute": [15, 45]}),
+        ("weekdays at 09:00", {"weekdays_at": "09:00"}),
+        ("weekly on monday at 09:00", {"weekly": {"day": "monday", "at": "09:00"}}),
+        ("weekly on mon, thu at 09:00", {"weekly": {"days": ["mon", "thu"], "at": "09:00"}}),
+    ],
+)
+def test_a_phrase_means_the_same_as_its_mapping(phrase: str, mapping: object) -> None:
+    assert parse_schedule(phrase) == parse_schedule(mapping)
+
+
+def test_a_schedule_without_a_zone_is_in_the_default_zone() -> None:
+    phrase = parse_schedule("daily at 07:00", default_timezone="Asia/Tokyo")
+    assert phrase == AtTimes(times=(time(7),), timezone="Asia/Tokyo")
+    own = {"daily_at": "07:00", "timezone": "Europe/Berlin"}
+    assert parse_schedule(own, default_timezone="Asia/Tokyo").as_mapping() == own
+
+
+def test_a_schedule_is_its_own_reading() -> None:
+    schedule = Every(interval=timedelta(minutes=5))
+    assert parse_schedule(schedule) is schedule
+
+
+@pytest.mark.parametrize(
+    ("anchor", "instant"),
+    [
+        ("2026-01-01T06:00:00Z", "2026-01-01T06:00:00+00:00"),
+        ("2026-01-01T06:00", "2026-01-01T05:00:00+00:00"),
+        (date(2026, 1, 1), "2025-12-31T23:00:00+00:00"),
+        (datetime(2026, 1, 1, 6, tzinfo=UTC), "2026-01-01T06:00:00+00:00"),
+    ],
+)
+def test_an_anchor_without_an_offset_is_wall_time_of_the_zone(anchor: object, instant: str) -> None:
+    written = {"every": "1h", "anchor": anchor, "timezone": "Europe/Berlin"}
+    expected = Every(interval=timedelta(hours=1), anchor=datetime.fromisoformat(instant))
+    assert parse_schedule(written) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "message", "hint"),
+    [
+        ({}, "says nothing", "Valid forms"),
+        ({"every": "1m", "cron": "* * * * *"}, "every and cron", "Valid forms"),
+        ({"evry": "1m"}, "no 'evry'", 'Did you mean "every"'),
+        ({"daily_at": "07:00", "timezon": "UTC"}, "no 'timezon'", 'Did you mean "timezone"'),
+        ({"daily_at": "07:00", "anchor": "2026-01-01"}, "no 'anchor'", "Valid forms"),
+        ({1: 2}, "no 1 here", "Valid forms"),
+        (None, "None is not a schedule", "Valid forms"),
+        (["07:00"], "is not a schedule", "Valid forms"),
+        ("", "not understood", "cron expression"),
+        ("dayly at 07:00", "not understood", 'Did you mean "daily"'),
+        ("every monday at 09:00", "not understood", "weekly on monday at 09:00"),
+        ("hourly at 15", "not understood", "hourly at :15"),
+        ("every 10", "not an interval", "Add a unit"),
+        ({"every": "10x"}, "not an interval", "1h30m"),
+        ({"every": True}, "not an interval", "1h30m"),
+        ({"every": None}, "not an interval", "1h30m"),
+        ({"every": float("nan")}, "without bounds", "1h30m"),
+        ({"every": 10**400}, "without bounds", "1h30m"),
+        ({"every": 0.5}, "out of bounds", "at least 1s"),
+        ({"every": "0s"}, "out of bounds", "at least 1s"),
+        ({"every": "999999999d"}, "out of bounds", "at most 3660d"),
+        ({"every": "1m", "anchor": "noon"}, "not a time", "2026-01-01T06:00:00Z"),
+        ({"every": "1m", "anchor": 5}, "not a time", "2026-01-01T06:00:00Z"),
+        ({"every": "1m", "anchor": "0001-01-01"}, "too far away", "2026-01-01T06:00:00Z"),
+        ({"daily_at": "7"}, "not a time of day", '"07:00"'),
+        ({"daily_at": "24:00"}, "no time '24:00'", 'Midnight is "00:00"'),
+        ({"daily_at": "07:60"}, "no time '07:60'", '"07:00"'),
+        ({"daily_at": []}, "empty list", '"07:00"'),
+        ({"daily_at": True}, "not a time of day", '"07:00"'),
+        ({"hourly_at_minute": 60}, "not a minute", "0 to 59"),
+        ({"hourly_at_minute": "15"}, "not a minute", "0 to 59"),
+        ({"weekly": "monday"}, "which day and time", "day: monday"),
+        ({"weekly": {"day": "monday"}}, "needs `at`", "day: monday"),
+        ({"weekly": {"day": "mon", "days": ["tue"], "at": "9:00"}}, "either `day`", "day: monday"),
+        ({"weekly": {"dya": "mon", "at": "9:00"}}, "no 'dya'", 'Did you mean "day"'),
+        ({"weekly": {"day": "munday", "at": "9:00"}}, "not a day", 'Did you mean "monday"'),
+        ({"weekly": {"day": 1, "at": "9:00"}}, "not a day", "monday or mon"),
+        ({"cron": 5}, "not a cron expression", "Quote it"),
+        ("* * * *", "has 4 fields", "five fields"),
+        ("0 * * * * *", "has 6 fields", "Seconds are not supported"),
+        ("0 25 * * *", "bad hour: '25'", "five fields"),
+        ("0 0 * * FUN", "bad day of the week: 'FUN'", "five fields"),
+        ("@dayly", "not a cron macro", 'Did you mean "@daily"'),
+        ("0 0 30 2 *", "never comes", "No month"),
+        ("0 0 31 4,6,9,11 *", "never comes", "No month"),
+        ("1" * 5000 + " * * * *", "5008 characters", "five fields"),
+    ],
+)
+def test_a_mistake_is_named_and_the_right_way_shown(
+    written: object, message: str, hint: str
+) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse_schedule(written)
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert caught.value.specific_code == "schedule"
+
+
+@pytest.mark.parametrize(
+    ("number", "meant"),
+    [(420, "07:00"), (7, "07:00"), (25200, "07:00:00"), (1170, "19:30"), (60, "01:00")],
+)
+def test_a_time_that_yaml_took_for_a_number_is_to_be_quoted(number: int, meant: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse_schedule({"daily_at": number})
+    assert f'Quote the time: "{meant}"' in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("zone", "meant"),
+    [
+        ("Europe/Berln", "Europe/Berlin"),
+        ("europe/berlin", "Europe/Berlin"),
+        ("tokyo", "Asia/Tokyo"),
+        ("New York", "America/New_York"),
+        ("utc", "UTC"),
+    ],
+)
+def test_a_misspelt_zone_is_answered_with_the_one_meant(zone: str, meant: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse_schedule({"daily_at": "07:00", "timezone": zone})
+    assert caught.value.specific_code == "timezone"
+    assert f'Did you mean "{meant}"?' in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("zone", ["", "JST", "../etc/passwd", "Europe", "\0", "x" * 5000, 9])
+def test_what_is_no_zone_is_refused(zone: object) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse_schedule({"every": "10m", "timezone": zone})
+    assert caught.value.specific_code == "timezone"
+
+
+def test_an_abbreviation_is_not_answered_with_another() -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse_schedule({"daily_at": "07:00", "timezone": "JST"})
+    assert "Did you mean" not in (caught.value.hint or "")
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+keys = st.sampled_from(
+    ["cron", "every", "daily_at", "hourly_at_minute", "weekdays_at", "weekly", "timezone", "anchor"]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(junk | st.dictionaries(keys, junk, max_size=3))
+def test_whatever_is_written_is_a_schedule_or_a_schedule_error(written: object) -> None:
+    try:
+        schedule = parse_schedule(written)
+    except ScheduleError:
+        return
+    assert parse_schedule(schedule.as_mapping()) == schedule
