@@ -42,6 +42,11 @@ def read_document(path: Path) -> Document:
     return parse_document(read_source(path))
 
 
+def parse_value(text: str, *, name: str) -> Any:
+    """One value as a file would hold it. Raises `ConfigurationError`; `name` stands for the file."""
+    return parse_document(Source(file=name, text=text)).data
+
+
 def parse_document(source: Source) -> Document:
     """The document in `source`. Raises `ConfigurationError` at the place of the fault."""
     return Document(source=source, root=read_tree(source))

@@ -2,7 +2,7 @@
 
 Each edit holds the writers' lock, reads the file again, changes its text, and reads the result back:
 it must be valid and say exactly what was meant, or nothing is written. The file is then replaced in
-one step.
+one step. With `dry_run` everything happens but the lock and the writing.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -17,6 +17,7 @@ from tsuzuki.config.kinds import JobKind
 from tsuzuki.config.nodes import Entry
 from tsuzuki.config.placement import job_added, job_removed, jobs_mapping
 from tsuzuki.config.problems import InvalidFile, Problem, invalid
+from tsuzuki.config.revision import Changes, Key, revised
 from tsuzuki.config.schema import ConfigFile, parse_job, read_config_file
 from tsuzuki.config.source import Source, decode_source, read_bytes
 from tsuzuki.config.splice import Splice, Uneditable, same, set_value, spliced
@@ -38,6 +39,15 @@ class _Edit:
     jobs: Mapping[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Planned:
+    """An edit that was tried on the text: what the file would hold, and what that says."""
+
+    text: Source
+    valid: ConfigFile
+    changes_text: bool
+
+
 def add_job(
     path: Path,
     name: str,
@@ -45,6 +55,7 @@ def add_job(
     *,
     kinds: Mapping[str, JobKind] = NO_KINDS,
     clock: Clock = _SYSTEM_CLOCK,
+    dry_run: bool = False,
 ) -> JobSpec:
     """Append a job. Raises `Conflict` if there is one by that name."""
     parse_job(name, body, kinds=kinds)
@@ -60,26 +71,26 @@ def add_job(
             )
         return _Edit(splices=job_added(document, name, body), jobs={**jobs, name: body})
 
-    return _job(_edit(path, plan, kinds=kinds, clock=clock), name)
+    return _job(_edit(path, plan, kinds=kinds, clock=clock, dry_run=dry_run), name)
 
 
 def update_job(
     path: Path,
     name: str,
-    changes: Mapping[str, Any],
-    removals: Collection[str] = (),
+    changes: Changes,
+    removals: Collection[Key] = (),
     *,
     kinds: Mapping[str, JobKind] = NO_KINDS,
     clock: Clock = _SYSTEM_CLOCK,
+    dry_run: bool = False,
 ) -> JobSpec:
     """Set the keys in `changes` and take out those in `removals`; what is not there is no fault."""
 
     def plan(document: Document) -> _Edit:
-        old = _body(document, name)
-        kept = {key: value for key, value in old.items() if key not in removals}
-        return _update(document, name, {**kept, **changes}, kinds)
+        body = revised(_body(document, name), changes, removals)
+        return _update(document, name, body, kinds)
 
-    return _job(_edit(path, plan, kinds=kinds, clock=clock), name)
+    return _job(_edit(path, plan, kinds=kinds, clock=clock, dry_run=dry_run), name)
 
 
 def set_enabled(
@@ -118,26 +129,40 @@ def remove_job(
 
 
 def _edit(
-    path: Path, plan: Callable[[Document], _Edit], *, kinds: Mapping[str, JobKind], clock: Clock
+    path: Path,
+    plan: Callable[[Document], _Edit],
+    *,
+    kinds: Mapping[str, JobKind],
+    clock: Clock,
+    dry_run: bool = False,
 ) -> ConfigFile:
-    read_bytes(path)  # what does not exist gets no lock file beside it
+    content = read_bytes(path)  # what does not exist gets no lock file beside it
+    if dry_run:
+        return _planned(path, content, plan, kinds).valid
     with exclusive(path, clock=clock, timeout_seconds=LOCK_TIMEOUT_SECONDS) as target:
         content = read_bytes(target)
-        document = parse_document(decode_source(content, file=str(path)))
-        try:
-            edit = plan(document)
-            result = spliced(document.source, edit.splices)
-            after = _read_back(document, result, edit.jobs)
-        except Uneditable as problem:
-            raise ConfigurationError(
-                f"this change cannot be made to {path} without touching more: {problem}",
-                hint="Nothing was written. Make the change in an editor.",
-                code="config_uneditable",
-            ) from None
-        valid = _validated(document, after, kinds)
-        if edit.splices:
-            replace_content(target, result.encode(), expected=content)
-        return valid
+        planned = _planned(path, content, plan, kinds)
+        if planned.changes_text:
+            replace_content(target, planned.text.encode(), expected=content)
+        return planned.valid
+
+
+def _planned(
+    path: Path, content: bytes, plan: Callable[[Document], _Edit], kinds: Mapping[str, JobKind]
+) -> _Planned:
+    document = parse_document(decode_source(content, file=str(path)))
+    try:
+        edit = plan(document)
+        result = spliced(document.source, edit.splices)
+        after = _read_back(document, result, edit.jobs)
+    except Uneditable as problem:
+        raise ConfigurationError(
+            f"this change cannot be made to {path} without touching more: {problem}",
+            hint="Nothing was written. Make the change in an editor.",
+            code="config_uneditable",
+        ) from None
+    valid = _validated(document, after, kinds)
+    return _Planned(text=result, valid=valid, changes_text=bool(edit.splices))
 
 
 def _read_back(before: Document, result: Source, jobs: Mapping[str, Any]) -> Document:

@@ -39,6 +39,8 @@ class Configuration:
     timezone: str
     log_archive: str | None = field(repr=False)
     jobs: tuple[JobSpec, ...]
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Who said so, by field: a flag, a variable or a place in the file. The rest are defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,10 @@ class _Given:
     text: str
     name: str
     place: Place | None = None
+
+    @property
+    def origin(self) -> str:
+        return str(self.place) if self.place else self.name
 
 
 def load_configuration(
@@ -68,15 +74,23 @@ def load_configuration(
     content = read_config_file(read_document(path), kinds=kinds) if path else None
     workspace = path.parent if path else here
     given = _Settings(content=content, environ=environ, cwd=here)
+    database = given.database_url(flag=database_url)
+    redis = given.redis_url()
     archive = given.from_file("log_archive")
+    said = {"database_url": database, "redis_url": redis, "log_archive": archive}
     return Configuration(
         workspace=workspace,
         file=path,
-        database_url=_database_url(given, database_url, workspace),
-        redis_url=_redis_url(given),
+        database_url=_checked_database_url(database, workspace),
+        redis_url=_checked_redis_url(redis),
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
         log_archive=_absolute(archive.text, workspace) if archive else None,
         jobs=content.jobs if content else (),
+        origins={
+            **({"file": _file_origin(file, environ)} if path else {}),
+            **(_places(content, ("timezone", "jobs")) if content else {}),
+            **{key: setting.origin for key, setting in said.items() if setting},
+        },
     )
 
 
@@ -131,6 +145,16 @@ class _Settings:
         place = self.content.document.place_of_value((key,))
         return _Given(text=expand(written, self.environ, place=place), name=f"`{key}`", place=place)
 
+    def database_url(self, *, flag: str | None) -> _Given | None:
+        return (
+            (None if flag is None else _Given(text=flag, name="--database-url"))
+            or self.from_environment("TSUZUKI_DATABASE_URL")
+            or self.from_file("database_url")
+        )
+
+    def redis_url(self) -> _Given | None:
+        return self.from_environment("TSUZUKI_REDIS_URL") or self.from_file("redis_url")
+
     def _secret(self, variable: str, path: str) -> str:
         try:
             with (self.cwd / path).open(encoding="utf-8") as stream:
@@ -153,19 +177,27 @@ class _Settings:
         return text
 
 
-def _database_url(given: _Settings, flag: str | None, workspace: Path) -> str:
-    found = (
-        (None if flag is None else _Given(text=flag, name="--database-url"))
-        or given.from_environment("TSUZUKI_DATABASE_URL")
-        or given.from_file("database_url")
-        or _Given(text=DEFAULT_DATABASE_URL, name="database_url")
-    )
+def _checked_database_url(given: _Given | None, workspace: Path) -> str:
+    found = given or _Given(text=DEFAULT_DATABASE_URL, name="database_url")
     return checked_database_url(found.text, name=found.name, workspace=workspace, place=found.place)
 
 
-def _redis_url(given: _Settings) -> str | None:
-    found = given.from_environment("TSUZUKI_REDIS_URL") or given.from_file("redis_url")
-    return checked_redis_url(found.text, name=found.name, place=found.place) if found else None
+def _checked_redis_url(given: _Given | None) -> str | None:
+    return checked_redis_url(given.text, name=given.name, place=given.place) if given else None
+
+
+def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:
+    if flag:
+        return "--config"
+    return FILE_VARIABLE if environ.get(FILE_VARIABLE) else "the nearest one"
+
+
+def _places(content: ConfigFile, keys: tuple[str, ...]) -> dict[str, str]:
+    """Where those of the top-level `keys` stand that the file has."""
+    document = content.document
+    return {
+        key: str(document.place_of_key((key,))) for key in keys if key in (document.data or {})
+    }
 
 
 def _absolute(location: str, workspace: Path) -> str:

@@ -40,7 +40,8 @@ class Expects:
 
 
 class Refusal(ValueError):
-    """A value that is refused for a reason of its own. `path` leads on from the field."""
+    """A value that is refused for a reason of its own. `path` leads on from the field to what is
+    to blame; `at_key` says that it is the key there."""
 
     def __init__(
         self,
@@ -49,12 +50,14 @@ class Refusal(ValueError):
         hint: str | None = None,
         code: str = ConfigurationError.code,
         path: KeyPath = (),
+        at_key: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code
         self.path = path
+        self.at_key = at_key
 
 
 def _refusing(check: Callable[[str], Any]) -> Callable[[str], str]:
@@ -131,7 +134,12 @@ def _function(text: str) -> str:
 def _variable_names(environment: dict[str, str]) -> dict[str, str]:
     for name in environment:
         if "=" in name or "\0" in name:
-            raise Refusal(f"{name!r} cannot be the name of a variable", path=(name,))
+            raise Refusal(
+                f"{name!r} cannot be the name of a variable",
+                hint="Names of variables hold no '='.",
+                path=(name,),
+                at_key=True,
+            )
     return environment
 
 

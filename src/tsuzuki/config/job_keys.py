@@ -40,6 +40,7 @@ class CommonKeys(BaseModel):
     catchup_window: Seconds = DAY_SECONDS
     concurrency_policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
     max_concurrent: Count | None = None
+    concurrency_key: Name | None = None
     max_concurrent_per_key: Count | None = None
     priority: Annotated[
         StrictInt,

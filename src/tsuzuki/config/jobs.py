@@ -124,6 +124,7 @@ def _spec(
         catchup_window_seconds=common.catchup_window,
         concurrency_policy=common.concurrency_policy,
         max_concurrent=common.max_concurrent,
+        concurrency_key=common.concurrency_key,
         max_concurrent_per_key=common.max_concurrent_per_key,
         priority=common.priority,
         timeout_seconds=common.timeout,

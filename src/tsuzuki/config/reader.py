@@ -171,12 +171,12 @@ class _Reader:
 
     def _entry(self, event: Event, *, depth: int) -> Entry:
         self._refuse_tag(event)
-        if not isinstance(event, ScalarEvent) or event.anchor is not None or event.value == "":
+        start, end = event.start_mark.index, event.end_mark.index
+        if not isinstance(event, ScalarEvent) or event.anchor is not None or start == end:
             raise self._error(
                 event, "this cannot be a key", "A key is plain text, followed by a colon."
             )
         self._grow(event, size=1, depth=depth)
-        start, end = event.start_mark.index, event.end_mark.index
         colon = _COLON.match(self._source.text, end)
         colon_end = colon.end() if colon else None
         # Keys are text whatever they look like: a job may be called `2024` or `null`.

@@ -60,7 +60,8 @@ jobs:
   #   command: [./make-invoice]
   #   on_event: order.created
   #   max_concurrent: 4
-  #   max_concurrent_per_key: 1
+  #   concurrency_key: customer          # runs that share this argument
+  #   max_concurrent_per_key: 1          # go one after the other
   #   enabled: false
 """
 

@@ -115,28 +115,36 @@ def _problem(
     if kind == "extra_forbidden":
         owner = model_at(model, location[:-1])
         return unknown(path + location, location, keys_of(owner) if owner else [])
-    return _refused(model, path, _existing(body, location), detail)
+    return _refused(model, body, path, detail)
 
 
-def _refused(model: type[BaseModel], path: KeyPath, key: KeyPath, detail: ErrorDetails) -> Problem:
+def _refused(
+    model: type[BaseModel], body: Mapping[str, Any], path: KeyPath, detail: ErrorDetails
+) -> Problem:
+    key, value = _reach(body, detail["loc"])
     context = detail.get("ctx", {})
     error = context.get("error")
     if isinstance(error, Refusal):
         return Problem(
-            path=path + key + error.path, message=error.message, hint=error.hint, code=error.code
+            path=path + key + error.path,
+            message=error.message,
+            hint=error.hint,
+            code=error.code,
+            at_key=error.at_key,
         )
     expected = expected_words(model, key)
     if expected is None and detail["type"] == "value_error":
         return Problem(path=path + key, message=f"`{path_text(key)}`: {error}")
     general = _GENERAL.get(detail["type"], "something else").format(**context)
-    return wrong(path + key, key, expected or general, detail["input"])
+    return wrong(path + key, key, expected or general, value)
 
 
-def _existing(body: object, location: KeyPath) -> KeyPath:
-    """The part of `location` that leads through `body`; the rest names alternatives of a type."""
+def _reach(body: Any, location: KeyPath) -> tuple[KeyPath, Any]:
+    """The part of `location` that leads through `body`, and what is there. The rest of it, if any,
+    names alternatives of a type."""
     for length, step in enumerate(location):
         try:
-            body = body[step]  # type: ignore[index]
+            body = body[step]
         except (KeyError, IndexError, TypeError):
-            return location[:length]
-    return location
+            return location[:length], body
+    return location, body

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from tsuzuki.model import jsontext
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -31,7 +32,8 @@ class JobSource(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """What a person says about a job. `handler` names the kind of work ("command", "python", or a
-    collector's), `options` is what that kind needs, `arguments` what each run is given."""
+    collector's), `options` is what that kind needs, `arguments` what each run is given.
+    `concurrency_key` names the argument whose value groups runs for `max_concurrent_per_key`."""
 
     name: str
     handler: str
@@ -45,6 +47,7 @@ class JobSpec:
     catchup_window_seconds: float = DAY_SECONDS
     concurrency_policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
     max_concurrent: int | None = None
+    concurrency_key: str | None = None
     max_concurrent_per_key: int | None = None
     priority: int = 0
     timeout_seconds: float | None = None
@@ -66,6 +69,13 @@ class JobSpec:
         if self.max_concurrent is not None:
             return self.max_concurrent
         return None if self.concurrency_policy is ConcurrencyPolicy.ALLOW else 1
+
+    def key_for(self, arguments: Mapping[str, Any]) -> str | None:
+        """The group a run with these arguments belongs to; None if there are no groups."""
+        if self.concurrency_key is None or self.concurrency_key not in arguments:
+            return None
+        value = arguments[self.concurrency_key]
+        return value if isinstance(value, str) else jsontext.encode(value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,10 +79,8 @@ def _unquoted_hint(value: object) -> str:
     if value < 24:
         return f'Quote the time: "{value:02}:00".'
     larger, smaller = divmod(value, 60)
-    if larger < 24:
-        meant = f"{larger:02}:{smaller:02}"
-    else:
-        meant = f"{larger // 60:02}:{larger % 60:02}:{smaller:02}"
+    parts = [larger, smaller] if larger < 24 else [*divmod(larger, 60), smaller]
+    meant = ":".join(f"{part:02}" for part in parts)
     return f'Quote the time: "{meant}". Without quotes YAML reads it as the number {value}.'
 
 

@@ -56,7 +56,8 @@ def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[Change]:
 
 
 def apply(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> list[Change]:
-    """Bring the jobs of the file into the database; all of them or none."""
+    """Bring the jobs of the file into the database; all of them or none. What the file says must
+    have been read while definitions were held, or an older reading could undo a newer one."""
     changes = plan(jobs.find(connection), specs)
     for change in changes:
         carry_out(connection, change, source=JobSource.FILE, actor=actor)
@@ -65,6 +66,7 @@ def apply(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> li
 
 def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
     """Add or change a job that lives in the database only."""
+    jobs.hold(connection)
     job = jobs.get_by_name(connection, spec.name)
     if job is not None and job.source is JobSource.FILE:
         raise Conflict(
@@ -79,6 +81,7 @@ def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
 
 
 def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str) -> None:
+    jobs.hold(connection)
     job = _present(connection, name)
     if job.spec.enabled != enabled:
         after = replace(job.spec, enabled=enabled)
@@ -87,6 +90,7 @@ def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str)
 
 
 def remove(connection: Connection, name: str, *, actor: str) -> None:
+    jobs.hold(connection)
     job = jobs.get_by_name(connection, name)
     if job is not None:
         change = Change(deed=Deed.REMOVE, name=name, before=job)

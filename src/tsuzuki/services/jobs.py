@@ -4,7 +4,7 @@ A job of the file is changed in the file, and the database follows; a job of the
 there. Whichever it is, the change and its line in the audit log are one transaction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuzuki.config import Configuration, JobKind, edit, parse_job
+from tsuzuki.config.revision import Changes, Key
 from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import upcoming
@@ -117,16 +118,23 @@ class Jobs:
             )
         return upcoming(view.spec.schedule, self._database.clock.now(), count)
 
-    def add(self, name: str, body: Mapping[str, Any]) -> JobView:
-        """Write a new job into the file and apply it."""
+    def add(self, name: str, body: Mapping[str, Any], *, dry_run: bool = False) -> JobView:
+        """Write a new job into the file and apply it; or only answer what would be there."""
         self._refuse_taken(name)
-        edit.add_job(self._file(), name, dict(body), kinds=self._kinds)
-        return self._applied(name)
+        file = self._file_to_edit()
+        spec = edit.add_job(file, name, dict(body), kinds=self._kinds, dry_run=dry_run)
+        return self._view(spec, None) if dry_run else self._applied(name)
 
     def update(
-        self, name: str, changes: Mapping[str, Any], *, removals: Sequence[str] = ()
+        self,
+        name: str,
+        changes: Changes,
+        *,
+        removals: Collection[Key] = (),
+        dry_run: bool = False,
     ) -> JobView:
-        """Change some of a job's keys, as they are written in the file."""
+        """Change some of a job's keys, as they are written in the file; or only answer what would
+        be there."""
         view = self.get(name)
         if view.source is JobSource.DATABASE:
             raise Conflict(
@@ -134,13 +142,14 @@ class Jobs:
                 hint="Change it where it was made, or switch it off with: tsuzuki job disable",
                 code="job_source",
             )
-        edit.update_job(self._file(), name, dict(changes), removals=removals, kinds=self._kinds)
-        return self._applied(name)
+        file = self._file_to_edit()
+        spec = edit.update_job(file, name, changes, removals, kinds=self._kinds, dry_run=dry_run)
+        return self._view(spec, view.job) if dry_run else self._applied(name)
 
     def set_enabled(self, name: str, enabled: bool) -> JobView:
         view = self.get(name)
         if view.source is JobSource.FILE:
-            edit.set_enabled(self._file(), name, enabled, kinds=self._kinds)
+            edit.set_enabled(self._file_to_edit(), name, enabled, kinds=self._kinds)
             return self._applied(name)
         with self._database.write() as connection:
             job_changes.set_enabled(connection, name, enabled, actor=self._actor)
@@ -150,7 +159,7 @@ class Jobs:
         """Remove a job where it is defined. Its runs and their history stay."""
         view = self.get(name)
         if view.source is JobSource.FILE and view.standing is not Standing.GONE:
-            edit.remove_job(self._file(), name, kinds=self._kinds)
+            edit.remove_job(self.require_file(), name, kinds=self._kinds)
         with self._database.write() as connection:
             job_changes.remove(connection, name, actor=self._actor)
 
@@ -163,14 +172,14 @@ class Jobs:
 
     def apply(self, *, dry_run: bool = False) -> list[Change]:
         """Make the database hold what the file says. Answers what changed (or would)."""
-        configuration = self._reload()
-        if configuration.file is None:
+        if self._reload().file is None:
             return []
         if dry_run:
             with self._database.read() as connection:
-                return job_changes.plan(jobs.find(connection), configuration.jobs)
+                return job_changes.plan(jobs.find(connection), self._reload().jobs)
         with self._database.write() as connection:
-            return job_changes.apply(connection, configuration.jobs, actor=self._actor)
+            jobs.hold(connection)
+            return job_changes.apply(connection, self._reload().jobs, actor=self._actor)
 
     def _applied(self, name: str) -> JobView:
         self.apply()
@@ -182,7 +191,14 @@ class Jobs:
         if stored is not None and stored.source is JobSource.DATABASE:
             raise job_changes.taken(name)
 
-    def _file(self) -> Path:
+    def _file_to_edit(self) -> Path:
+        """The file, if all it says can be applied: or an edit would be made and then refused."""
+        file = self.require_file()
+        self.apply(dry_run=True)
+        return file
+
+    def require_file(self) -> Path:
+        """The file the jobs are written in. Raises `ConfigurationError` if there is none."""
         file = self._reload().file
         if file is None:
             raise ConfigurationError(

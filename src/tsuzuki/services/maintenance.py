@@ -27,13 +27,22 @@ class Maintenance:
         """Bring the tables to this version; a no-op when they are there."""
         return migrate.upgrade(self._database, self._components)
 
+    def exists(self) -> bool:
+        """Whether there is a database to look at. SQLite makes a file by looking, so ask first; a
+        server tells by itself."""
+        path = self._database.path
+        return path is None or path.exists()
+
+    def require_current(self) -> None:
+        """Refuse tables of another version, older ones too."""
+        migrate.require_current(self._database, self._components)
+
     def check(self) -> list[Finding]:
         """Look at everything, change nothing."""
         return inspect_database(self._database, self._components)
 
     def back_up(self, target: Path | None = None) -> Backup:
-        """Copy the database as it is at this moment. Writers go on."""
-        migrate.require_current(self._database, self._components)
+        """Copy the database as it is at this moment, whatever version it is of. Writers go on."""
         path = target or self._default_target()
         return Backup(path=path, size_bytes=backup.back_up(self._database, path))
 

@@ -1,21 +1,35 @@
 """A batch of rows as a table inside one statement, so that a hundred moves are one round trip.
 
-PostgreSQL unnests one array per column; SQLite reads one JSON text. `unindexed` keeps a guard out of
-the planner's sight: the batch's key must drive the plan, never an index on `state`, which a stale
-statistic may make look cheaper.
+PostgreSQL unnests one array per column; SQLite reads one JSON text. The batch's key must drive the
+plan, never an index on `state` or a walk through the table, which a stale statistic may make look
+cheaper: `by_key` leaves the planner no other join, `guard` hides the other conditions from it.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, bindparam, cast, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Table,
+    bindparam,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+    true,
+)
+from sqlalchemy import table as table_with_id
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
-from sqlalchemy.types import Text, TypeEngine
+from sqlalchemy.sql.operators import OperatorType
+from sqlalchemy.types import Boolean, Text, TypeEngine
 
 
 def batch(
@@ -53,24 +67,76 @@ def _json_rows(
     ).subquery("batch")
 
 
-def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The text column itself, out of reach of its indexes."""
-    return Unindexed(column)
+def locked_batch(
+    dialect: Dialect,
+    table: Table,
+    columns: Mapping[str, TypeEngine[Any]],
+    rows: Sequence[Sequence[Any]],
+) -> FromClause:
+    """The same, for a statement that changes rows of `table`; the first column is their id.
+
+    PostgreSQL locks those rows one by one, always in the order of their ids: two batches that name
+    the same rows wait for each other in one direction, never in a circle. SQLite has one writer.
+    """
+    chosen = batch(dialect, columns, sorted(rows, key=itemgetter(0)))
+    if dialect.name == "sqlite":
+        return chosen
+    row = table_with_id(table.name, column("id")).alias("row")
+    lock = select(row.c.id).where(row.c.id == chosen.c.id).with_for_update(key_share=True)
+    # OFFSET keeps the planner from moving another join in between, and so from another order.
+    return (
+        select(*chosen.c)
+        .select_from(chosen.join(lock.lateral("locked"), true()))
+        .offset(literal_column("0"))
+        .subquery("batch")
+    )
 
 
-class Unindexed(FunctionElement[Any]):
+def by_key(primary: ColumnElement[Any], key: ColumnElement[Any]) -> ColumnElement[bool]:
+    """`primary = key`, joined by looking each key up."""
+    return ByKey(primary, key)
+
+
+class Bare(FunctionElement[bool]):
+    """A condition written as it is, where SQLAlchemy would append `= 1` for SQLite."""
+
+    type = Boolean()
     inherit_cache = True
 
-    def __init__(self, column: ColumnElement[Any]) -> None:
-        self.type = column.type
-        super().__init__(column)
+    def self_group(self, against: OperatorType | None = None) -> "Bare":  # noqa: ARG002
+        return self
 
 
-@compiles(Unindexed, "sqlite")
-def _unindexed_sqlite(element: Unindexed, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"+{compiler.process(element.clauses, **kw)}"
+class ByKey(Bare):
+    inherit_cache = True
 
 
-@compiles(Unindexed)
-def _unindexed(element: Unindexed, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"({compiler.process(element.clauses, **kw)} || '')"
+@compiles(ByKey, "sqlite")
+def _by_key_sqlite(element: ByKey, compiler: SQLCompiler, **kw: Any) -> str:
+    primary, key = (compiler.process(side, **kw) for side in element.clauses)
+    return f"{primary} = {key}"
+
+
+@compiles(ByKey)
+def _by_key(element: ByKey, compiler: SQLCompiler, **kw: Any) -> str:
+    primary, key = (compiler.process(side, **kw) for side in element.clauses)
+    return f"{primary} = ANY (ARRAY[{key}])"  # an index can serve this, a hash cannot
+
+
+def guard(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition itself, out of reach of indexes and estimates."""
+    return Guard(condition)
+
+
+class Guard(Bare):
+    inherit_cache = True
+
+
+@compiles(Guard, "sqlite")
+def _guard_sqlite(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"+({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(Guard)
+def _guard(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"CASE WHEN {compiler.process(element.clauses, **kw)} THEN true ELSE false END"

@@ -12,11 +12,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, func
+from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError
 from sqlalchemy.exc import OperationalError as SqlOperationalError
@@ -87,6 +87,13 @@ class Database:
                 yield
             finally:
                 self._writer_thread = None
+
+    def now(self, connection: Connection) -> datetime:
+        """The database's clock, for decisions that all processes must agree on."""
+        if self.is_sqlite:
+            return self.clock.now()
+        moment: datetime = connection.execute(select(db_now())).scalar_one()
+        return moment
 
     def close(self) -> None:
         self.engine.dispose()
@@ -183,13 +190,19 @@ def translated(url: URL) -> Iterator[None]:
     except (SqlOperationalError, InterfaceError) as problem:
         raise _unreachable(problem, url) from problem
     except DBAPIError as problem:
-        if problem.connection_invalidated or _is_read_only(problem):
+        if problem.connection_invalidated or _is_read_only(problem) or _is_unusable(problem):
             raise _unreachable(problem, url) from problem
         raise
 
 
 def _is_read_only(problem: DBAPIError) -> bool:
     return "read-only transaction" in str(problem.orig)
+
+
+def _is_unusable(problem: DBAPIError) -> bool:
+    """A file that is damaged or no database at all: SQLite has a wider class of error for it."""
+    said = str(problem.orig)
+    return "file is not a database" in said or "disk image is malformed" in said
 
 
 SQLITE_PROBLEMS = (

@@ -19,11 +19,12 @@ from sqlalchemy import (
 
 from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.states import ContinuationState, RunState
-from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.model.worker import WorkerState
+from tsuzuki.store.batch import batch, by_key, guard, locked_batch
 from tsuzuki.store.database import db_now
 from tsuzuki.store.moves import Started
 from tsuzuki.store.runs import run_from, select_runs
-from tsuzuki.store.tables import events, job_runs, workers
+from tsuzuki.store.tables import events, job_definitions, job_runs, workers
 
 WAITING = [RunState.PENDING.value, RunState.ORPHANED.value]
 HELD = [RunState.ASSIGNED.value, RunState.RUNNING.value]
@@ -82,6 +83,14 @@ def due_runs(
     ]
 
 
+def anything_due(connection: Connection) -> bool:
+    """Whether it is worth looking closer."""
+    due = select(job_runs.c.id).where(
+        job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now()
+    )
+    return bool(connection.execute(select(exists(due))).scalar_one())
+
+
 def next_due_at(connection: Connection) -> datetime | None:
     """When the next waiting run that is not due yet will be."""
     moment: datetime | None = connection.execute(
@@ -135,7 +144,7 @@ def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run
     well = exists(
         select(workers.c.id).where(
             workers.c.id == job_runs.c.assigned_worker_id,
-            workers.c.state.in_(["ATTACHED", "DRAINING"]),
+            workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
             workers.c.heartbeat_at > db_now(-silent_after_seconds),
         )
     )
@@ -145,11 +154,53 @@ def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run
     return [run_from(row) for row in connection.execute(statement).mappings()]
 
 
+def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> bool:
+    """Whether anything at all is out of order. One query, so that looking often costs little."""
+    unwell = select(workers.c.id).where(
+        workers.c.state != WorkerState.GONE,
+        or_(
+            workers.c.state == WorkerState.DETACHED,
+            workers.c.heartbeat_at <= db_now(-silent_after_seconds),
+        ),
+    )
+    at_limit = select(job_runs.c.id).where(
+        job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
+    )
+    in_doubt = select(job_runs.c.id).where(
+        job_runs.c.finished_at.is_(None),
+        job_runs.c.state.in_(HELD),
+        or_(
+            job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
+            job_runs.c.assigned_worker_id.not_in(
+                select(workers.c.id).where(workers.c.state != WorkerState.GONE)
+            ),
+        ),
+    )
+    removed = (
+        select(job_runs.c.id)
+        .join(job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
+        .where(job_runs.c.state.in_(WAITING), job_definitions.c.deleted_at.is_not(None))
+    )
+    looks = (exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
+    return bool(connection.execute(select(or_(*looks))).scalar_one())
+
+
 def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:
     statement = select_runs().where(
         job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
     )
     return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
+def waiting_of_removed_jobs(connection: Connection, *, limit: int) -> list[RunRef]:
+    """Runs that wait for nothing: their job was removed before they began."""
+    statement = (
+        select(job_runs.c.id, job_runs.c.version)
+        .join(job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
+        .where(job_runs.c.state.in_(WAITING), job_definitions.c.deleted_at.is_not(None))
+        .limit(limit)
+    )
+    return [RunRef(id=row.id, version=row.version) for row in connection.execute(statement)]
 
 
 def live_runs_of(connection: Connection, job_id: int) -> list[Run]:
@@ -176,6 +227,14 @@ def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[Run]:
     return [run_from(row) for row in connection.execute(statement).mappings()]
 
 
+def running_on(connection: Connection, *, worker_id: str) -> list[Run]:
+    """What the database says this worker is running."""
+    statement = select_runs().where(
+        job_runs.c.assigned_worker_id == worker_id, job_runs.c.state == RunState.RUNNING.value
+    )
+    return [run_from(row) for row in connection.execute(statement).mappings()]
+
+
 def still_ours(
     connection: Connection, *, worker_id: str, runs: Sequence[Started]
 ) -> frozenset[int]:
@@ -191,8 +250,8 @@ def still_ours(
         job_runs.c.id == mine.c.id,
         job_runs.c.version == mine.c.version,
         job_runs.c.leader_epoch == mine.c.epoch,
-        unindexed(job_runs.c.state) == RunState.RUNNING.value,
-        unindexed(job_runs.c.assigned_worker_id) == worker_id,
+        guard(job_runs.c.state == RunState.RUNNING.value),
+        guard(job_runs.c.assigned_worker_id == worker_id),
     )
     return frozenset(connection.execute(statement).scalars())
 
@@ -210,8 +269,9 @@ def report_progress(
     """Show how far runs are. A run that is missing from the answer is no longer ours."""
     if not reports:
         return frozenset()
-    said = batch(
+    said = locked_batch(
         connection.dialect,
+        job_runs,
         {
             "id": BigInteger(),
             "version": Integer(),
@@ -224,11 +284,11 @@ def report_progress(
     statement = (
         update(job_runs)
         .where(
-            job_runs.c.id == said.c.id,
-            job_runs.c.version == said.c.version,
-            job_runs.c.leader_epoch == said.c.epoch,
-            unindexed(job_runs.c.state) == RunState.RUNNING.value,
-            unindexed(job_runs.c.assigned_worker_id) == worker_id,
+            by_key(job_runs.c.id, said.c.id),
+            guard(job_runs.c.version == said.c.version),
+            guard(job_runs.c.leader_epoch == said.c.epoch),
+            guard(job_runs.c.state == RunState.RUNNING.value),
+            guard(job_runs.c.assigned_worker_id == worker_id),
         )
         .values(
             progress_processed=said.c.processed,

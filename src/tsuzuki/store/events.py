@@ -52,6 +52,14 @@ def unprocessed(connection: Connection, *, limit: int) -> list[Event]:
     return [Event(**row) for row in connection.execute(statement).mappings()]
 
 
+def payloads(connection: Connection, event_ids: Sequence[int]) -> dict[int, Any]:
+    """What the events carried, by their id."""
+    if not event_ids:
+        return {}
+    statement = select(events.c.id, events.c.payload).where(events.c.id.in_(event_ids))
+    return {row.id: row.payload for row in connection.execute(statement)}
+
+
 def mark_processed(
     connection: Connection, *, term: Term, event_ids: Sequence[int]
 ) -> frozenset[int]:

@@ -1,11 +1,11 @@
 """Job definitions. A change names the version it was made against; a removed job keeps its row."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, text, update
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.misfire import Misfire
@@ -15,6 +15,15 @@ from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.tables import job_definitions
+
+CHANGES_LOCK_KEY = 0x6A6F6273  # "jobs": one advisory lock for all changes of definitions
+
+
+def hold(connection: Connection) -> None:
+    """Let nobody else change definitions until this transaction ends: two processes that follow a
+    file at once must not undo each other. SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": CHANGES_LOCK_KEY})
 
 
 def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
@@ -98,6 +107,21 @@ def get(connection: Connection, job_id: int) -> Job | None:
     return None if row is None else job_from(row)
 
 
+def get_many(
+    connection: Connection, job_ids: Collection[int], *, known: Mapping[int, Job]
+) -> dict[int, Job]:
+    """Jobs by id, removed ones too. What `known` holds in its present version is not read again."""
+    if not job_ids:
+        return {}
+    found: dict[int, Job] = {}
+    statement = select(job_definitions).where(job_definitions.c.id.in_(sorted(job_ids)))
+    for row in connection.execute(statement).mappings():
+        cached = known.get(row["id"])
+        is_current = cached is not None and cached.version == row["version"]
+        found[row["id"]] = cached if cached is not None and is_current else job_from(row)
+    return found
+
+
 def get_by_name(connection: Connection, name: str) -> Job | None:
     statement = _present().where(job_definitions.c.name == name)
     row = connection.execute(statement).mappings().one_or_none()
@@ -146,6 +170,7 @@ def columns_of(spec: JobSpec) -> dict[str, Any]:
         "catchup_window_seconds": spec.catchup_window_seconds,
         "concurrency_policy": spec.concurrency_policy,
         "max_concurrent": spec.max_concurrent,
+        "concurrency_key": spec.concurrency_key,
         "max_concurrent_per_key": spec.max_concurrent_per_key,
         "priority": spec.priority,
         "timeout_seconds": spec.timeout_seconds,
@@ -168,6 +193,7 @@ def job_from(row: RowMapping) -> Job:
         catchup_window_seconds=row["catchup_window_seconds"],
         concurrency_policy=ConcurrencyPolicy(row["concurrency_policy"]),
         max_concurrent=row["max_concurrent"],
+        concurrency_key=row["concurrency_key"],
         max_concurrent_per_key=row["max_concurrent_per_key"],
         priority=row["priority"],
         timeout_seconds=row["timeout_seconds"],

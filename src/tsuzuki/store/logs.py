@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Connection, Integer, Text, delete, func, insert, select
+from sqlalchemy import BigInteger, Connection, Integer, Text, delete, func, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.model.states import RunState
-from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.store.batch import batch, guard
 from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_run_logs, job_runs
 from tsuzuki.store.types import PlainText, UtcTime
@@ -46,17 +47,21 @@ def append(
         ],
     )
     columns = ["run_id", "seq", "at", "stream", "body"]
+    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
     connection.execute(
-        insert(job_run_logs).from_select(
+        flavour.insert(job_run_logs)
+        .from_select(
             columns,
             select(*(written.c[name] for name in columns)).where(
                 job_runs.c.id == written.c.run_id,
                 job_runs.c.version == written.c.version,
                 job_runs.c.leader_epoch == written.c.epoch,
-                unindexed(job_runs.c.state) == RunState.RUNNING.value,
-                unindexed(job_runs.c.assigned_worker_id) == worker_id,
+                guard(job_runs.c.state == RunState.RUNNING.value),
+                guard(job_runs.c.assigned_worker_id == worker_id),
             ),
         )
+        # A line whose commit was answered too late to be heard is sent again.
+        .on_conflict_do_nothing()
     )
 
 

@@ -5,7 +5,7 @@ makes the mover the right one: a leader its term, a worker its own id and the ep
 The answer is the set of runs that took. A run that is missing from it was moved by somebody else
 first: that is an answer, not an error, and the mover does nothing more about it.
 
-The guards sit on the primary key's plan (`unindexed`); history is written by the database itself.
+The guards sit on the primary key's plan (`guard`); history is written by the database itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from sqlalchemy import (
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.store.batch import by_key, guard, locked_batch
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.tables import job_runs, leadership, workers
@@ -78,7 +78,7 @@ def assign(
     if not assignments:
         return NOTHING
     rows = [(a.run.id, a.run.version, a.worker_id) for a in assignments]
-    chosen = batch(connection.dialect, {**REF_COLUMNS, "worker_id": Text()}, rows)
+    chosen = locked_batch(connection.dialect, job_runs, {**REF_COLUMNS, "worker_id": Text()}, rows)
     attached = exists(
         select(workers.c.id).where(
             workers.c.id == chosen.c.worker_id, workers.c.state == WorkerState.ATTACHED
@@ -227,8 +227,9 @@ def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending])
     """RUNNING -> its end, for the worker that started it, under the epoch it started under."""
     if not endings:
         return NOTHING
-    chosen = batch(
+    chosen = locked_batch(
         connection.dialect,
+        job_runs,
         {
             **REF_COLUMNS,
             "epoch": BigInteger(),
@@ -247,7 +248,7 @@ def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending])
         chosen,
         _in_state(RunState.RUNNING)
         & _mine(worker_id)
-        & (job_runs.c.leader_epoch == chosen.c.epoch),
+        & guard(job_runs.c.leader_epoch == chosen.c.epoch),
         {
             **_signed(Actor.WORKER, worker_id, chosen.c.epoch),
             **_ended(chosen.c.state, chosen.c.reason),
@@ -319,11 +320,11 @@ def _orphaned(reason: Reason) -> dict[str, Any]:
 
 
 def _in_state(*states: RunState) -> ColumnElement[bool]:
-    return unindexed(job_runs.c.state).in_([state.value for state in states])
+    return guard(job_runs.c.state.in_([state.value for state in states]))
 
 
 def _mine(worker_id: str) -> ColumnElement[bool]:
-    return unindexed(job_runs.c.assigned_worker_id) == worker_id
+    return guard(job_runs.c.assigned_worker_id == worker_id)
 
 
 def _worker_is_heard(silent_after_seconds: float, *, attached: bool = False) -> ColumnElement[bool]:
@@ -339,33 +340,38 @@ def _worker_is_heard(silent_after_seconds: float, *, attached: bool = False) -> 
 
 
 def _refs(connection: Connection, runs: Sequence[RunRef]) -> FromClause:
-    return batch(connection.dialect, REF_COLUMNS, [(run.id, run.version) for run in runs])
+    rows = [(run.id, run.version) for run in runs]
+    return locked_batch(connection.dialect, job_runs, REF_COLUMNS, rows)
 
 
 def _move_refs(
     connection: Connection,
     runs: Sequence[RunRef],
-    guard: ColumnElement[bool],
+    allowed: ColumnElement[bool],
     values: Mapping[str, Any],
 ) -> frozenset[int]:
     if not runs:
         return NOTHING
-    return _move(connection, _refs(connection, runs), guard, values)
+    return _move(connection, _refs(connection, runs), allowed, values)
 
 
 def _move(
     connection: Connection,
     chosen: FromClause,
-    guard: ColumnElement[bool],
+    allowed: ColumnElement[bool],
     values: Mapping[str, Any],
 ) -> frozenset[int]:
-    statement = _statement(chosen, guard, values).returning(job_runs.c.id)
+    statement = _statement(chosen, allowed, values).returning(job_runs.c.id)
     return frozenset(connection.execute(statement).scalars())
 
 
-def _statement(chosen: FromClause, guard: ColumnElement[bool], values: Mapping[str, Any]) -> Any:
+def _statement(chosen: FromClause, allowed: ColumnElement[bool], values: Mapping[str, Any]) -> Any:
     return (
         update(job_runs)
-        .where(job_runs.c.id == chosen.c.id, job_runs.c.version == chosen.c.version, guard)
+        .where(
+            by_key(job_runs.c.id, chosen.c.id),
+            guard(job_runs.c.version == chosen.c.version),
+            allowed,
+        )
         .values(**values)
     )

@@ -31,7 +31,7 @@ from tsuzuki.model.states import (
     RunState,
     Trigger,
 )
-from tsuzuki.store.batch import batch, unindexed
+from tsuzuki.store.batch import batch, guard
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.moves import Started
@@ -208,8 +208,8 @@ def _still_ours(worker_id: str, run: Started) -> list[Any]:
     return [
         job_runs.c.id == run.id,
         job_runs.c.version == run.version,
-        unindexed(job_runs.c.state) == RunState.RUNNING.value,
-        unindexed(job_runs.c.assigned_worker_id) == worker_id,
+        guard(job_runs.c.state == RunState.RUNNING.value),
+        guard(job_runs.c.assigned_worker_id == worker_id),
         job_runs.c.leader_epoch == run.epoch,
     ]
 

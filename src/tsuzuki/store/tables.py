@@ -61,6 +61,7 @@ job_definitions = Table(
     Column("catchup_window_seconds", Float, nullable=False),
     Column("concurrency_policy", Text, nullable=False),
     Column("max_concurrent", Integer),
+    Column("concurrency_key", Text),
     Column("max_concurrent_per_key", Integer),
     Column("priority", Integer, nullable=False),
     Column("timeout_seconds", Float),

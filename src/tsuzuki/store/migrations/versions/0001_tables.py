@@ -69,6 +69,7 @@ def upgrade() -> None:
         sa.Column("catchup_window_seconds", sa.Float(), nullable=False),
         sa.Column("concurrency_policy", sa.Text(), nullable=False),
         sa.Column("max_concurrent", sa.Integer(), nullable=True),
+        sa.Column("concurrency_key", sa.Text(), nullable=True),
         sa.Column("max_concurrent_per_key", sa.Integer(), nullable=True),
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("timeout_seconds", sa.Float(), nullable=True),

@@ -1,0 +1,36 @@
+"""Wake-ups inside a process. Ringing is cheap and never lost; waiting too long is bounded by a poll."""
+
+import threading
+from collections.abc import Iterable
+
+from tsuzuki.model.clock import Clock
+from tsuzuki.store.notices import Audience
+
+
+class Bell:
+    """Rings for one waiting loop. A ring while nobody waits is heard at the next wait."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rung = threading.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a ring, at most that long; true if it rang."""
+        rang = self._clock.wait(self._rung, seconds)
+        self._rung.clear()
+        return rang
+
+
+class Bells:
+    """The bells of one process, one for each of its loops that wait."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.leader = Bell(clock)
+        self.worker = Bell(clock)
+
+    def ring(self, audiences: Iterable[Audience]) -> None:
+        for audience in audiences:
+            (self.leader if audience is Audience.LEADER else self.worker).ring()

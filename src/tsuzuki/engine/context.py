@@ -1,0 +1,129 @@
+"""What a Python handler is given: the run it works for, and the few things it may do to it.
+
+Everything here may be called from any thread. A handler cannot be made to stop, only asked, so the
+context is also where an execution that was given up is cut off: what the handler still says then is
+not heard, and it gets no more transactions.
+"""
+
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any
+
+from tsuzuki.engine.task import Surroundings, Task
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import Fenced
+
+
+class RunStopped(BaseException):
+    """This run was asked to stop. A handler lets it through, cleaning up on the way.
+
+    Not an `Exception`, so that a handler which goes on after any error still stops when asked.
+    """
+
+
+class Leash:
+    """The executor's end of a `RunContext`: it asks the handler to stop, and can cut it off."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.lock = threading.Lock()
+        self.is_cut = False
+
+    def pull(self) -> None:
+        """Ask the handler to stop, and wake it if it waits."""
+        self.stopping.set()
+
+    def cut(self) -> None:
+        """Nothing the handler does through its context has any effect from here on."""
+        with self.lock:
+            self.is_cut = True
+        self.stopping.set()
+
+
+class RunContext:
+    """The run, as its handler sees it."""
+
+    def __init__(
+        self, *, task: Task, surroundings: Surroundings, clock: Clock, leash: Leash
+    ) -> None:
+        self._task = task
+        self._surroundings = surroundings
+        self._clock = clock
+        self._leash = leash
+
+    @property
+    def id(self) -> int:
+        return self._task.run.id
+
+    @property
+    def job_name(self) -> str:
+        return self._task.run.job_name
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What this run was asked to do."""
+        return self._task.run.arguments
+
+    @property
+    def attempt(self) -> int:
+        """1 at first, and one more each time the same piece of work is tried again."""
+        return self._task.run.attempt
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this piece of work: what an outward act is keyed by."""
+        return self._task.idempotency_key
+
+    @property
+    def event(self) -> Any:
+        """The payload of the event that caused this run; None if none did."""
+        return self._task.event
+
+    @property
+    def scheduled_for(self) -> datetime:
+        """When it was due, in UTC: the tick it stands for, however late it runs."""
+        return self._task.run.scheduled_for
+
+    def log(self, message: str) -> None:
+        """Write to the run's log. Cheap: it is stored with the next batch."""
+        with self._leash.lock:
+            if not self._leash.is_cut:
+                self._surroundings.log(self._task, "log", str(message))
+
+    def progress(self, processed: int, total: int | None = None) -> None:
+        """Show how far the run is. Cheap enough for every item."""
+        with self._leash.lock:
+            if not self._leash.is_cut:
+                self._surroundings.progress(self._task, processed, total)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was asked to stop, for whatever cause. Whoever sees this should return
+        soon: what is returned no longer counts."""
+        return self._leash.stopping.is_set()
+
+    def raise_if_cancelled(self) -> None:
+        """Raise `RunStopped` if the run was asked to stop."""
+        if self.cancelled:
+            raise RunStopped
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but not through being asked to stop; true if that is what ended it.
+
+        It blocks its thread: an async handler awaits `asyncio.sleep` instead.
+        """
+        return self._clock.wait(self._leash.stopping, seconds)
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """A database transaction that takes effect only while this run is ours.
+
+        Raises `Fenced` if it no longer is.
+        """
+        if self._leash.is_cut:
+            raise Fenced(
+                f"run {self.id} has ended, so nothing more can be written for it",
+                hint="Return when `cancelled` is true, and finish all work before returning.",
+            )
+        return self._surroundings.transaction(self._task)

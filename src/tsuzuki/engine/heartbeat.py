@@ -1,0 +1,114 @@
+"""A worker's sign of life, and its own judgement when it cannot be given.
+
+Liveness is told here and nowhere else: one write per worker, whatever it runs. If the answer is that we were
+cut off, or if no answer comes for too long, we ask to be confirmed; without a word in time we stop what
+we run ourselves. Our deadline always comes before the leader's verdict, so a run that was given up on is
+not running any more.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.worker import WorkerState
+from tsuzuki.store import dispatch, notices, workers
+from tsuzuki.store.database import Database
+
+
+class Pulse(StrEnum):
+    """How we stand after a beat."""
+
+    WELL = "well"
+    """Heard, and taking work."""
+
+    DRAINING = "draining"
+    """Heard; we are to finish what we have and take nothing new."""
+
+    UNHEARD = "unheard"
+    """The database did not answer. There is still time."""
+
+    ASKING = "asking"
+    """We were cut off, or were silent for too long, and asked to go on. There is still time."""
+
+    LOST = "lost"
+    """Time is up, or we were sent away: everything we run must stop now."""
+
+
+class Heartbeat:
+    """`tick` is one beat. It keeps no thread; whoever does must never be held up by a handler."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        settings: Callable[[], EngineSettings],
+        worker_id: Callable[[], str],
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._worker_id = worker_id
+        self._heard_at = clock.monotonic()
+        self._asked = 0
+
+    def tick(self) -> Pulse:
+        asked_at = self._clock.monotonic()
+        try:
+            with self._database.write() as connection:
+                state = workers.beat(connection, self._worker_id())
+                in_doubt = self._asked > 0 and dispatch.unconfirmed(connection, self._worker_id())
+        except Unreachable:
+            return self._unheard()
+        match state:
+            case None | WorkerState.GONE:
+                return Pulse.LOST
+            case WorkerState.DETACHED:
+                return self._ask()
+            case WorkerState.ATTACHED | WorkerState.DRAINING if in_doubt:
+                return self._ask()
+            case _:
+                self.renew(asked_at)
+                return Pulse.DRAINING if state is WorkerState.DRAINING else Pulse.WELL
+
+    def renew(self, heard_at: float) -> None:
+        """We were heard at that moment of the monotonic clock; nothing is in doubt."""
+        self._heard_at = heard_at
+        self._asked = 0
+
+    def seconds_to_next(self, pulse: Pulse) -> float:
+        """How long to wait before the next beat."""
+        settings = self._settings()
+        if pulse in (Pulse.UNHEARD, Pulse.ASKING):
+            return settings.continuation_retry_interval_seconds
+        return settings.heartbeat_interval_seconds
+
+    def _unheard(self) -> Pulse:
+        return Pulse.LOST if self._is_too_late() else Pulse.UNHEARD
+
+    def _ask(self) -> Pulse:
+        # Asking is safe however late it is: it marks only runs that are still ours, and from then
+        # on the mark itself keeps the leader from taking them.
+        settings = self._settings()
+        if self._asked >= settings.continuation_retry_count:
+            return Pulse.LOST
+        try:
+            with self._database.write() as connection:
+                workers.ask_to_continue(
+                    connection,
+                    worker_id=self._worker_id(),
+                    deadline_seconds=settings.continuation_seconds,
+                )
+                notices.notify(connection, notices.Audience.LEADER)
+        except Unreachable:
+            return self._unheard()
+        self._asked += 1
+        return Pulse.ASKING
+
+    def _is_too_late(self) -> bool:
+        """Past the moment until which the leader surely leaves our runs to us."""
+        settings = self._settings()
+        silent = self._clock.monotonic() - self._heard_at
+        return silent > settings.worker_ttl_seconds + settings.continuation_seconds

@@ -1,0 +1,136 @@
+"""Leading: one process at a time plans, assigns and rescues; the others wait for its lease to end.
+
+A term is believed only until a deadline of our own monotonic clock, counted from before the statement that
+won or renewed it and a margin short of the lease. So a leader stops by itself before anybody else can
+begin, and whatever it still sends after a long pause is refused by its epoch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.intake import Intake
+from tsuzuki.engine.planner import Planner
+from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store import dispatch, leadership
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
+
+
+class Lease:
+    """Whether we lead, and until when we may believe it."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        settings: Callable[[], EngineSettings],
+        holder: str,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._holder = holder
+        self._term: Term | None = None
+        self._believed_until = 0.0
+
+    @property
+    def term(self) -> Term | None:
+        """Our term, while we may believe in it."""
+        term = self._term
+        return term if term and self._clock.monotonic() < self._believed_until else None
+
+    def tick(self) -> bool:
+        """Renew our lease, or take a free one. True when we lead afterwards. On any error the
+        term is given up: only the database could say that it still holds."""
+        asked_at = self._clock.monotonic()
+        settings = self._settings()
+        term = self.term
+        self._term = None
+        with self._database.write() as connection:
+            if term is None:
+                held = leadership.take(
+                    connection, holder=self._holder, lease_seconds=settings.lease_seconds
+                )
+            else:
+                renewed = leadership.renew(
+                    connection, term=term, lease_seconds=settings.lease_seconds
+                )
+                held = term if renewed else None
+        self._believed_until = asked_at + settings.lease_seconds - settings.lease_margin_seconds
+        self._term = held
+        return held is not None
+
+    def free_at_once(self) -> bool:
+        """Whether nobody leads: worth trying to, without waiting for the usual round."""
+        with self._database.read() as connection:
+            return not leadership.current(connection).is_valid
+
+    def step_down(self) -> None:
+        """Let another lead at once."""
+        term, self._term = self._term, None
+        if term is not None:
+            with self._database.write() as connection:
+                leadership.release(connection, term=term)
+
+
+@dataclass(kw_only=True)
+class Led:
+    """What one round did, and when the next one is due at the latest (None: by the poll)."""
+
+    planned: int = 0
+    skipped: int = 0
+    events: int = 0
+    assigned: int = 0
+    rescued: int = 0
+    again_at_once: bool = False
+    next_at: datetime | None = None
+
+    @property
+    def did_something(self) -> bool:
+        return bool(self.planned or self.skipped or self.events or self.assigned or self.rescued)
+
+
+class Leader:
+    """The duties of whoever leads. Each is its own small transactions under the term."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        planner: Planner,
+        intake: Intake,
+        rescuer: Rescuer,
+        assigner: Assigner,
+    ) -> None:
+        self._database = database
+        self._planner = planner
+        self._intake = intake
+        self._rescuer = rescuer
+        self._assigner = assigner
+
+    def tick(self, term: Term) -> Led:
+        """One round of all duties, in the order in which they make work for each other."""
+        rescued = self._rescuer.tick(term)
+        planned = self._planner.tick(term)
+        seen = self._intake.tick(term)
+        assigned = self._assigner.tick(term)
+        return Led(
+            planned=planned.created,
+            skipped=planned.skipped + rescued.canceled,
+            events=seen,
+            assigned=assigned,
+            rescued=rescued.orphaned + rescued.failed + rescued.reattached,
+            again_at_once=bool(planned.more or seen or assigned),
+            next_at=self._next_at(planned.next_at),
+        )
+
+    def _next_at(self, next_tick: datetime | None) -> datetime | None:
+        """The next moment at which something becomes due by itself."""
+        with self._database.read() as connection:
+            next_run = dispatch.next_due_at(connection)
+        return min((moment for moment in (next_tick, next_run) if moment), default=None)

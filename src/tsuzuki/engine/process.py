@@ -1,0 +1,356 @@
+"""One process of the engine: the loops that lead, work, beat and listen, and how they start and stop.
+
+Leading has threads of its own, and so has the heartbeat: a busy handler delays neither. Stopping is in three
+steps: take nothing new, wait for what runs, then end it and hand it back. Asked twice, it skips the wait.
+"""
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+
+import structlog
+
+from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.bell import Bells
+from tsuzuki.engine.heartbeat import Heartbeat, Pulse
+from tsuzuki.engine.intake import Intake
+from tsuzuki.engine.leader import Leader, Lease, Led
+from tsuzuki.engine.loop import Loop
+from tsuzuki.engine.metrics import Metrics
+from tsuzuki.engine.outcome import StopCause
+from tsuzuki.engine.planner import Planner
+from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.engine.task import Executor
+from tsuzuki.engine.worker import Identity, Worked, Worker
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store import notices, settings
+from tsuzuki.store.database import Database
+from tsuzuki.store.notices import Listener
+
+log = structlog.get_logger("tsuzuki")
+
+LISTEN_PAUSE_SECONDS = 0.01
+"""How often an SQLite file's change counter is looked at."""
+
+LINGER_SECONDS = 0.2
+"""How long log lines and progress may wait when nothing else is to be written."""
+
+LOOK_SECONDS = 0.5
+"""How often a busy worker checks that what it runs is still its own."""
+
+SETTINGS_SECONDS = 5.0
+"""How old the settings in use may be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """What a process does."""
+
+    lead: bool = True
+    work: bool = True
+    capacity: int = 10
+    tags: frozenset[str] = frozenset()
+
+
+def new_identity(role: Role, *, software_version: str) -> Identity:
+    host, pid = socket.gethostname(), os.getpid()
+    return Identity(
+        id=f"{host}-{pid}-{secrets.token_hex(3)}",
+        host=host,
+        pid=pid,
+        capacity=role.capacity,
+        tags=role.tags,
+        software_version=software_version,
+    )
+
+
+class SettingsReader:
+    """The settings in force, read again every few seconds by whoever asks."""
+
+    def __init__(self, *, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._read_at: float | None = None
+        self._settings = EngineSettings()
+
+    def __call__(self) -> EngineSettings:
+        return self._settings
+
+    def refresh(self) -> None:
+        """Read them if they are old. Raises `Unreachable`; the old ones stay in force."""
+        now = self._clock.monotonic()
+        with self._lock:
+            if self._read_at is not None and now - self._read_at < SETTINGS_SECONDS:
+                return
+            with self._database.read() as connection:
+                self._settings = settings.load(connection)
+            self._read_at = now
+
+
+class Engine:
+    """Everything of one process. Built stopped; `start`, then `shut_down`."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        executor: Executor,
+        clock: Clock,
+        random: Random,
+        role: Role,
+        software_version: str,
+        metrics: Metrics | None = None,
+        identity: Callable[[], Identity] | None = None,
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self.role = role
+        self.bells = Bells(clock)
+        self.settings = SettingsReader(database=database, clock=clock)
+        self._new_identity = identity or (
+            lambda: new_identity(role, software_version=software_version)
+        )
+        self._database = database
+        self._clock = clock
+        first = self._new_identity()
+        self.lease = Lease(database=database, clock=clock, settings=self.settings, holder=first.id)
+        self.leader = Leader(
+            database=database,
+            planner=Planner(database=database, settings=self.settings),
+            intake=Intake(database=database),
+            rescuer=Rescuer(database=database, settings=self.settings, random=random),
+            assigner=Assigner(database=database),
+        )
+        self.worker = Worker(
+            identity=first,
+            database=database,
+            executor=executor,
+            clock=clock,
+            random=random,
+            settings=self.settings,
+            wake=self.bells.worker.ring,
+            leads_here=lambda: self.lease.term is not None,
+        )
+        self.heartbeat = Heartbeat(
+            database=database,
+            clock=clock,
+            settings=self.settings,
+            worker_id=lambda: self.worker.identity.id,
+        )
+        self._jitter = random
+        self._listener: Listener | None = None
+        self._looked_at = clock.monotonic()
+        self._is_lost = False
+        self._loops: dict[str, Loop] = {}
+        self._hurry = threading.Event()
+        self.drained = threading.Event()
+        """Set when the worker has left, by our own will or an operator's."""
+        self.rounds = threading.Event()
+        """Set after each round of the leader's duties: something a test can wait for."""
+
+    # --- life -----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.settings.refresh()
+        steps = {"listen": self._listen_step}
+        if self.role.lead:
+            steps |= {"lease": self._lease_step, "lead": self._lead_step}
+        if self.role.work:
+            self.worker.register()
+            self.heartbeat.renew(self._clock.monotonic())
+            steps |= {"work": self._work_step, "beat": self._beat_step}
+        self._loops = {
+            name: Loop(name, step, clock=self._clock, on_error=self.metrics.failed)
+            for name, step in steps.items()
+        }
+        for loop in self._loops.values():
+            loop.start()
+        log.info(
+            "started", worker=self.worker.identity.id, lead=self.role.lead, work=self.role.work
+        )
+
+    def hurry(self) -> None:
+        """Asked to stop a second time: do not wait for what runs."""
+        self._hurry.set()
+
+    def shut_down(self) -> None:
+        """Stop in three steps. Answers when everything of this process has ended."""
+        if self.role.work and not self.drained.is_set():
+            self._drain_worker()
+        for name in ("lead", "lease", "work", "beat", "listen"):
+            if name in self._loops:
+                self._loops[name].stop()
+        self.bells.leader.ring()
+        self.bells.worker.ring()
+        for loop in self._loops.values():
+            loop.join(5.0)
+        self._goodbye()
+        if self._listener is not None:
+            self._listener.close()
+        log.info("stopped", worker=self.worker.identity.id)
+
+    def _drain_worker(self) -> None:
+        in_force = self.settings()
+        self._attempt("stop taking work", self.worker.stop_taking)
+        self._wait_until_idle(in_force.drain_timeout_seconds, unless=self._hurry)
+        if self.worker.running:
+            at_once = self._hurry.is_set()
+            self.worker.stop_all(StopCause.SHUTDOWN, at_once=at_once)
+            self._wait_until_idle(in_force.kill_grace_seconds + 5.0, unless=self._hurry)
+        if self.worker.running:
+            self.worker.stop_all(StopCause.SHUTDOWN, at_once=True)
+            self._wait_until_idle(5.0)
+
+    def _goodbye(self) -> None:
+        if self.role.work and not self.drained.is_set():
+            self._attempt("leave", self.worker.leave)
+            self.drained.set()
+        if self.role.lead:
+            self._attempt("step down", self.lease.step_down)
+
+    def _wait_until_idle(self, seconds: float, *, unless: threading.Event | None = None) -> None:
+        never = threading.Event()
+        end = self._clock.monotonic() + seconds
+        while self.worker.running and self._clock.monotonic() < end:
+            if self._clock.wait(unless or never, 0.02):
+                return
+
+    def _attempt(self, what: str, act: Callable[[], None]) -> None:
+        """On the way out an unreachable database must not keep us: others will see our silence."""
+        try:
+            act()
+        except Exception as problem:  # noqa: BLE001 -- said, and survived by design
+            log.warning("could not say goodbye", step=what, error=str(problem))
+
+    # --- the loops' steps -----------------------------------------------------------------------
+
+    def _lease_step(self) -> None:
+        in_force = self.settings()
+        led_before = self.lease.term is not None
+        leads = (led_before or self.lease.free_at_once()) and self.lease.tick()
+        term = self.lease.term
+        self.metrics.leading.set(1 if leads else 0)
+        if term is not None and not led_before:
+            log.info("leading", epoch=term.epoch)
+            self.metrics.epoch.set(term.epoch)
+            self.bells.leader.ring()
+        elif led_before and not leads:
+            log.warning("no longer leading")
+        pause = in_force.lease_renew_interval_seconds
+        self._loops["lease"].pause(pause if leads else pause * self._jitter.uniform(0.4, 0.8))
+
+    def _lead_step(self) -> None:
+        term = self.lease.term
+        wait_seconds = self._poll_seconds()
+        if term is not None:
+            self.settings.refresh()
+            led = self.leader.tick(term)
+            self.metrics.led(led)
+            if led.assigned:
+                self.bells.worker.ring()
+            if led.did_something:
+                log.debug("led", epoch=term.epoch, **_counts(led))
+            self.rounds.set()
+            if led.again_at_once:
+                return
+            beat = self.settings().heartbeat_interval_seconds
+            wait_seconds = min(wait_seconds, beat)
+            if led.next_at is not None:
+                until = (led.next_at - self._clock.now()).total_seconds()
+                wait_seconds = min(wait_seconds, max(until, 0.001))
+        self.bells.leader.wait(wait_seconds)
+
+    def _work_step(self) -> None:
+        if self._is_lost and not self.worker.running:
+            self._start_again()
+        now = self._clock.monotonic()
+        look = not self.worker.has_news() or now - self._looked_at >= LOOK_SECONDS
+        if look:
+            self._looked_at = now
+        worked = self.worker.tick(look_around=look)
+        self.metrics.worked(worked, running=self.worker.running)
+        _tell(worked)
+        if worked.ended or worked.lost:
+            self.bells.leader.ring()
+        if self.worker.has_news():
+            return
+        waits = [self._poll_seconds()]
+        if (deadline := self.worker.seconds_to_next_deadline()) is not None:
+            waits.append(deadline)
+        if self.worker.desk.has_papers() or self.worker.running:
+            waits.append(LINGER_SECONDS if self.worker.desk.has_papers() else 1.0)
+        self.bells.worker.wait(min(waits))
+
+    def _beat_step(self) -> None:
+        if not self.role.work or self.drained.is_set() or self._is_lost:
+            self._loops["beat"].pause(0.05)
+            return
+        pulse = self.heartbeat.tick()
+        if pulse is Pulse.LOST:
+            self._cut_off()
+        elif pulse is Pulse.DRAINING and self.worker.accepting:
+            log.info("asked to drain", worker=self.worker.identity.id)
+            self._attempt("stop taking work", self.worker.stop_taking)
+        elif pulse is Pulse.DRAINING and not self.worker.running and not self._hurry.is_set():
+            self._leave_drained()
+        self._loops["beat"].pause(self.heartbeat.seconds_to_next(pulse))
+
+    def _listen_step(self) -> None:
+        if self._listener is None:
+            self._listener = notices.listen(self._database)
+            # Whatever was said before we listened is looked for once.
+            self.bells.ring(notices.EVERYBODY)
+        try:
+            self.bells.ring(self._listener.wait(1.0))
+        except BaseException:
+            self._listener.close()
+            self._listener = None
+            raise
+        if self._database.is_sqlite:
+            self._loops["listen"].pause(LISTEN_PAUSE_SECONDS)
+
+    # --- being cut off, and drained from outside ------------------------------------------------
+
+    def _cut_off(self) -> None:
+        """We may not go on with anything we run. When all of it has stopped, we begin anew."""
+        log.error("cut off: stopping everything that runs here", worker=self.worker.identity.id)
+        self.worker.accepting = False
+        self.worker.stop_all(StopCause.NOT_CONFIRMED, at_once=True)
+        self._is_lost = True
+        self.bells.worker.ring()
+
+    def _start_again(self) -> None:
+        identity = self._new_identity()
+        self.worker.become(replace(identity, capacity=self.role.capacity))
+        self.heartbeat.renew(self._clock.monotonic())
+        self._is_lost = False
+        log.info("attached again", worker=identity.id)
+
+    def _leave_drained(self) -> None:
+        self._attempt("leave", self.worker.leave)
+        self.drained.set()
+
+    def _poll_seconds(self) -> float:
+        return self.settings().poll_interval_seconds * self._jitter.uniform(0.8, 1.2)
+
+
+def _counts(led: Led) -> dict[str, int]:
+    return {key: value for key, value in vars(led).items() if isinstance(value, int) and value}
+
+
+def _tell(worked: Worked) -> None:
+    for task, ending in worked.ended:
+        log.info(
+            "run ended",
+            run=task.run.id,
+            job=task.run.job_name,
+            state=ending.state.value,
+            reason=ending.reason.value if ending.reason else None,
+        )
+    for task in worked.lost:
+        log.warning("run is no longer ours", run=task.run.id, job=task.run.job_name)
