@@ -28,13 +28,16 @@ def decide(
     *,
     policy: RetryPolicy = STEADY,
     retries_used: int = 0,
+    losses: int = 0,
     retry_after_seconds: float | None = None,
 ) -> RetryDecision | None:
     return decide_retry(
         policy,
         state=state,
         reason=reason,
+        attempt=1 + retries_used + losses,
         retries_used=retries_used,
+        losses_max=5,
         random=Random(1),
         retry_after_seconds=retry_after_seconds,
     )
@@ -91,7 +94,7 @@ def test_a_bad_end_is_retried_until_the_retries_are_used_up(state: RunState) -> 
     assert decide(state, retries_used=3) is None
 
 
-@pytest.mark.parametrize("state", set(RunState) - {RunState.FAILED, RunState.TIMED_OUT})
+@pytest.mark.parametrize("state", sorted(set(RunState) - {RunState.FAILED, RunState.TIMED_OUT}))
 @pytest.mark.parametrize("reason", [None, Reason.WORKER_SHUTDOWN, Reason.HANDLER_FAILED])
 def test_nothing_but_a_bad_end_is_retried(state: RunState, reason: Reason | None) -> None:
     assert decide(state, reason) is None
@@ -108,6 +111,17 @@ def test_a_workers_shutdown_is_made_good_at_once_and_costs_no_retry() -> None:
     for used in (0, 3, 99):
         decision = decide(RunState.FAILED, Reason.WORKER_SHUTDOWN, retries_used=used)
         assert decision == RetryDecision(delay_seconds=0.0, retries_used=used)
+
+
+@pytest.mark.parametrize("reason", [Reason.WORKER_LOST, Reason.NOT_CONFIRMED])
+def test_a_lost_worker_costs_no_retry_until_it_has_happened_too_often(reason: Reason) -> None:
+    never = RetryPolicy(max_retries=0)
+    made_good = decide(RunState.FAILED, reason, policy=never, losses=4)
+    assert made_good == RetryDecision(delay_seconds=0.0, retries_used=0)
+    assert decide(RunState.FAILED, reason, policy=never, losses=5) is None
+    assert decide(RunState.FAILED, reason, losses=5) == RetryDecision(
+        delay_seconds=10.0, retries_used=1
+    )
 
 
 def test_the_other_sides_wish_is_honoured_when_it_is_longer() -> None:

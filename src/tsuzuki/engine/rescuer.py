@@ -149,6 +149,7 @@ class Rescuer:
                     reason=reason,
                     now=now,
                     random=self._random,
+                    losses_max=self._settings().max_orphans,
                 )
                 for run in failed
             ),

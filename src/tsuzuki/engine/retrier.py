@@ -25,6 +25,7 @@ def retry_for(
     reason: Reason | None,
     now: datetime,
     random: Random,
+    losses_max: int,
     retry_after_seconds: float | None = None,
 ) -> NewRun | None:
     """The run that repeats `run`, now that it ended in `state`; None if it is not repeated."""
@@ -32,7 +33,9 @@ def retry_for(
         spec.retry,
         state=state,
         reason=reason,
+        attempt=run.attempt,
         retries_used=run.retries_used,
+        losses_max=losses_max,
         random=random,
         retry_after_seconds=retry_after_seconds,
     )

@@ -236,6 +236,7 @@ class Worker:
                     reason=ending.reason,
                     now=now,
                     random=self._random,
+                    losses_max=self._settings().max_orphans,
                     retry_after_seconds=_retry_after(outcome),
                 )
                 for task, ending, outcome in accepted

@@ -71,7 +71,7 @@ def plan_ticks(
         raise ValueError("at least one tick must be looked at, or planning would stand still")
     # A tick is younger than the whole stretch, so the bound changes nothing but keeps the window
     # within the calendar.
-    lateness_max = min(_lateness_max(misfire, catchup_window, grace), timedelta.max)
+    lateness_max = min(_lateness_max(misfire, catchup_window, grace), now - planned_until)
     passed_over = _stale_stretch(schedule, planned_until, now, misfire, lateness_max)
     start = passed_over.last if passed_over else planned_until
     ticks, more = _due(schedule, start, now, ticks_max)
@@ -123,7 +123,7 @@ def _stale_stretch(
     A year of seconds would otherwise be walked for minutes. None if they are few enough to be told
     one by one.
     """
-    if not isinstance(schedule, Every) or now <= planned_until:
+    if not isinstance(schedule, Every):
         return None
     oldest_wanted = now - lateness_max
     if misfire is Misfire.ONE:

@@ -1,7 +1,9 @@
 """Whether a run that ended badly is tried again, and when.
 
-A retry is a new run. Ends that trying again cannot mend are final at once; an end that was our own
-doing (a worker shut down) is made good at once and costs the job none of its retries.
+A retry is a new run. Ends that trying again cannot mend are final at once. An end that was not the
+job's doing, because its worker went away, is made good at once and costs the job none of its retries:
+always when the worker was shut down in good order, and `losses_max` times when it was lost, because a job
+that kills its worker each time must stop doing so.
 """
 
 import math
@@ -12,6 +14,7 @@ from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.states import Reason, RunState
 
 _RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
+_LOSSES = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
 _BEYOND_HELP = frozenset({Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID, Reason.JOB_DELETED})
 # No factor that differs from one in a way anybody would notice needs more steps to its cap.
 _EXPONENT_MAX = 100_000
@@ -66,17 +69,21 @@ def decide_retry(
     *,
     state: RunState,
     reason: Reason | None,
+    attempt: int,
     retries_used: int,
+    losses_max: int,
     random: Random,
     retry_after_seconds: float | None = None,
 ) -> RetryDecision | None:
     """Whether the run that ended in `state` because of `reason` is tried again; None means no.
 
+    An `attempt` that no retry paid for was a loss; they are counted that way.
     `retry_after_seconds` is what the other side asked for; it is honoured even beyond the cap.
     """
     if state not in _RETRIED_STATES or reason in _BEYOND_HELP:
         return None
-    if reason is Reason.WORKER_SHUTDOWN:
+    losses = attempt - 1 - retries_used
+    if reason is Reason.WORKER_SHUTDOWN or (reason in _LOSSES and losses < losses_max):
         return RetryDecision(delay_seconds=0.0, retries_used=retries_used)
     if retries_used >= policy.max_retries:
         return None

@@ -24,6 +24,7 @@ from tsuzuki.model.timetable import EPOCH, MONDAY_TO_FRIDAY, AtMinutes, AtTimes,
 from tsuzuki.model.zones import zone_named
 
 __all__ = [
+    "TRIGGER_KEYS",
     "AtMinutes",
     "AtTimes",
     "Cron",
@@ -151,3 +152,5 @@ _TRIGGERS: dict[str, Callable[[Mapping[Any, Any], str], Schedule]] = {
     "weekdays_at": _weekdays_at,
     "weekly": _weekly,
 }
+TRIGGER_KEYS = (*_TRIGGERS, "anchor")
+"""Every key of a schedule that says when; the zone says where."""

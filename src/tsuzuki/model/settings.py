@@ -88,7 +88,10 @@ class EngineSettings:
         0.3, 0.05, 60.0, "The pause between two such questions."
     )
     max_orphans: int = _setting(
-        5, 1, 1000, "After being orphaned this often a run fails instead of being assigned again."
+        5,
+        1,
+        1000,
+        "After being orphaned, or losing its worker, this often a run is not tried again for free.",
     )
     misfire_grace_seconds: float = _setting(
         60.0, 0.0, 3600.0, "A tick that is at most this late still counts as on time."

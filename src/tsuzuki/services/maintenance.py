@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tsuzuki.model.errors import Unreachable
 from tsuzuki.store import backup, migrate
 from tsuzuki.store.database import Database
 from tsuzuki.store.inspection import Finding, inspect_database
@@ -33,6 +34,14 @@ class Maintenance:
         path = self._database.path
         return path is None or path.exists()
 
+    def require_existing(self) -> None:
+        if not self.exists():
+            raise Unreachable(
+                f"there is no database at {self._database.path}",
+                hint="Make it with: tsuzuki db upgrade",
+                code="database_missing",
+            )
+
     def require_current(self) -> None:
         """Refuse tables of another version, older ones too."""
         migrate.require_current(self._database, self._components)
@@ -43,6 +52,7 @@ class Maintenance:
 
     def back_up(self, target: Path | None = None) -> Backup:
         """Copy the database as it is at this moment, whatever version it is of. Writers go on."""
+        self.require_existing()
         path = target or self._default_target()
         return Backup(path=path, size_bytes=backup.back_up(self._database, path))
 

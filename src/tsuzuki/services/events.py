@@ -1,0 +1,48 @@
+"""Events: saying that something happened, and looking at what did."""
+
+from typing import Any
+
+from tsuzuki.model import jsontext
+from tsuzuki.model.errors import UsageError
+from tsuzuki.store import events, notices
+from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.events import Event
+
+
+class Events:
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    def emit(
+        self,
+        event_type: str,
+        payload: Any = None,
+        *,
+        dedupe_key: str | None = None,
+        connection: Connection | None = None,
+    ) -> tuple[Event, bool]:
+        """Store an event; the second answer is False if its key was used before."""
+        if not event_type or len(event_type) > 200:
+            raise UsageError("an event type has from 1 to 200 characters")
+        body = {} if payload is None else payload
+        jsontext.encode(body)
+        if connection is not None:
+            return self._emit(connection, event_type, body, dedupe_key)
+        with self._database.write() as own:
+            return self._emit(own, event_type, body, dedupe_key)
+
+    def find(
+        self, *, event_type: str | None = None, before_id: int | None = None, limit: int = 50
+    ) -> list[Event]:
+        """Events, newest first."""
+        with self._database.read() as connection:
+            return events.find(connection, event_type=event_type, before_id=before_id, limit=limit)
+
+    def _emit(
+        self, connection: Connection, event_type: str, payload: Any, dedupe_key: str | None
+    ) -> tuple[Event, bool]:
+        answer = events.emit(
+            connection, event_type=event_type, payload=payload, dedupe_key=dedupe_key
+        )
+        notices.notify(connection, notices.Audience.LEADER)
+        return answer

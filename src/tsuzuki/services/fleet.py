@@ -1,0 +1,123 @@
+"""The fleet: who works, who leads, and telling them to stop."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.store import audit, dispatch, leadership, notices, workers
+from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.leadership import Leadership
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerView:
+    """A worker, what it holds, and how long ago it was heard."""
+
+    worker: Worker
+    held: int
+    silent_seconds: float
+    leads: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **asdict(self.worker),
+            "tags": sorted(self.worker.tags),
+            "held": self.held,
+            "silent_seconds": round(self.silent_seconds, 3),
+            "leads": self.leads,
+        }
+
+
+class Fleet:
+    def __init__(self, *, database: Database, actor: str) -> None:
+        self._database = database
+        self._actor = actor
+
+    def workers(self, *, with_gone: bool = False) -> list[WorkerView]:
+        with self._database.read() as connection:
+            held = dispatch.held_runs(connection).by_worker
+            lead = leadership.current(connection)
+            now = self._database.now(connection)
+            return [
+                WorkerView(
+                    worker=worker,
+                    held=held.get(worker.id, 0),
+                    silent_seconds=max((now - worker.heartbeat_at).total_seconds(), 0.0),
+                    leads=lead.is_valid and lead.holder == worker.id,
+                )
+                for worker in workers.find(connection, with_gone=with_gone)
+            ]
+
+    def leader(self) -> Leadership:
+        with self._database.read() as connection:
+            return leadership.current(connection)
+
+    def drain(self, worker_id: str) -> None:
+        """Let a worker finish what it has, take nothing new, and leave."""
+        with self._database.write() as connection:
+            worker = _worker(connection, worker_id)
+            if not workers.drain(connection, [worker_id]):
+                raise _wrong_state(worker)
+            self._note(connection, "worker.drain", worker, WorkerState.DRAINING)
+
+    def detach(self, worker_id: str) -> None:
+        """Cut a worker off: what it runs is stopped, and repeated elsewhere."""
+        with self._database.write() as connection:
+            worker = _worker(connection, worker_id)
+            if not workers.expel(connection, [worker_id]):
+                raise _wrong_state(worker)
+            self._note(connection, "worker.detach", worker, WorkerState.DETACHED)
+
+    def step_down(self) -> Leadership:
+        """End the current leader's term; another election follows at once."""
+        with self._database.write() as connection:
+            before = leadership.current(connection)
+            if leadership.depose(connection) is None:
+                raise Conflict(
+                    "nobody leads", hint="Start a leader with: tsuzuki up", code="no_leader"
+                )
+            audit.record(
+                connection,
+                actor=self._actor,
+                action="leader.step_down",
+                object_type="leader",
+                object_id=str(before.epoch),
+                before={"holder": before.holder, "epoch": before.epoch},
+            )
+        return before
+
+    def _note(
+        self, connection: Connection, action: str, worker: Worker, after: WorkerState
+    ) -> None:
+        notices.notify(connection, notices.Audience.WORKERS)
+        audit.record(
+            connection,
+            actor=self._actor,
+            action=action,
+            object_type="worker",
+            object_id=worker.id,
+            before={"state": worker.state},
+            after={"state": after},
+        )
+
+
+def _worker(connection: Connection, worker_id: str) -> Worker:
+    worker = workers.get(connection, worker_id)
+    if worker is None:
+        known = [w.id for w in workers.find(connection)]
+        raise NotFound(
+            f"there is no worker {worker_id!r}",
+            hint=did_you_mean(worker_id, known) + "See: tsuzuki worker ls",
+            code="worker_unknown",
+        )
+    return worker
+
+
+def _wrong_state(worker: Worker) -> Conflict:
+    return Conflict(
+        f"worker {worker.id} is {worker.state}",
+        hint="See: tsuzuki worker ls --all",
+        code="worker_state",
+    )

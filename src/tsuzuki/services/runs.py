@@ -1,0 +1,274 @@
+"""Runs: asking for them, looking at them, waiting for them, stopping and repeating them."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from tsuzuki.model import jsontext
+from tsuzuki.model.errors import Conflict, NotFound, UsageError, WaitTimedOut
+from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
+from tsuzuki.model.run import NewRun, Run, RunRef, Transition
+from tsuzuki.model.states import RunState, Trigger
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.services.explain import Explanation, explain
+from tsuzuki.store import audit, jobs, moves, notices, runs
+from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.runs import RunFilter
+
+WAIT_FIRST_SECONDS = 0.005
+WAIT_LONGEST_SECONDS = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One run that somebody asks for. Asking again with the same key gives the same run."""
+
+    job: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    delay_seconds: float = 0.0
+    priority: int | None = None
+    concurrency_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """The answer: the run, and whether it is a new one."""
+
+    run_id: int
+    is_new: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunView:
+    """A run with its history and the run that repeats it, if any."""
+
+    run: Run
+    history: list[Transition]
+    retried_as: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **asdict(self.run),
+            "retried_as": self.retried_as,
+            "history": [asdict(transition) for transition in self.history],
+        }
+
+
+class Runs:
+    """`wake` tells a leader in this very process that there is something new."""
+
+    def __init__(
+        self, *, database: Database, actor: str, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        self._database = database
+        self._actor = actor
+        self._wake = wake
+
+    def submit(self, request: Request, *, connection: Connection | None = None) -> Submission:
+        """Ask for one run. With a `connection` it becomes part of that transaction."""
+        return self.submit_many([request], connection=connection)[0]
+
+    def submit_many(
+        self, requests: Sequence[Request], *, connection: Connection | None = None
+    ) -> list[Submission]:
+        """Ask for many runs at once: all of them are stored, or none."""
+        if connection is not None:
+            return self._submit(connection, requests)
+        with self._database.write() as own:
+            submissions = self._submit(own, requests)
+        self._wake()
+        return submissions
+
+    def find(self, wanted: RunFilter) -> list[Run]:
+        """Runs, newest first."""
+        with self._database.read() as connection:
+            if wanted.job_name is not None:
+                _job(connection, wanted.job_name)
+            return runs.find(connection, wanted)
+
+    def get(self, run_id: int) -> RunView:
+        with self._database.read() as connection:
+            run = _run(connection, run_id)
+            retry = runs.get_by_key(connection, _retry_key(run_id))
+            return RunView(
+                run=run,
+                history=runs.history(connection, run_id),
+                retried_as=retry.id if retry else None,
+            )
+
+    def explain(self, run_id: int) -> Explanation:
+        """Why a run is where it is, and what must happen for it to go on."""
+        with self._database.read() as connection:
+            run = _run(connection, run_id)
+            return explain(connection, run, now=self._database.now(connection))
+
+    def cancel(self, run_id: int) -> Run:
+        """Stop a run, or never let it start. Raises `Conflict` if it has ended already."""
+        with self._database.write() as connection:
+            run = _run(connection, run_id)
+            ref = RunRef(id=run.id, version=run.version)
+            if not moves.cancel(connection, operator=self._actor, runs=[ref]):
+                raise _moved(connection, run)
+            self._note(connection, "run.cancel", run, after={"state": RunState.CANCELED})
+            notices.notify(connection, notices.Audience.WORKERS)
+        return self.get(run_id).run
+
+    def retry(self, run_id: int) -> Submission:
+        """Repeat a run that ended, as a new one with the same arguments."""
+        with self._database.write() as connection:
+            run = _run(connection, run_id)
+            if not run.state.is_final:
+                raise Conflict(
+                    f"run {run_id} has not ended yet; it is {run.state}",
+                    hint=f"Cancel it first, or wait: tsuzuki run watch {run_id}",
+                    code="run_not_ended",
+                )
+            (new_id,) = runs.create(connection, [_repeat(run, self._database.now(connection))])
+            if new_id is None:
+                other = runs.get_by_key(connection, _retry_key(run_id))
+                raise Conflict(
+                    f"run {run_id} was repeated already, as run {other.id if other else '?'}",
+                    hint="Retry that one, if it failed too.",
+                    code="run_retried",
+                )
+            self._note(connection, "run.retry", run, after={"run": new_id})
+            notices.notify(connection, notices.Audience.LEADER)
+        self._wake()
+        return Submission(run_id=new_id, is_new=True)
+
+    def wait(
+        self,
+        run_id: int,
+        *,
+        timeout_seconds: float | None = None,
+        on_change: Callable[[Run], None] = lambda _run: None,
+    ) -> Run:
+        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed."""
+        clock = self._database.clock
+        end = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
+        pause, never, seen = WAIT_FIRST_SECONDS, threading.Event(), None
+        while True:
+            with self._database.read() as connection:
+                run = _run(connection, run_id)
+            if run != seen:
+                seen, pause = run, WAIT_FIRST_SECONDS
+                on_change(run)
+            if run.state.is_final:
+                return run
+            if end is not None and clock.monotonic() >= end:
+                raise WaitTimedOut(
+                    f"run {run_id} is still {run.state} after {timeout_seconds:g} s",
+                    hint=f"It goes on. Why it is where it is: tsuzuki run explain {run_id}",
+                )
+            clock.wait(never, pause)
+            pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
+
+    def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
+        definitions = {name: _job(connection, name) for name in {r.job for r in requests}}
+        now = self._database.now(connection)
+        wanted = [_new_run(request, definitions[request.job], now) for request in requests]
+        ids = runs.create(connection, wanted)
+        notices.notify(connection, notices.Audience.LEADER)
+        return [
+            Submission(run_id=run_id, is_new=True)
+            if run_id is not None
+            else Submission(run_id=_existing(connection, request), is_new=False)
+            for request, run_id in zip(requests, ids, strict=True)
+        ]
+
+    def _note(self, connection: Connection, action: str, run: Run, *, after: Any) -> None:
+        audit.record(
+            connection,
+            actor=self._actor,
+            action=action,
+            object_type="run",
+            object_id=str(run.id),
+            before={"state": run.state, "job": run.job_name},
+            after=after,
+        )
+
+
+def _new_run(request: Request, job: Job, now: datetime) -> NewRun:
+    arguments = {**job.spec.arguments, **request.arguments}
+    jsontext.encode(arguments)
+    priority = job.spec.priority if request.priority is None else request.priority
+    if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
+        raise UsageError(f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}")
+    if request.delay_seconds < 0:
+        raise UsageError("a delay cannot be negative", hint="Leave it out to run at once.")
+    return NewRun(
+        job_definition_id=job.id,
+        trigger=Trigger.MANUAL,
+        scheduled_for=now + timedelta(seconds=request.delay_seconds),
+        arguments=arguments,
+        priority=priority,
+        idempotency_key=None
+        if request.idempotency_key is None
+        else f"key:{request.idempotency_key}",
+        concurrency_key=request.concurrency_key or job.spec.key_for(arguments),
+    )
+
+
+def _repeat(run: Run, now: datetime) -> NewRun:
+    return NewRun(
+        job_definition_id=run.job_definition_id,
+        trigger=Trigger.RETRY,
+        scheduled_for=now,
+        arguments=run.arguments,
+        priority=run.priority,
+        idempotency_key=_retry_key(run.id),
+        concurrency_key=run.concurrency_key,
+        event_id=run.event_id,
+        attempt=run.attempt + 1,
+        retry_of=run.id,
+        origin_id=run.origin_id or run.id,
+    )
+
+
+def _retry_key(run_id: int) -> str:
+    return f"retry:{run_id}"
+
+
+def _existing(connection: Connection, request: Request) -> int:
+    run = runs.get_by_key(connection, f"key:{request.idempotency_key}")
+    if run is None:
+        raise Conflict(
+            f"a run with the key {request.idempotency_key!r} is being stored by somebody else",
+            hint="Ask again.",
+        )
+    return run.id
+
+
+def _run(connection: Connection, run_id: int) -> Run:
+    run = runs.get(connection, run_id)
+    if run is None:
+        raise NotFound(f"there is no run {run_id}", hint="See: tsuzuki run ls", code="run_unknown")
+    return run
+
+
+def _job(connection: Connection, name: str) -> Job:
+    job = jobs.get_by_name(connection, name)
+    if job is None:
+        known = [job.spec.name for job in jobs.find(connection)]
+        raise NotFound(
+            f"there is no job {name!r}",
+            hint=did_you_mean(name, known)
+            + "See: tsuzuki job ls; the file is read by: tsuzuki job apply",
+            code="job_unknown",
+        )
+    return job
+
+
+def _moved(connection: Connection, before: Run) -> Conflict:
+    now = runs.get(connection, before.id)
+    state = now.state if now else before.state
+    return Conflict(
+        f"run {before.id} has ended already: {state}"
+        if state.is_final
+        else f"run {before.id} moved to {state} at the same moment",
+        hint=f"See: tsuzuki run show {before.id}",
+        code="run_ended" if state.is_final else "run_moved",
+    )
