@@ -11,6 +11,7 @@
     │   └── Fenced            this run is no longer ours: stop, write nothing
     ├── NotPermitted          the caller may not do this
     ├── WaitTimedOut          what was waited for did not happen in time
+    ├── RunFailed             a run that was waited for ended other than by success
     └── Interrupted           the person asked to stop
 
 An error says four things to its caller: a stable `code`, whether trying again can help (`permanent`),
@@ -134,6 +135,12 @@ class WaitTimedOut(TsuzukiError):
 
     code = "wait_timed_out"
     permanent = False
+
+
+class RunFailed(TsuzukiError):
+    """A run whose result was asked for ended other than by success."""
+
+    code = "run_failed"
 
 
 class Interrupted(TsuzukiError):

@@ -76,7 +76,8 @@ def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
         )
     deed = Deed.ADD if job is None else Deed.CHANGE
     change = Change(deed=deed, name=spec.name, before=job, after=spec)
-    carry_out(connection, change, source=JobSource.DATABASE, actor=actor)
+    if job is None or job.spec != spec:
+        carry_out(connection, change, source=JobSource.DATABASE, actor=actor)
     return change
 
 

@@ -58,13 +58,13 @@ class RunView:
 
 
 class Runs:
-    """`wake` tells a leader in this very process that there is something new."""
-
-    def __init__(
-        self, *, database: Database, actor: str, wake: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, *, database: Database, actor: str) -> None:
         self._database = database
         self._actor = actor
+        self._wake: Callable[[], None] = lambda: None
+
+    def wake_by(self, wake: Callable[[], None]) -> None:
+        """From now on there is a leader in this process, and this is how to wake it."""
         self._wake = wake
 
     def submit(self, request: Request, *, connection: Connection | None = None) -> Submission:

@@ -1,4 +1,5 @@
-"""The only place where parts are joined: configuration, database, services and engine."""
+"""The only place where parts are joined. Here: configuration, database and services; the engine, which
+most commands do not need, is joined in `wiring.engine`."""
 
 import getpass
 import os
@@ -11,8 +12,11 @@ from pathlib import Path
 from tsuzuki.config import Configuration, JobKind, load_configuration
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.services.audit import Audit
+from tsuzuki.services.events import Events
+from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.maintenance import Maintenance
+from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.store.database import Database, open_database
 from tsuzuki.store.migrate import ENGINE, Component
@@ -31,6 +35,9 @@ class Application:
     configuration: Configuration
     database: Database
     jobs: Jobs
+    runs: Runs
+    events: Events
+    fleet: Fleet
     settings: Settings
     audit: Audit
     maintenance: Maintenance
@@ -78,6 +85,9 @@ def join(
         configuration=configuration,
         database=database,
         jobs=Jobs(database=database, reload=reload, kinds=JOB_KINDS, actor=actor),
+        runs=Runs(database=database, actor=actor),
+        events=Events(database=database),
+        fleet=Fleet(database=database, actor=actor),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         maintenance=Maintenance(database=database, components=COMPONENTS),

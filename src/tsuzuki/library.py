@@ -1,0 +1,218 @@
+"""Tsuzuki inside one's own program: define jobs beside their code, ask for runs, wait for results.
+
+    app = Tsuzuki("sqlite:///work.db")
+
+    @app.job(schedule="every 10m", max_retries=3)
+    def tidy(run: RunContext, folder: str = ".") -> dict:
+        ...
+
+    with app.running():
+        print(app.submit("tidy", {"folder": "/tmp"}).result(timeout_seconds=60))
+
+The same rules hold as everywhere else: what `submit` confirmed survives any crash, and a job defined here
+is an ordinary job that the command line and the other processes see.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from tsuzuki import wiring
+from tsuzuki.engine.process import Engine, Role
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import Conflict, RunFailed, UsageError
+from tsuzuki.model.run import Run
+from tsuzuki.model.states import RunState
+from tsuzuki.services.runs import Request, Runs, Submission
+from tsuzuki.store.database import Connection
+from tsuzuki.wiring.engine import build_engine
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHandle:
+    """A run that was asked for. `is_new` is False if its key had been used before."""
+
+    id: int
+    is_new: bool
+    _runs: Runs
+
+    def wait(self, *, timeout_seconds: float | None = None) -> Run:
+        """The run, once it has ended, however it did. Raises `WaitTimedOut`."""
+        return self._runs.wait(self.id, timeout_seconds=timeout_seconds)
+
+    def result(self, *, timeout_seconds: float | None = None) -> Any:
+        """What the handler returned. Raises `RunFailed` if the run ended in any other way."""
+        run = self.wait(timeout_seconds=timeout_seconds)
+        if run.state is not RunState.SUCCEEDED:
+            raise RunFailed(
+                f"run {run.id} of {run.job_name} ended as {run.state}: {run.error or run.reason}",
+                hint=f"See: tsuzuki run show {run.id}",
+            )
+        return run.result
+
+    def cancel(self) -> None:
+        self._runs.cancel(self.id)
+
+
+class Tsuzuki:
+    """One installation, used from inside a program. Thread-safe; `close` it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        database_url: str | None = None,
+        *,
+        config_file: Path | None = None,
+        environ: Mapping[str, str] = os.environ,
+        cwd: Path | None = None,
+        clock: Clock | None = None,
+        actor: str = "library",
+    ) -> None:
+        self._stack = ExitStack()
+        self._application = self._stack.enter_context(
+            wiring.opened(
+                config_file=config_file,
+                database_url=database_url,
+                environ=environ,
+                cwd=cwd,
+                clock=clock,
+                actor=actor,
+            )
+        )
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._undefined: dict[str, dict[str, Any]] = {}
+        self._engine: Engine | None = None
+
+    # --- defining -------------------------------------------------------------------------------
+
+    def job(self, name: str | None = None, **keys: Any) -> Callable[[Function], Function]:
+        """Define a job by decorating its function. `keys` are those of a job in `tsuzuki.yaml`:
+        schedule, on_event, arguments, max_retries, timeout, concurrency_policy, tags, …"""
+
+        def define(function: Function) -> Function:
+            path = f"{function.__module__}:{function.__qualname__}"
+            job_name = name or function.__name__
+            if path in self._functions and self._functions[path] is not function:
+                raise UsageError(
+                    f"two functions are both {path}", hint="Give one of them another name."
+                )
+            self._functions[path] = function
+            self._undefined[job_name] = {"type": "python", "python": path, **keys}
+            return function
+
+        return define
+
+    def define(self, name: str, **keys: Any) -> None:
+        """Define a job that is not a decorated function, for example `command=["make", "all"]`."""
+        self._undefined[name] = keys
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        job: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        delay_seconds: float = 0.0,
+        priority: int | None = None,
+        concurrency_key: str | None = None,
+        connection: Connection | None = None,
+    ) -> RunHandle:
+        """Ask for one run. With `connection`, an SQLAlchemy connection to the same database, it is
+        asked for in that transaction: it exists if and only if that commits."""
+        self._define_all()
+        request = Request(
+            job=job,
+            arguments=arguments or {},
+            idempotency_key=idempotency_key,
+            delay_seconds=delay_seconds,
+            priority=priority,
+            concurrency_key=concurrency_key,
+        )
+        return self._handle(self._application.runs.submit(request, connection=connection))
+
+    def submit_many(
+        self, requests: Sequence[Request], *, connection: Connection | None = None
+    ) -> list[RunHandle]:
+        """Ask for many runs in one transaction."""
+        self._define_all()
+        submitted = self._application.runs.submit_many(requests, connection=connection)
+        return [self._handle(submission) for submission in submitted]
+
+    def emit(
+        self,
+        event_type: str,
+        payload: Any = None,
+        *,
+        dedupe_key: str | None = None,
+        connection: Connection | None = None,
+    ) -> int:
+        """Say that something happened. Answers the event's id, the old one for a used key."""
+        self._define_all()
+        event, _ = self._application.events.emit(
+            event_type, payload, dedupe_key=dedupe_key, connection=connection
+        )
+        return event.id
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction on Tsuzuki's own database, to write one's rows and ask for runs as one."""
+        with self._application.database.write() as connection:
+            yield connection
+
+    # --- running --------------------------------------------------------------------------------
+
+    def start(
+        self, *, lead: bool = True, work: bool = True, capacity: int = 10, tags: Sequence[str] = ()
+    ) -> None:
+        """Lead and work inside this process, in threads of its own."""
+        if self._engine is not None:
+            raise Conflict("it is running already", hint="Call stop() first.")
+        self._define_all()
+        role = Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
+        self._engine = build_engine(self._application, role, functions=self._functions)
+        self._application.runs.wake_by(self._engine.bells.leader.ring)
+        self._engine.start()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Stop in good order: take nothing new, wait for what runs, hand back the rest."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            if at_once:
+                engine.hurry()
+            engine.shut_down()
+
+    @contextmanager
+    def running(self, **options: Any) -> Iterator[Self]:
+        """Run while the block runs. Options are those of `start`."""
+        self.start(**options)
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    def close(self) -> None:
+        self.stop()
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _define_all(self) -> None:
+        while self._undefined:
+            name, keys = next(iter(self._undefined.items()))
+            self._application.jobs.define(name, keys)
+            self._undefined.pop(name, None)
+
+    def _handle(self, submission: Submission) -> RunHandle:
+        return RunHandle(
+            id=submission.run_id, is_new=submission.is_new, _runs=self._application.runs
+        )

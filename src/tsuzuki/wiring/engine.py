@@ -1,0 +1,56 @@
+"""Joins the engine of one process to an application: executors, metrics, clock and chance."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from random import Random
+from typing import Any
+
+import tsuzuki
+from tsuzuki.config import expand
+from tsuzuki.engine.executors import Executors
+from tsuzuki.engine.executors.command import CommandExecutor
+from tsuzuki.engine.executors.python import PythonExecutor
+from tsuzuki.engine.process import Engine, Role
+from tsuzuki.wiring import Application
+
+
+def build_engine(
+    application: Application,
+    role: Role,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Engine:
+    """The engine of this process, not yet started. `functions` are handlers defined in it."""
+    database = application.database
+    workspace = application.configuration.workspace
+    engine: Engine
+
+    def kill_grace_seconds() -> float:
+        return engine.settings().kill_grace_seconds
+
+    executors = Executors(
+        {
+            "command": CommandExecutor(
+                expand=partial(_expand, environ),
+                base_folder=workspace,
+                kill_grace_seconds=kill_grace_seconds,
+                environ=environ,
+            ),
+            "python": PythonExecutor(functions=functions or {}, base_folder=workspace),
+        }
+    )
+    engine = Engine(
+        database=database,
+        executor=executors,
+        clock=database.clock,
+        random=Random(),  # noqa: S311 -- jitter, not secrets
+        role=role,
+        software_version=tsuzuki.__version__,
+    )
+    return engine
+
+
+def _expand(environ: Mapping[str, str], text: str) -> str:
+    return expand(text, environ)
