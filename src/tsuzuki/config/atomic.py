@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from tsuzuki.config.source import read_bytes
 from tsuzuki.model.clock import Clock
@@ -69,7 +70,8 @@ def create(path: Path, content: bytes) -> None:
                 place=Place(file=str(path)),
             ) from None
         try:
-            _write(descriptor, content)
+            with os.fdopen(descriptor, "wb") as stream:
+                _write(stream, content)
         except BaseException:
             path.unlink()
             raise
@@ -111,17 +113,17 @@ def _write_like(path: Path, temporary: Path, content: bytes) -> None:
     descriptor = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
-    with suppress(PermissionError):
-        os.fchown(descriptor, status.st_uid, status.st_gid)
-    os.fchmod(descriptor, status.st_mode & 0o7777)
-    _write(descriptor, content)
-
-
-def _write(descriptor: int, content: bytes) -> None:
     with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(descriptor)
+        with suppress(PermissionError):
+            os.fchown(descriptor, status.st_uid, status.st_gid)
+        os.fchmod(descriptor, status.st_mode & 0o7777)
+        _write(stream, content)
+
+
+def _write(stream: BinaryIO, content: bytes) -> None:
+    stream.write(content)
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -189,15 +189,13 @@ def _checked_redis_url(given: _Given | None) -> str | None:
 def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:
     if flag:
         return "--config"
-    return FILE_VARIABLE if environ.get(FILE_VARIABLE) else "the nearest one"
+    return FILE_VARIABLE if environ.get(FILE_VARIABLE) else "found from here"
 
 
 def _places(content: ConfigFile, keys: tuple[str, ...]) -> dict[str, str]:
     """Where those of the top-level `keys` stand that the file has."""
     document = content.document
-    return {
-        key: str(document.place_of_key((key,))) for key in keys if key in (document.data or {})
-    }
+    return {key: str(document.place_of_key((key,))) for key in keys if key in (document.data or {})}
 
 
 def _absolute(location: str, workspace: Path) -> str:

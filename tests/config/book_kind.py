@@ -1,0 +1,43 @@
+"""A kind of job for the tests: nested options, choices, alternatives, and words of its own."""
+
+import textwrap
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from tsuzuki.config import Expects, JobKind
+from tsuzuki.config.document import parse_document
+from tsuzuki.config.schema import ConfigFile, read_config_file
+from tsuzuki.config.source import Source
+
+
+class Query(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    pages_max: int = Field(default=10, ge=1, le=40)
+
+
+class BookOptions(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    query: Query
+    language: Literal["en", "ja"] = "en"
+    shelf: Annotated[str, Expects("the name of a shelf")] = "new"
+    limit: int | float = 5
+
+    @field_validator("shelf")
+    @classmethod
+    def _no_space(cls, shelf: str) -> str:
+        if " " in shelf:
+            raise ValueError("a shelf has no spaces")
+        return shelf
+
+
+KINDS = {"books": JobKind(name="books", options_model=BookOptions)}
+
+
+def read(text: str) -> ConfigFile:
+    """What `text`, as a file, says."""
+    source = Source(file="tsuzuki.yaml", text=textwrap.dedent(text))
+    return read_config_file(parse_document(source), kinds=KINDS)
