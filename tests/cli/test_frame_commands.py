@@ -115,7 +115,7 @@ def test_an_unknown_command_is_answered_with_a_guess(capsys: pytest.CaptureFixtu
     told = capsys.readouterr()
     assert told.out == ""
     assert "error[usage]: no such command 'tsuzuki thing shwo'" in told.err
-    assert "did you mean 'show'?" in told.err
+    assert 'Did you mean "show"?' in told.err
 
 
 def test_an_unknown_command_like_no_other_is_answered_with_the_way_to_help(
@@ -130,7 +130,7 @@ def test_an_unknown_option_is_answered_with_a_guess(capsys: pytest.CaptureFixtur
     told = capsys.readouterr()
     assert told.out == ""
     assert "no such option '--outptu'" in told.err
-    assert "did you mean '--output'?" in told.err
+    assert 'Did you mean "--output"?' in told.err
 
 
 def test_an_enum_is_chosen_by_its_value_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:

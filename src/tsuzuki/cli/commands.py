@@ -8,9 +8,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tsuzuki.cli.failures import did_you_mean
 from tsuzuki.cli.options import GLOBAL_OPTIONS
 from tsuzuki.model.errors import UsageError
+from tsuzuki.model.suggestion import did_you_mean
 
 PROGRAM = "tsuzuki"
 COMPLETE_VARIABLE = "_TSUZUKI_COMPLETE"
@@ -53,7 +53,7 @@ class Group(click.Group):
         if not (looks_like_option or ctx.resilient_parsing or self.get_command(ctx, name)):
             raise UsageError(
                 f"no such command '{ctx.command_path} {name}'",
-                hint=did_you_mean(name, self.list_commands(ctx))
+                hint=did_you_mean(name, self.list_commands(ctx)).strip()
                 or f"'{ctx.command_path} --help' lists the commands",
             )
         return super().resolve_command(ctx, args)

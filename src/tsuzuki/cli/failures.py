@@ -8,9 +8,8 @@ for a bug of ours, and only when asked for.
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -31,6 +30,7 @@ from tsuzuki.model.errors import (
     UsageError,
     WaitTimedOut,
 )
+from tsuzuki.model.suggestion import did_you_mean
 
 
 class ExitWith(Exit):
@@ -101,7 +101,7 @@ def as_known_error(failure: BaseException) -> TsuzukiError:
         case NoArgsIsHelpError():
             return UsageError("a command is missing", hint=_see_help(failure))
         case NoSuchOption():
-            guess = _guess(failure.possibilities or ())
+            guess = did_you_mean(failure.option_name, failure.possibilities or ()).strip()
             return UsageError(
                 f"no such option '{failure.option_name}'", hint=guess or _see_help(failure)
             )
@@ -109,16 +109,6 @@ def as_known_error(failure: BaseException) -> TsuzukiError:
             return UsageError(failure.format_message(), hint=_see_help(failure))
         case _:
             return UnexpectedError(failure)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """A hint that names what was probably meant, if anything known resembles the word."""
-    return _guess(get_close_matches(word, known))
-
-
-def _guess(candidates: Iterable[str]) -> str | None:
-    quoted = " or ".join(f"'{candidate}'" for candidate in candidates)
-    return f"did you mean {quoted}?" if quoted else None
 
 
 def _see_help(failure: click.ClickException) -> str | None:
@@ -145,6 +135,21 @@ def _as_object(error: TsuzukiError, invocation: Invocation) -> dict[str, Any]:
 
 def _as_lines(error: TsuzukiError, invocation: Invocation) -> Iterator[str]:
     """Text from outside is made harmless line by line before any colour is added to it."""
+    if not _speaks_through_its_first(error):
+        yield from _own_lines(error)
+    for problem in problems_of(error):
+        yield from _as_lines(problem, invocation)
+    if isinstance(error, UnexpectedError) and invocation.show_traceback:
+        yield from _safe_lines(error.traceback)
+
+
+def _speaks_through_its_first(error: TsuzukiError) -> bool:
+    """Whether what an error says of itself is what the first of its problems says again."""
+    problems = problems_of(error)
+    return bool(problems) and error.message.startswith(problems[0].message)
+
+
+def _own_lines(error: TsuzukiError) -> Iterator[str]:
     first, *more = _safe_lines(error.message)
     yield f"{click.style(f'error[{error.specific_code}]:', fg='red', bold=True)} {first}"
     yield from (f"  {line}" for line in more)
@@ -154,10 +159,6 @@ def _as_lines(error: TsuzukiError, invocation: Invocation) -> Iterator[str]:
         first, *more = _safe_lines(error.hint)
         yield f"  {click.style('hint:', fg='cyan')} {first}"
         yield from (f"        {line}" for line in more)
-    for problem in problems_of(error):
-        yield from _as_lines(problem, invocation)
-    if isinstance(error, UnexpectedError) and invocation.show_traceback:
-        yield from _safe_lines(error.traceback)
 
 
 def _safe_lines(text: str) -> list[str]:

@@ -18,6 +18,31 @@ from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.options import glance
 
 COMMANDS: dict[str, LazyCommand] = {
+    "init": LazyCommand(
+        "tsuzuki.cli.init:init",
+        "Make a workspace: a commented tsuzuki.yaml with one job, and its database.",
+    ),
+    "up": LazyCommand("tsuzuki.cli.up:up", "Start everything: lead, and work."),
+    "run-due": LazyCommand("tsuzuki.cli.run_due:run_due", "Run everything that is due, then end."),
+    "job": LazyCommand("tsuzuki.cli.job:job", "Look at jobs and change them."),
+    "run": LazyCommand("tsuzuki.cli.run:run", "Look at runs, follow them, stop and repeat them."),
+    "event": LazyCommand(
+        "tsuzuki.cli.event:event", "Say that something happened, and see what did."
+    ),
+    "worker": LazyCommand(
+        "tsuzuki.cli.worker:worker",
+        "Start a worker that leaves leading to others; or look at workers.",
+    ),
+    "leader": LazyCommand("tsuzuki.cli.leader:leader", "See who leads, or make it step down."),
+    "settings": LazyCommand(
+        "tsuzuki.cli.settings:settings",
+        "Look at and change what can be tuned while everything runs.",
+    ),
+    "audit": LazyCommand("tsuzuki.cli.audit:audit", "Look up who changed what, and when."),
+    "db": LazyCommand("tsuzuki.cli.db:db", "Look after the database: upgrade, check, back up."),
+    "config": LazyCommand(
+        "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
+    ),
     "completion": LazyCommand(
         "tsuzuki.cli.completion:completion", "Print the completion script of a shell."
     ),

@@ -6,7 +6,7 @@ not heard, and it gets no more transactions.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -28,8 +28,8 @@ class Leash:
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
-        self.lock = threading.Lock()
         self.is_cut = False
+        self._lock = threading.Lock()
 
     def pull(self) -> None:
         """Ask the handler to stop, and wake it if it waits."""
@@ -37,9 +37,15 @@ class Leash:
 
     def cut(self) -> None:
         """Nothing the handler does through its context has any effect from here on."""
-        with self.lock:
+        with self._lock:
             self.is_cut = True
         self.stopping.set()
+
+    def pass_on(self, say: Callable[..., None], *words: Any) -> None:
+        """Say it, unless cut. The lock is held meanwhile: after `cut` nothing more is said."""
+        with self._lock:
+            if not self.is_cut:
+                say(*words)
 
 
 class RunContext:
@@ -88,15 +94,11 @@ class RunContext:
 
     def log(self, message: str) -> None:
         """Write to the run's log. Cheap: it is stored with the next batch."""
-        with self._leash.lock:
-            if not self._leash.is_cut:
-                self._surroundings.log(self._task, "log", str(message))
+        self._leash.pass_on(self._surroundings.log, self._task, "log", str(message))
 
     def progress(self, processed: int, total: int | None = None) -> None:
         """Show how far the run is. Cheap enough for every item."""
-        with self._leash.lock:
-            if not self._leash.is_cut:
-                self._surroundings.progress(self._task, processed, total)
+        self._leash.pass_on(self._surroundings.progress, self._task, processed, total)
 
     @property
     def cancelled(self) -> bool:

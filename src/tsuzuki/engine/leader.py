@@ -49,21 +49,24 @@ class Lease:
         term is given up: only the database could say that it still holds."""
         asked_at = self._clock.monotonic()
         settings = self._settings()
-        term = self.term
-        self._term = None
-        with self._database.write() as connection:
-            if term is None:
-                held = leadership.take(
-                    connection, holder=self._holder, lease_seconds=settings.lease_seconds
-                )
-            else:
-                renewed = leadership.renew(
-                    connection, term=term, lease_seconds=settings.lease_seconds
-                )
-                held = term if renewed else None
-        self._believed_until = asked_at + settings.lease_seconds - settings.lease_margin_seconds
+        # A term that is being renewed still holds, until its old deadline: leading goes on.
+        term = self._term = self.term
+        try:
+            held = self._ask(term, settings.lease_seconds)
+        except BaseException:
+            self._term = None
+            raise
+        if held is not None:
+            self._believed_until = asked_at + settings.lease_seconds - settings.lease_margin_seconds
         self._term = held
         return held is not None
+
+    def _ask(self, term: Term | None, lease_seconds: float) -> Term | None:
+        with self._database.write() as connection:
+            if term is None:
+                return leadership.take(connection, holder=self._holder, lease_seconds=lease_seconds)
+            renewed = leadership.renew(connection, term=term, lease_seconds=lease_seconds)
+            return term if renewed else None
 
     def free_at_once(self) -> bool:
         """Whether nobody leads: worth trying to, without waiting for the usual round."""

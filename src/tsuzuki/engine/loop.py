@@ -3,12 +3,9 @@
 import threading
 from collections.abc import Callable
 
-import structlog
-
+from tsuzuki.engine.journal import log
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
-
-log = structlog.get_logger("tsuzuki")
 
 BACKOFF_FIRST_SECONDS = 0.1
 BACKOFF_MAX_SECONDS = 2.0
@@ -55,7 +52,7 @@ class Loop:
                 self._recovered()
             except TsuzukiError as problem:
                 self._failed(problem.message, code=problem.specific_code)
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001 -- one bad step must not end the engine
                 self._failed(repr(problem), code="bug", exc_info=True)
 
     def _recovered(self) -> None:

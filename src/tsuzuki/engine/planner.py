@@ -5,7 +5,7 @@ crash, or a change of leader in the middle, the next planning begins exactly whe
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from tsuzuki.model.job import Job
@@ -43,10 +43,11 @@ class Planner:
             scheduled = jobs.find_scheduled(connection)
             now = self._database.now(connection)
         planned = Planned()
+        upcoming: list[datetime] = []
         for job in scheduled:
-            if self._next_tick(job) <= now:
-                self._plan(job, term, now, planned)
-        upcoming = [self._next_tick(job) for job in scheduled]
+            is_due = self._next_tick(job) <= now
+            after = self._plan(job, term, now, planned) if is_due else job
+            upcoming.append(self._next_tick(after))
         planned.next_at = min((tick for tick in upcoming if tick > now), default=None)
         return planned
 
@@ -60,9 +61,10 @@ class Planner:
         self._next[job.id] = (job.version, job.planned_until, tick)
         return tick
 
-    def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> None:
+    def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> Job:
+        """Answers the job as it is afterwards."""
         if job.spec.schedule is None:
-            return
+            return job
         plan = plan_ticks(
             job.spec.schedule,
             planned_until=job.planned_until,
@@ -76,12 +78,13 @@ class Planner:
             if not jobs.advance_planning(
                 connection, term=term, job=job, planned_until=plan.planned_until
             ):
-                return
+                return job
             planned.skipped += self._record_skips(connection, job, plan, term)
             created, skipped = self._create(connection, job, plan, term)
         planned.created += created
         planned.skipped += skipped
         planned.more = planned.more or plan.more
+        return replace(job, planned_until=plan.planned_until)
 
     def _record_skips(self, connection: Connection, job: Job, plan: TickPlan, term: Term) -> int:
         late = [

@@ -8,16 +8,18 @@ import os
 import secrets
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
-import structlog
-
+from tsuzuki.engine.archive import LogArchive
+from tsuzuki.engine.archivist import Archived, Archivist
 from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.bell import Bells
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
 from tsuzuki.engine.intake import Intake
+from tsuzuki.engine.journal import log
 from tsuzuki.engine.leader import Leader, Lease, Led
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
@@ -28,11 +30,10 @@ from tsuzuki.engine.task import Executor
 from tsuzuki.engine.worker import Identity, Worked, Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.store import notices, settings
+from tsuzuki.model.states import RunState
+from tsuzuki.store import dispatch, notices, settings
 from tsuzuki.store.database import Database
 from tsuzuki.store.notices import Listener
-
-log = structlog.get_logger("tsuzuki")
 
 LISTEN_PAUSE_SECONDS = 0.01
 """How often an SQLite file's change counter is looked at."""
@@ -42,6 +43,9 @@ LINGER_SECONDS = 0.2
 
 LOOK_SECONDS = 0.5
 """How often a busy worker checks that what it runs is still its own."""
+
+ARCHIVE_SECONDS = 60.0
+"""How often to look for old logs."""
 
 SETTINGS_SECONDS = 5.0
 """How old the settings in use may be."""
@@ -106,15 +110,13 @@ class Engine:
         role: Role,
         software_version: str,
         metrics: Metrics | None = None,
-        identity: Callable[[], Identity] | None = None,
+        archive: LogArchive | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.role = role
         self.bells = Bells(clock)
         self.settings = SettingsReader(database=database, clock=clock)
-        self._new_identity = identity or (
-            lambda: new_identity(role, software_version=software_version)
-        )
+        self._software_version = software_version
         self._database = database
         self._clock = clock
         first = self._new_identity()
@@ -125,6 +127,9 @@ class Engine:
             intake=Intake(database=database),
             rescuer=Rescuer(database=database, settings=self.settings, random=random),
             assigner=Assigner(database=database),
+        )
+        self.archivist = Archivist(
+            database=database, settings=self.settings, archive=archive, clock=clock
         )
         self.worker = Worker(
             identity=first,
@@ -150,6 +155,8 @@ class Engine:
         self._hurry = threading.Event()
         self.drained = threading.Event()
         """Set when the worker has left, by our own will or an operator's."""
+        self.ended: Counter[RunState] = Counter()
+        """How runs that were executed here have ended."""
         self.rounds = threading.Event()
         """Set after each round of the leader's duties: something a test can wait for."""
 
@@ -159,7 +166,11 @@ class Engine:
         self.settings.refresh()
         steps = {"listen": self._listen_step}
         if self.role.lead:
-            steps |= {"lease": self._lease_step, "lead": self._lead_step}
+            steps |= {
+                "lease": self._lease_step,
+                "lead": self._lead_step,
+                "archive": self._archive_step,
+            }
         if self.role.work:
             self.worker.register()
             self.heartbeat.renew(self._clock.monotonic())
@@ -174,6 +185,11 @@ class Engine:
             "started", worker=self.worker.identity.id, lead=self.role.lead, work=self.role.work
         )
 
+    def is_quiet(self) -> bool:
+        """Nothing is due, assigned or running, here or elsewhere."""
+        with self._database.read() as connection:
+            return not self.worker.running and dispatch.is_quiet(connection)
+
     def hurry(self) -> None:
         """Asked to stop a second time: do not wait for what runs."""
         self._hurry.set()
@@ -182,9 +198,8 @@ class Engine:
         """Stop in three steps. Answers when everything of this process has ended."""
         if self.role.work and not self.drained.is_set():
             self._drain_worker()
-        for name in ("lead", "lease", "work", "beat", "listen"):
-            if name in self._loops:
-                self._loops[name].stop()
+        for loop in self._loops.values():
+            loop.stop()
         self.bells.leader.ring()
         self.bells.worker.ring()
         for loop in self._loops.values():
@@ -265,6 +280,16 @@ class Engine:
                 wait_seconds = min(wait_seconds, max(until, 0.001))
         self.bells.leader.wait(wait_seconds)
 
+    def _archive_step(self) -> None:
+        term = self.lease.term
+        if term is not None:
+            archived = self.archivist.tick(term)
+            if archived.runs or archived.pruned:
+                log.info("archived", **_counts(archived))
+            if archived.more:
+                return
+        self._loops["archive"].pause(ARCHIVE_SECONDS * self._jitter.uniform(0.8, 1.2))
+
     def _work_step(self) -> None:
         if self._is_lost and not self.worker.running:
             self._start_again()
@@ -274,6 +299,7 @@ class Engine:
             self._looked_at = now
         worked = self.worker.tick(look_around=look)
         self.metrics.worked(worked, running=self.worker.running)
+        self.ended.update(ending.state for _, ending in worked.ended)
         _tell(worked)
         if worked.ended or worked.lost:
             self.bells.leader.ring()
@@ -326,7 +352,7 @@ class Engine:
 
     def _start_again(self) -> None:
         identity = self._new_identity()
-        self.worker.become(replace(identity, capacity=self.role.capacity))
+        self.worker.become(identity)
         self.heartbeat.renew(self._clock.monotonic())
         self._is_lost = False
         log.info("attached again", worker=identity.id)
@@ -335,12 +361,15 @@ class Engine:
         self._attempt("leave", self.worker.leave)
         self.drained.set()
 
+    def _new_identity(self) -> Identity:
+        return new_identity(self.role, software_version=self._software_version)
+
     def _poll_seconds(self) -> float:
         return self.settings().poll_interval_seconds * self._jitter.uniform(0.8, 1.2)
 
 
-def _counts(led: Led) -> dict[str, int]:
-    return {key: value for key, value in vars(led).items() if isinstance(value, int) and value}
+def _counts(done: Led | Archived) -> dict[str, int]:
+    return {key: value for key, value in vars(done).items() if isinstance(value, int) and value}
 
 
 def _tell(worked: Worked) -> None:

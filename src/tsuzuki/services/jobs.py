@@ -61,6 +61,16 @@ class JobView:
             words.append(f"on event {spec.on_event}")
         return ", or ".join(words) or "by hand"
 
+    def why_idle(self) -> str:
+        """Why nothing of it is waiting or running."""
+        if self.standing is Standing.NOT_APPLIED:
+            return "It is in the file, but not applied: tsuzuki job apply"
+        if not self.spec.enabled:
+            return f"It is switched off: tsuzuki job enable {self.name}"
+        if self.next_at is not None:
+            return f"It is not due before {self.next_at:%Y-%m-%d %H:%M:%SZ}."
+        return f"It runs {self.schedule_words}, and nothing of it is waiting."
+
     def as_dict(self) -> dict[str, Any]:
         return {
             **job_changes.spec_as_dict(self.spec),

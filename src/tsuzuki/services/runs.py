@@ -10,7 +10,7 @@ from tsuzuki.model import jsontext
 from tsuzuki.model.errors import Conflict, NotFound, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, RunRef, Transition
-from tsuzuki.model.states import RunState, Trigger
+from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.store import audit, jobs, moves, notices, runs
@@ -98,6 +98,11 @@ class Runs:
                 history=runs.history(connection, run_id),
                 retried_as=retry.id if retry else None,
             )
+
+    def newest_live(self, job_name: str) -> Run | None:
+        """The newest run of a job that has not ended."""
+        wanted = RunFilter(job_name=job_name, states=LIVE_STATES, limit=1)
+        return next(iter(self.find(wanted)), None)
 
     def explain(self, run_id: int) -> Explanation:
         """Why a run is where it is, and what must happen for it to go on."""

@@ -14,6 +14,7 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Table,
+    TableClause,
     bindparam,
     cast,
     column,
@@ -22,7 +23,6 @@ from sqlalchemy import (
     select,
     true,
 )
-from sqlalchemy import table as table_with_id
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
@@ -81,7 +81,7 @@ def locked_batch(
     chosen = batch(dialect, columns, sorted(rows, key=itemgetter(0)))
     if dialect.name == "sqlite":
         return chosen
-    row = table_with_id(table.name, column("id")).alias("row")
+    row = TableClause(table.name, column("id")).alias("row")
     lock = select(row.c.id).where(row.c.id == chosen.c.id).with_for_update(key_share=True)
     # OFFSET keeps the planner from moving another join in between, and so from another order.
     return (

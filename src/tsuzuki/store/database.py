@@ -11,19 +11,25 @@ Whatever the driver says about a database that is away, full or read-only leaves
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    NoSuchModuleError,
+    StatementError,
+)
 from sqlalchemy.exc import OperationalError as SqlOperationalError
 from sqlalchemy.sql.functions import Function
 
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
 from tsuzuki.store.types import UtcTime, to_text
 
 __all__ = ["Connection", "Database", "db_now", "open_database"]
@@ -40,6 +46,13 @@ def db_now(offset_seconds: float = 0.0) -> Function[Any]:
     return func.tsuzuki_now(float(offset_seconds), type_=UtcTime())
 
 
+class _Here(threading.local):
+    """Whether the thread that asks is inside a write transaction. On SQLite a second one would
+    wait for the first for ever; on PostgreSQL for as soon as both touch the same row."""
+
+    writes = False
+
+
 class Database:
     """Opened with `open_database`; shared by all threads of a process."""
 
@@ -47,7 +60,7 @@ class Database:
         self.engine = engine
         self.clock = clock
         self._writer = threading.Lock()
-        self._writer_thread: int | None = None
+        self._here = _Here()
 
     @property
     def is_sqlite(self) -> bool:
@@ -76,17 +89,14 @@ class Database:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        if not self.is_sqlite:
-            yield
-            return
-        if self._writer_thread == threading.get_ident():
+        if self._here.writes:
             raise RuntimeError("a write transaction was opened inside another one")
-        with self._writer:
-            self._writer_thread = threading.get_ident()
+        with self._writer if self.is_sqlite else nullcontext():
+            self._here.writes = True
             try:
                 yield
             finally:
-                self._writer_thread = None
+                self._here.writes = False
 
     def now(self, connection: Connection) -> datetime:
         """The database's clock, for decisions that all processes must agree on."""
@@ -103,15 +113,23 @@ def open_database(url: str, *, clock: Clock) -> Database:
     """Prepare a database for use. Nothing is read or written yet."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
-        raise ConfigurationError(
-            "the database URL cannot be read",
-            hint="Write sqlite:///path/to/file.db or postgresql://user@host/name.",
-            code="database_url",
-        ) from None
-    if parsed.get_backend_name() == "sqlite":
-        return Database(_sqlite_engine(parsed, clock), clock=clock)
-    return Database(_postgres_engine(parsed), clock=clock)
+    except (ArgumentError, ValueError):
+        raise _not_a_url("the database URL cannot be read") from None
+    match parsed.get_backend_name():
+        case "sqlite":
+            return Database(_sqlite_engine(parsed, clock), clock=clock)
+        case "postgresql" | "postgres":
+            return Database(_postgres_engine(parsed), clock=clock)
+        case other:
+            raise _not_a_url(f"{other} is not a database Tsuzuki can use")
+
+
+def _not_a_url(problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        problem,
+        hint="Write sqlite:///path/to/file.db or postgresql://user@host/name.",
+        code="database_url",
+    )
 
 
 def _sqlite_engine(url: URL, clock: Clock) -> Engine:
@@ -121,6 +139,8 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
             hint="Use a Python built with SQLite 3.35 or newer, or PostgreSQL.",
             code="sqlite_too_old",
         )
+    if url.database in (None, "", ":memory:"):
+        raise _not_a_url("an SQLite database needs a file, which several processes can share")
     synchronous = str(url.query.get("synchronous", "full")).lower()
     if synchronous not in SYNCHRONOUS:
         raise ConfigurationError(
@@ -160,11 +180,14 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
 
 
 def _postgres_engine(url: URL) -> Engine:
+    connect_timeout = str(url.query.get("connect_timeout", 5))
+    if not connect_timeout.isdecimal():
+        raise _not_a_url("connect_timeout is a whole number of seconds")
     try:
         return create_engine(
             url.set(drivername="postgresql+psycopg"),
             connect_args={
-                "connect_timeout": int(str(url.query.get("connect_timeout", 5))),
+                "connect_timeout": int(connect_timeout),
                 "application_name": "tsuzuki",
                 "keepalives_idle": 15,
                 "keepalives_interval": 5,
@@ -192,6 +215,11 @@ def translated(url: URL) -> Iterator[None]:
     except DBAPIError as problem:
         if problem.connection_invalidated or _is_read_only(problem) or _is_unusable(problem):
             raise _unreachable(problem, url) from problem
+        raise
+    except StatementError as problem:
+        # A value that one of our own column types refused, dressed up by SQLAlchemy.
+        if isinstance(problem.orig, TsuzukiError):
+            raise problem.orig from None
         raise
 
 
@@ -240,8 +268,9 @@ def _unreachable(problem: DBAPIError, url: URL) -> Unreachable:
                 return Unreachable(
                     f"the database {url.database} {words}", hint=hint, code="database"
                 )
+    shown = url.difference_update_query(["password", "sslpassword"])
     return Unreachable(
-        f"the database {url.render_as_string(hide_password=True)} does not answer: {said}",
+        f"the database {shown.render_as_string(hide_password=True)} does not answer: {said}",
         hint="Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL.",
         code="database",
         retry_after_seconds=1.0,

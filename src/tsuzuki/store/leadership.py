@@ -36,13 +36,12 @@ class Leadership:
 
 def held(term: Term) -> ColumnElement[bool]:
     """True while `term` is the current one, and for the rest of the transaction."""
-    lead = (
+    # Not a CTE: Python's sqlite3 does not count the rows of a statement that begins with WITH.
+    return exists(
         select(leadership.c.epoch)
         .where(leadership.c.id == 1, leadership.c.epoch == term.epoch)
         .with_for_update(read=True, key_share=True)
-        .cte("lead")
     )
-    return exists(select(lead.c.epoch))
 
 
 def current(connection: Connection) -> Leadership:

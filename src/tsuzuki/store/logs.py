@@ -1,14 +1,26 @@
 """What runs write. A table of its own, so that long logs never slow the moves down."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Connection, Integer, Text, delete, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Text,
+    delete,
+    func,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.model.states import RunState
 from tsuzuki.store.batch import batch, guard
+from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_run_logs, job_runs
 from tsuzuki.store.types import PlainText, UtcTime
@@ -22,6 +34,9 @@ class LogLine:
     at: datetime
     stream: str
     body: str
+
+
+_LINE = (job_run_logs.c.seq, job_run_logs.c.at, job_run_logs.c.stream, job_run_logs.c.body)
 
 
 def append(
@@ -70,7 +85,7 @@ def read(
 ) -> list[LogLine]:
     """Lines after `after_seq`, in order."""
     rows = connection.execute(
-        select(job_run_logs.c.seq, job_run_logs.c.at, job_run_logs.c.stream, job_run_logs.c.body)
+        select(*_LINE)
         .where(job_run_logs.c.run_id == run_id, job_run_logs.c.seq > after_seq)
         .order_by(job_run_logs.c.seq)
         .limit(limit)
@@ -78,24 +93,117 @@ def read(
     return [LogLine(**row) for row in rows]
 
 
-def runs_to_archive(connection: Connection, *, finished_before: datetime, limit: int) -> list[int]:
-    """Finished runs whose lines are still in the table and old enough to leave it."""
-    with_lines = select(job_run_logs.c.run_id).where(job_run_logs.c.run_id == job_runs.c.id)
-    statement = (
+def tail(connection: Connection, *, run_id: int, count: int) -> list[LogLine]:
+    """The last `count` lines, in order."""
+    rows = connection.execute(
+        select(*_LINE)
+        .where(job_run_logs.c.run_id == run_id)
+        .order_by(job_run_logs.c.seq.desc())
+        .limit(count)
+    ).mappings()
+    return [LogLine(**row) for row in rows][::-1]
+
+
+# --- leaving the table --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredLog:
+    """A run that has lines in the table. `run_is_gone`: nobody can ask for them any more."""
+
+    run_id: int
+    run_is_gone: bool
+    finished_at: datetime | None
+    log_ref: str | None
+
+    def is_old(self, finished_before: datetime) -> bool:
+        """Whether its lines should leave. An unfinished run keeps its lines, however old it is."""
+        if self.finished_at is None:
+            return self.run_is_gone
+        return self.finished_at < finished_before
+
+
+def stored(
+    connection: Connection, *, created_before: datetime, after_id: int, limit: int
+) -> list[StoredLog]:
+    """The next runs with lines in the table, in the order of their ids, of about those that were
+    created before a moment.
+
+    It steps from run to run through the table's key, so it costs what it answers: neither the lines
+    of a run nor the many runs whose lines have left are looked at. Ids grow with time, so the newest
+    run of before that moment says where to stop.
+    """
+    newest = (
         select(job_runs.c.id)
-        .where(job_runs.c.finished_at < finished_before, with_lines.exists())
-        .order_by(job_runs.c.id)
-        .limit(limit)
+        .where(job_runs.c.created_at < created_before)
+        .order_by(job_runs.c.created_at.desc())
+        .limit(1)
+        .cte("newest")
     )
-    return list(connection.execute(statement).scalars())
+
+    def next_run(last_id: ColumnElement[int]) -> ColumnElement[int]:
+        return (
+            select(job_run_logs.c.run_id)
+            .where(
+                job_run_logs.c.run_id > last_id,
+                job_run_logs.c.run_id <= select(newest.c.id).scalar_subquery(),
+            )
+            .order_by(job_run_logs.c.run_id)
+            .limit(1)
+            .scalar_subquery()
+        )
+
+    first = select(next_run(literal(after_id)).label("run_id"), literal(1).label("step"))
+    walk = first.cte("walk", recursive=True)
+    walk = walk.union_all(
+        select(next_run(walk.c.run_id), walk.c.step + 1).where(
+            walk.c.run_id.is_not(None), walk.c.step < limit
+        )
+    )
+    statement = (
+        select(
+            walk.c.run_id,
+            job_runs.c.id.is_(None).label("run_is_gone"),
+            job_runs.c.finished_at,
+            job_runs.c.log_ref,
+        )
+        .join_from(walk, job_runs, job_runs.c.id == walk.c.run_id, isouter=True)
+        .where(walk.c.run_id.is_not(None))
+        .order_by(walk.c.run_id)
+    )
+    return [StoredLog(**row) for row in connection.execute(statement).mappings()]
 
 
-def delete_of(connection: Connection, run_id: int) -> int:
-    return connection.execute(delete(job_run_logs).where(job_run_logs.c.run_id == run_id)).rowcount
+def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> bool:
+    """Say where a finished run's log is from now on. False: another leads, or was there first."""
+    changed = connection.execute(
+        update(job_runs)
+        .where(
+            job_runs.c.id == log.run_id,
+            guard(job_runs.c.finished_at.is_not(None)),
+            guard(job_runs.c.log_ref.is_not_distinct_from(log.log_ref)),
+            held(term),
+        )
+        .values(log_ref=ref)
+        .returning(job_runs.c.id)
+    )
+    return changed.scalar_one_or_none() is not None
 
 
-def size_of(connection: Connection, run_id: int) -> int:
-    """How many lines a run has in the table."""
+def having_lines(connection: Connection, run_ids: Collection[int]) -> list[int]:
+    """Those of some runs that have lines in the table."""
+    chosen = batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])
+    lines = select(job_run_logs.c.seq).where(job_run_logs.c.run_id == chosen.c.id)
+    return list(connection.execute(select(chosen.c.id).where(lines.exists())).scalars())
+
+
+def delete_lines(connection: Connection, *, term: Term, run_id: int, limit: int) -> int:
+    """Remove a run's first `limit` lines. Answers how many went; fewer than `limit` means that none
+    is left, or that another leads."""
+    seq = job_run_logs.c.seq
+    of_run = job_run_logs.c.run_id == run_id
+    first = select(seq).where(of_run).order_by(seq).limit(limit).subquery()
+    last_of_them = select(func.max(first.c.seq)).scalar_subquery()
     return connection.execute(
-        select(func.count()).where(job_run_logs.c.run_id == run_id)
-    ).scalar_one()
+        delete(job_run_logs).where(of_run, seq <= last_of_them, held(term))
+    ).rowcount

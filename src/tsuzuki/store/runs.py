@@ -36,7 +36,7 @@ from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_definitions, job_run_transitions, job_runs
-from tsuzuki.store.types import JsonText, UtcTime
+from tsuzuki.store.types import JsonText, KeyText, PlainText, UtcTime
 
 NEW_COLUMNS: dict[str, TypeEngine[Any]] = {
     "job_definition_id": BigInteger(),
@@ -44,8 +44,8 @@ NEW_COLUMNS: dict[str, TypeEngine[Any]] = {
     "scheduled_for": UtcTime(),
     "arguments": JsonText(),
     "priority": Integer(),
-    "idempotency_key": Text(),
-    "concurrency_key": Text(),
+    "idempotency_key": KeyText(),
+    "concurrency_key": PlainText(),
     "event_id": BigInteger(),
     "attempt": Integer(),
     "retries_used": Integer(),
@@ -95,22 +95,24 @@ def create(
 def _in_order_asked(runs: Sequence[NewRun], born: Sequence[RowMapping]) -> list[int | None]:
     """Match what was stored to what was asked: by its key where it has one, and the keyless rest,
     which nothing can refuse, in the order of their ids."""
-    by_key = {row["idempotency_key"]: row["id"] for row in born if row["idempotency_key"]}
+    by_key = {
+        row["idempotency_key"]: row["id"] for row in born if row["idempotency_key"] is not None
+    }
     by_tick = {
         (row["job_definition_id"], row["scheduled_for"]): row["id"]
         for row in born
-        if row["trigger"] == Trigger.TIME and not row["idempotency_key"]
+        if row["trigger"] == Trigger.TIME and row["idempotency_key"] is None
     }
     keyless = iter(
         sorted(
             row["id"]
             for row in born
-            if row["trigger"] != Trigger.TIME and not row["idempotency_key"]
+            if row["trigger"] != Trigger.TIME and row["idempotency_key"] is None
         )
     )
     answer: list[int | None] = []
     for run in runs:
-        if run.idempotency_key:
+        if run.idempotency_key is not None:
             answer.append(by_key.pop(run.idempotency_key, None))
         elif run.trigger is Trigger.TIME:
             answer.append(by_tick.pop((run.job_definition_id, run.scheduled_for), None))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.model.settings import SETTINGS, EngineSettings, find_setting
@@ -36,6 +36,7 @@ def find(connection: Connection) -> list[StoredSetting]:
 def put(connection: Connection, *, key: str, value: object, actor: str) -> int | float:
     """Set one value, if the whole set stays safe with it. Answers the value as it was understood."""
     parsed = find_setting(key).parse(value)
+    _wait_for_turn(connection)
     before = load(connection)
     before.with_values({key: parsed})
     flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
@@ -59,11 +60,19 @@ def put(connection: Connection, *, key: str, value: object, actor: str) -> int |
 def reset(connection: Connection, *, key: str, actor: str) -> int | float:
     """Go back to the default, if the whole set stays safe with it. Answers the default."""
     default = find_setting(key).default
+    _wait_for_turn(connection)
     before = load(connection)
     before.with_values({key: default})
     if connection.execute(delete(settings).where(settings.c.key == key)).rowcount:
         _note(connection, actor=actor, key=key, before=getattr(before, key), after=default)
     return default
+
+
+def _wait_for_turn(connection: Connection) -> None:
+    """One change at a time: two that are each safe with the old set may not be so together.
+    SQLite has one writer anyway; readers are not held up on either."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _note(connection: Connection, *, actor: str, key: str, before: object, after: object) -> None:

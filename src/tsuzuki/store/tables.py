@@ -26,7 +26,7 @@ from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
 from tsuzuki.model.worker import DetachReason, WorkerState
-from tsuzuki.store.types import BigId, JsonText, PlainText, UtcTime
+from tsuzuki.store.types import BigId, JsonText, KeyText, PlainText, UtcTime
 
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -111,8 +111,8 @@ job_runs = Table(
     Column("retry_of", BigId),
     # The first run of a chain of retries; NULL on that first run itself.
     Column("origin_id", BigId),
-    Column("idempotency_key", Text),
-    Column("concurrency_key", Text),
+    Column("idempotency_key", KeyText),
+    Column("concurrency_key", PlainText),
     Column("event_id", BigId),
     Column("covers_ticks", Integer, nullable=False, server_default="1"),
     Column("covers_until", UtcTime),
@@ -246,9 +246,9 @@ events = Table(
     "events",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
-    Column("event_type", Text, nullable=False),
+    Column("event_type", KeyText, nullable=False),
     Column("payload", JsonText, nullable=False),
-    Column("dedupe_key", Text),
+    Column("dedupe_key", KeyText),
     Column("created_at", UtcTime, nullable=False),
     Column("processed_at", UtcTime),
     UniqueConstraint("dedupe_key"),

@@ -11,6 +11,7 @@ from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text, TypeDecorat
 from sqlalchemy.types import TypeEngine
 
 from tsuzuki.model import jsontext
+from tsuzuki.model.errors import UsageError
 
 BigId = BigInteger().with_variant(Integer(), "sqlite")
 """Only INTEGER gets SQLite's row id; PostgreSQL needs eight bytes."""
@@ -60,6 +61,25 @@ class JsonText(TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return None if value is None else jsontext.decode(value)
+
+
+class KeyText(TypeDecorator[str]):
+    """Text that is compared, and so must come back exactly as it was given: what a database cannot
+    hold (NUL, lone surrogates) is refused, because replaced it might meet somebody else's key."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is None:
+            return None
+        if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise UsageError(
+                f"{value!r} cannot be a key",
+                hint="Leave out NUL characters and halves of surrogate pairs.",
+                code="not_text",
+            )
+        return value
 
 
 class PlainText(TypeDecorator[str]):

@@ -5,8 +5,19 @@ think of it.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
@@ -102,20 +113,20 @@ def reattach_heard(
         ),
         WorkerState.ATTACHED,
     )
+    answered = and_(
+        job_runs.c.state == RunState.RUNNING,
+        job_runs.c.continuation_state == ContinuationState.CONFIRMING,
+        job_runs.c.continuation_check_deadline_at > db_now(),
+        job_runs.c.assigned_worker_id.in_(
+            select(workers.c.id).where(
+                workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
+                workers.c.heartbeat_at > db_now(-silent_after_seconds),
+            )
+        ),
+    )
     connection.execute(
         update(job_runs)
-        .where(
-            job_runs.c.state == RunState.RUNNING,
-            job_runs.c.continuation_state == ContinuationState.CONFIRMING,
-            job_runs.c.continuation_check_deadline_at > db_now(),
-            job_runs.c.assigned_worker_id.in_(
-                select(workers.c.id).where(
-                    workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
-                    workers.c.heartbeat_at > db_now(-silent_after_seconds),
-                )
-            ),
-            held(term),
-        )
+        .where(job_runs.c.id.in_(_locked_in_order(answered)), answered, held(term))
         .values(continuation_state=ContinuationState.NONE, continuation_check_deadline_at=None)
     )
     return back
@@ -123,18 +134,31 @@ def reattach_heard(
 
 def ask_to_continue(connection: Connection, *, worker_id: str, deadline_seconds: float) -> int:
     """A worker in doubt marks all it runs as CONFIRMING. Answers how many there are."""
+    unasked = and_(
+        job_runs.c.assigned_worker_id == worker_id,
+        job_runs.c.state == RunState.RUNNING,
+        job_runs.c.continuation_state == ContinuationState.NONE,
+    )
     return connection.execute(
         update(job_runs)
-        .where(
-            job_runs.c.assigned_worker_id == worker_id,
-            job_runs.c.state == RunState.RUNNING,
-            job_runs.c.continuation_state == ContinuationState.NONE,
-        )
+        .where(job_runs.c.id.in_(_locked_in_order(unasked)), unasked)
         .values(
             continuation_state=ContinuationState.CONFIRMING,
             continuation_check_deadline_at=db_now(deadline_seconds),
         )
     ).rowcount
+
+
+def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:
+    """The runs to change, locked in the order of their ids like every batch of moves, so that the
+    two never wait for each other in a circle."""
+    return (
+        select(job_runs.c.id)
+        .where(condition)
+        .order_by(job_runs.c.id)
+        .with_for_update(of=job_runs, key_share=True)
+        .correlate(None)
+    )
 
 
 def leave(connection: Connection, worker_id: str) -> bool:

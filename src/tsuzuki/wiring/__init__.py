@@ -10,11 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from tsuzuki.config import Configuration, JobKind, load_configuration
+from tsuzuki.engine.archive import open_archive
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.services.audit import Audit
+from tsuzuki.services.due import DueNow
 from tsuzuki.services.events import Events
 from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.logs import RunLogs
 from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
@@ -38,6 +41,8 @@ class Application:
     runs: Runs
     events: Events
     fleet: Fleet
+    logs: RunLogs
+    due: DueNow
     settings: Settings
     audit: Audit
     maintenance: Maintenance
@@ -88,10 +93,17 @@ def join(
         runs=Runs(database=database, actor=actor),
         events=Events(database=database),
         fleet=Fleet(database=database, actor=actor),
+        logs=RunLogs(database=database, archive=open_archive(log_archive_of(configuration))),
+        due=DueNow(database=database),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         maintenance=Maintenance(database=database, components=COMPONENTS),
     )
+
+
+def log_archive_of(configuration: Configuration) -> str:
+    """Where old logs go: as configured, or beside the workspace's file."""
+    return configuration.log_archive or str(configuration.workspace / ".tsuzuki" / "logs")
 
 
 def local_actor() -> str:

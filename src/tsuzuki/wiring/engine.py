@@ -8,11 +8,12 @@ from typing import Any
 
 import tsuzuki
 from tsuzuki.config import expand
+from tsuzuki.engine.archive import open_archive
 from tsuzuki.engine.executors import Executors
 from tsuzuki.engine.executors.command import CommandExecutor
 from tsuzuki.engine.executors.python import PythonExecutor
 from tsuzuki.engine.process import Engine, Role
-from tsuzuki.wiring import Application
+from tsuzuki.wiring import Application, log_archive_of
 
 
 def build_engine(
@@ -38,7 +39,13 @@ def build_engine(
                 kill_grace_seconds=kill_grace_seconds,
                 environ=environ,
             ),
-            "python": PythonExecutor(functions=functions or {}, base_folder=workspace),
+            "python": PythonExecutor(
+                functions=functions or {},
+                base_folder=workspace,
+                max_threads=role.capacity,
+                kill_grace_seconds=kill_grace_seconds,
+                clock=database.clock,
+            ),
         }
     )
     engine = Engine(
@@ -48,6 +55,7 @@ def build_engine(
         random=Random(),  # noqa: S311 -- jitter, not secrets
         role=role,
         software_version=tsuzuki.__version__,
+        archive=open_archive(log_archive_of(application.configuration)),
     )
     return engine
 

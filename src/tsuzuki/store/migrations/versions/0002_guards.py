@@ -83,10 +83,12 @@ def upgrade() -> None:
 
 def guard_sqlite() -> None:
     changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in FROZEN)
+    # REPLACE removes the old row without asking the guards of DELETE, so INSERT has to ask.
     refuse(
         "job_runs_birth",
         "BEFORE INSERT ON job_runs",
-        "NEW.state <> 'PENDING' OR NEW.version <> 1",
+        "NEW.state <> 'PENDING' OR NEW.version <> 1"
+        " OR EXISTS (SELECT 1 FROM job_runs WHERE id = NEW.id)",
         "birth",
     )
     refuse("job_runs_move", "BEFORE UPDATE ON job_runs", ILLEGAL_MOVE, "move")
@@ -111,8 +113,10 @@ def guard_sqlite() -> None:
     refuse(
         "job_run_transitions_insert",
         "BEFORE INSERT ON job_run_transitions",
-        "NOT EXISTS (SELECT 1 FROM job_runs WHERE id = NEW.run_id AND version = NEW.version"
-        " AND state = NEW.to_state)",
+        "NEW.version = 1 OR NOT EXISTS (SELECT 1 FROM job_runs WHERE id = NEW.run_id"
+        " AND version = NEW.version AND state = NEW.to_state)"
+        " OR EXISTS (SELECT 1 FROM job_run_transitions WHERE run_id = NEW.run_id"
+        " AND version = NEW.version)",
         "history",
     )
     refuse("job_run_transitions_update", "BEFORE UPDATE ON job_run_transitions", "1", "history")
@@ -122,8 +126,20 @@ def guard_sqlite() -> None:
         "EXISTS (SELECT 1 FROM job_runs WHERE id = OLD.run_id)",
         "history",
     )
+    refuse(
+        "audit_log_insert",
+        "BEFORE INSERT ON audit_log",
+        "EXISTS (SELECT 1 FROM audit_log WHERE id = NEW.id)",
+        "audit",
+    )
     refuse("audit_log_update", "BEFORE UPDATE ON audit_log", "1", "audit")
     refuse("audit_log_delete", "BEFORE DELETE ON audit_log", "1", "audit")
+    refuse(
+        "leadership_insert",
+        "BEFORE INSERT ON leadership",
+        "EXISTS (SELECT 1 FROM leadership)",
+        "epoch",
+    )
     refuse("leadership_update", "BEFORE UPDATE ON leadership", EPOCH_BROKEN["sqlite"], "epoch")
     refuse("leadership_delete", "BEFORE DELETE ON leadership", "1", "epoch")
 

@@ -1,0 +1,63 @@
+"""The application a command acts on, found from where the person stands.
+
+Looking never makes anything: where there is neither a file nor a database, a command says so
+instead of leaving a stray database behind.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.model.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tsuzuki.config import Configuration
+    from tsuzuki.wiring import Application
+
+
+@contextmanager
+def application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[Application]":
+    """Everything joined, and the database at this version; a `dry_run` does not bring it there."""
+    with untouched_application(invocation) as found:
+        if found.configuration.file is None and not found.maintenance.exists():
+            raise ConfigurationError(
+                "there is no tsuzuki.yaml here or in a folder above, and no database either",
+                hint="Begin with: tsuzuki init",
+                code="no_workspace",
+            )
+        if dry_run:
+            found.maintenance.require_existing()
+            found.maintenance.require_current()
+        else:
+            found.maintenance.upgrade()
+        yield found
+
+
+@contextmanager
+def untouched_application(invocation: Invocation) -> "Iterator[Application]":
+    """Everything joined, and the database as it is: of another version, or not there."""
+    from tsuzuki.wiring import opened  # noqa: PLC0415 - the database's libraries are slow to load
+
+    with opened(
+        config_file=invocation.config_file,
+        database_url=invocation.database_url,
+        environ=invocation.environ,
+        cwd=invocation.cwd,
+        migrate=False,
+    ) as found:
+        yield found
+
+
+def configuration_of(invocation: Invocation) -> "Configuration":
+    """What file, environment and flags say. No database is touched."""
+    from tsuzuki.config import load_configuration  # noqa: PLC0415 - slow to load
+    from tsuzuki.wiring import JOB_KINDS  # noqa: PLC0415 - slow to load
+
+    return load_configuration(
+        file=invocation.config_file,
+        database_url=invocation.database_url,
+        environ=invocation.environ,
+        cwd=invocation.cwd,
+        kinds=JOB_KINDS,
+    )

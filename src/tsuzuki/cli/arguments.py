@@ -1,0 +1,44 @@
+"""Values that are typed as JSON, or as `key=value`."""
+
+import json
+from typing import Any
+
+import click
+
+from tsuzuki.model.errors import UsageError
+
+
+class JsonText(click.ParamType[Any]):
+    """Any JSON value."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        del param, ctx
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError) as problem:
+            raise UsageError(
+                f"this is not JSON: {problem}",
+                hint='Quote it for the shell: \'{"key": "value"}\'',
+                code="not_json",
+            ) from None
+
+
+def arguments_of(whole: Any, pairs: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments of a run: a JSON object, and `key=value` pairs over it. A value that is JSON is
+    taken as such, anything else as text."""
+    if not isinstance(whole, dict):
+        raise UsageError("the arguments must be a JSON object", hint="For example: '{\"n\": 1}'")
+    arguments = dict(whole)
+    for pair in pairs:
+        key, separator, text = pair.partition("=")
+        if not separator or not key:
+            raise UsageError(f"{pair!r} is not key=value", hint="For example: --arg folder=/tmp")
+        try:
+            arguments[key] = json.loads(text)
+        except ValueError:
+            arguments[key] = text
+    return arguments

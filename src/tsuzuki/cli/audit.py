@@ -1,0 +1,80 @@
+"""`tsuzuki audit`: who changed what."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.words import list_words, number_words
+
+if TYPE_CHECKING:
+    from tsuzuki.store.audit import AuditEntry
+
+COLUMNS = [
+    Column("id", align="right"),
+    Column("at"),
+    Column("actor"),
+    Column("action"),
+    Column("object_id", "OBJECT"),
+    Column("changes", format=list_words),
+]
+
+
+@click.group(cls=Group)
+def audit() -> None:
+    """Look up who changed what, and when.
+
+    \b
+    tsuzuki audit ls
+    tsuzuki audit ls --type job --object hello
+    """
+
+
+@audit.command()
+@click.option("--type", "object_type", type=click.Choice(["job", "setting"]), help="Of what.")
+@click.option("--object", "object_id", metavar="NAME", help="Of this job or setting.")
+@click.option("--actor", metavar="WHO", help="By whom, as in the column ACTOR.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, help="At most so many.")
+@click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+@click.pass_obj
+def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
+    """List changes, the newest first.
+
+    \b
+    tsuzuki audit ls --actor cli:alice --limit 10
+    tsuzuki audit ls --output jsonl
+    """
+    with application(invocation) as workspace:
+        entries = workspace.audit.find(limit=limit + 1, **wanted)
+    shown = entries[:limit]
+    emit(invocation, map(_row, shown), columns=COLUMNS, empty="no changes")
+    if len(entries) > limit:
+        say(invocation, f"Older ones: tsuzuki audit ls --before-id {shown[-1].id}")
+
+
+def _row(entry: "AuditEntry") -> dict[str, Any]:
+    return {**asdict(entry), "changes": _changes(entry.before, entry.after)}
+
+
+def _changes(before: Any, after: Any) -> list[str]:
+    """What differs, part by part; what is new or gone has no parts."""
+    if before is None or after is None:
+        return []
+    return [
+        f"{path}: {number_words(old)} → {number_words(new)}".removeprefix(": ")
+        for path, old, new in _parts(before, after)
+    ]
+
+
+def _parts(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Each single value that differs, with the way to it."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in {**before, **after}:
+            yield from _parts(before.get(key), after.get(key), f"{path}.{key}")
+    elif before != after:
+        yield path.removeprefix("."), before, after

@@ -1,0 +1,85 @@
+"""`tsuzuki config`: is the file right, and what counts in the end."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tsuzuki.cli.application import configuration_of
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.failures import mask_secrets
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.model.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tsuzuki.config import Configuration
+
+
+@click.group(cls=Group)
+def config() -> None:
+    """Check the configuration, and see what is in force.
+
+    \b
+    tsuzuki config check
+    tsuzuki config show
+    """
+
+
+@config.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.pass_obj
+def check(invocation: Invocation, file: Path | None) -> None:
+    """Read the file and tell everything that is wrong with it.
+
+    FILE is the one that would be used unless said. No database is touched, so this is good for
+    an editor or before a commit. Ends with 3 if something is wrong.
+
+    \b
+    tsuzuki config check
+    tsuzuki config check jobs/tsuzuki.yaml --output json
+    """
+    configuration = configuration_of(replace(invocation, config_file=file) if file else invocation)
+    if configuration.file is None:
+        raise ConfigurationError(
+            "there is no tsuzuki.yaml here or in a folder above",
+            hint="Write one with: tsuzuki init",
+            code="no_file",
+        )
+    count = len(configuration.jobs)
+    emit(invocation, {"file": configuration.file, "jobs": count})
+    say(invocation, f"{count} {'job' if count == 1 else 'jobs'}, all well")
+
+
+@config.command()
+@click.pass_obj
+def show(invocation: Invocation) -> None:
+    """Show the configuration in force and where each part comes from.
+
+    A flag counts before the environment, that before the file, that before the default. Passwords
+    are not shown.
+    """
+    configuration = configuration_of(invocation)
+    rows = [
+        {"key": key, "value": value, "origin": configuration.origins.get(key, "default")}
+        for key, value in _values(configuration).items()
+    ]
+    emit(invocation, rows, columns=[Column("key"), Column("value"), Column("origin")])
+
+
+def _values(configuration: "Configuration") -> dict[str, object]:
+    from tsuzuki.config import redact_url  # noqa: PLC0415 - slow to load
+
+    def masked(text: str | None, mask: Callable[[str], str]) -> str | None:
+        return None if text is None else mask(text)
+
+    return {
+        "file": configuration.file,
+        "database_url": redact_url(configuration.database_url),
+        "redis_url": masked(configuration.redis_url, mask_secrets),
+        "timezone": configuration.timezone,
+        "log_archive": masked(configuration.log_archive, mask_secrets),
+        "jobs": len(configuration.jobs),
+    }

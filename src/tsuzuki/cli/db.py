@@ -1,0 +1,113 @@
+"""`tsuzuki db`: look after the database."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tsuzuki.cli.application import untouched_application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.words import size_words
+
+if TYPE_CHECKING:
+    from tsuzuki.store.inspection import Finding
+
+SUBJECT = Column("subject")
+RESULT = Column(
+    "ok",
+    "RESULT",
+    format=lambda ok: "ok" if ok else "FAIL",
+    style=lambda ok: "green" if ok else "bold red",
+)
+
+
+@click.group(cls=Group)
+def db() -> None:
+    """Look after the database: upgrade, check, back up.
+
+    \b
+    tsuzuki db check
+    tsuzuki db backup /srv/backups/tsuzuki.db
+    """
+
+
+@db.command()
+@click.pass_obj
+def upgrade(invocation: Invocation) -> None:
+    """Bring the tables to this version, or make them.
+
+    Every command that needs the database does this by itself; here it is a step of its own, for
+    a release. Doing it again changes nothing.
+    """
+    with untouched_application(invocation) as workspace:
+        upgrades = workspace.maintenance.upgrade()
+    emit(
+        invocation,
+        [
+            {
+                "component": upgrade.component,
+                "before": upgrade.before,
+                "after": upgrade.after,
+                "changed": upgrade.changed,
+            }
+            for upgrade in upgrades
+        ],
+        columns=[Column("component"), Column("before"), Column("after")],
+    )
+    if not any(upgrade.changed for upgrade in upgrades):
+        say(invocation, "The tables are those of this version; nothing was changed.")
+
+
+@db.command()
+@click.pass_obj
+def check(invocation: Invocation) -> None:
+    """Look whether the database is whole; change nothing.
+
+    Ends with 1 if something is wrong, with 5 if there is no database.
+    """
+    with untouched_application(invocation) as workspace:
+        workspace.maintenance.require_existing()
+        findings = workspace.maintenance.check()
+    all_well = all(finding.is_ok for finding in findings)
+    emit(
+        invocation,
+        [_row(finding) for finding in findings],
+        columns=[SUBJECT, RESULT, *([] if all_well else [Column("problem"), Column("hint")])],
+    )
+    if not all_well:
+        raise ExitWith(1)
+
+
+@db.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.pass_obj
+def backup(invocation: Invocation, file: Path | None) -> None:
+    """Copy the database as it is at this moment; writers go on.
+
+    FILE must not exist. Unless said, the copy stands beside the database and bears the time in
+    its name. An SQLite database becomes another one, PostgreSQL a dump for pg_restore.
+
+    \b
+    tsuzuki db backup
+    tsuzuki db backup /srv/backups/tsuzuki.db
+    """
+    target = invocation.cwd.absolute() / file if file else None
+    with untouched_application(invocation) as workspace:
+        copy = workspace.maintenance.back_up(target)
+    emit(
+        invocation,
+        copy,
+        columns=[Column("path", "BACKUP"), Column("size_bytes", "SIZE", format=size_words)],
+    )
+
+
+def _row(finding: "Finding") -> dict[str, object]:
+    return {
+        "subject": finding.subject,
+        "ok": finding.is_ok,
+        "problem": finding.problem,
+        "hint": finding.hint,
+    }

@@ -1,0 +1,64 @@
+"""`tsuzuki event`: say that something happened."""
+
+from dataclasses import asdict
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.arguments import JsonText
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, say
+
+COLUMNS = [
+    Column("id", align="right"),
+    Column("event_type", "EVENT"),
+    Column("created_at"),
+    Column("processed_at"),
+    Column("dedupe_key", "KEY"),
+]
+
+
+@click.group(cls=Group)
+def event() -> None:
+    """Say that something happened, and see what did.
+
+    \b
+    tsuzuki event emit order.created --payload '{"order": 7}' --key order-7
+    """
+
+
+@event.command("emit")
+@click.argument("event_type", metavar="EVENT")
+@click.option("--payload", type=JsonText(), default="{}", metavar="JSON", help="What to tell.")
+@click.option("--key", "dedupe_key", metavar="KEY", help="Emit once, however often it is said.")
+@click.pass_obj
+def emit_event(
+    invocation: Invocation, event_type: str, payload: object, dedupe_key: str | None
+) -> None:
+    """Emit an event; the jobs that wait for it will run.
+
+    \b
+    tsuzuki event emit order.created --payload '{"order": 7}' --key order-7
+    """
+    with application(invocation) as workspace:
+        stored, is_new = workspace.events.emit(event_type, payload, dedupe_key=dedupe_key)
+    emit(invocation, {**asdict(stored), "is_new": is_new}, columns=COLUMNS)
+    if not is_new:
+        say(invocation, f"The key {dedupe_key!r} was used before; this is the event of then.")
+
+
+@event.command()
+@click.option("--type", "event_type", metavar="EVENT", help="Only of this type.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, help="At most so many.")
+@click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+@click.pass_obj
+def ls(invocation: Invocation, event_type: str | None, limit: int, before_id: int | None) -> None:
+    """List events, the newest first.
+
+    \b
+    tsuzuki event ls --type order.created
+    """
+    with application(invocation) as workspace:
+        found = workspace.events.find(event_type=event_type, before_id=before_id, limit=limit)
+    emit(invocation, map(asdict, found), columns=COLUMNS, empty="no events")

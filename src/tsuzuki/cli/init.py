@@ -1,0 +1,115 @@
+"""`tsuzuki init`: from an empty folder to a workspace with one job that runs."""
+
+import shlex
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.model.errors import Conflict, Unreachable, UsageError
+
+if TYPE_CHECKING:
+    from tsuzuki.config import Configuration
+
+FILE_NAME = "tsuzuki.yaml"
+NEXT_COMMANDS = (
+    ("tsuzuki job ls", "the jobs, and when they run next"),
+    ("tsuzuki up", "start everything"),
+    ("tsuzuki job run hello", "run the first job now"),
+)
+
+
+@click.command(cls=Command)
+@click.option("--if-missing", is_flag=True, help="Leave a file that is there as it is.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), required=False)
+@click.pass_obj
+def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
+    """Make a workspace: a commented tsuzuki.yaml with one job, and its database.
+
+    FOLDER is the current one unless said, and is made if it is missing. A file that exists is
+    never changed.
+
+    \b
+    tsuzuki init
+    tsuzuki init --if-missing /srv/jobs
+    """
+    file = _file_to_write(invocation, folder)
+    is_new = _written(file, if_missing=if_missing)
+    try:
+        configuration = _set_up(replace(invocation, config_file=file))
+    except BaseException:
+        if is_new:  # or the next try would find a file and refuse
+            with suppress(OSError):
+                file.unlink()
+        raise
+    _show(invocation, configuration)
+    if is_new:
+        _say_what_next(invocation, folder)
+    else:
+        say(invocation, f"{file} was there already and is as it was.")
+
+
+def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
+    named = invocation.config_file or invocation.environ.get("TSUZUKI_CONFIG")
+    if folder and invocation.config_file:
+        raise UsageError("FOLDER and --config both say where", hint="Leave one of them out.")
+    here = invocation.cwd.absolute()
+    if named and not folder:
+        return here / named
+    return (here / folder if folder else here) / FILE_NAME
+
+
+def _written(file: Path, *, if_missing: bool) -> bool:
+    """Whether the starter had to be written. Raises `Conflict` if a file is in the way."""
+    from tsuzuki.config import write_starter  # noqa: PLC0415 - slow to load
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Unreachable(
+            f"the folder {file.parent} cannot be made: {problem.strerror}",
+            hint="Choose a folder you may write to.",
+            code="folder_unwritable",
+        ) from problem
+    try:
+        write_starter(file)
+    except Conflict:
+        if not if_missing:
+            raise
+        return False
+    return True
+
+
+def _set_up(invocation: Invocation) -> "Configuration":
+    with application(invocation) as workspace:
+        workspace.jobs.apply()
+        return workspace.configuration
+
+
+def _show(invocation: Invocation, configuration: "Configuration") -> None:
+    from tsuzuki.config import redact_url  # noqa: PLC0415 - slow to load
+
+    made = {
+        "file": configuration.file,
+        "database_url": redact_url(configuration.database_url),
+        "jobs": [spec.name for spec in configuration.jobs],
+    }
+    jobs = Column("jobs", format=lambda names: ", ".join(names) or "-")
+    emit(invocation, made, columns=[Column("file"), Column("database_url", "DATABASE"), jobs])
+
+
+def _say_what_next(invocation: Invocation, folder: Path | None) -> None:
+    steps = [*NEXT_COMMANDS]
+    if folder and folder != Path():
+        steps.insert(0, (f"cd {shlex.quote(str(folder))}", "where the workspace is"))
+    width = max(len(command) for command, _ in steps)
+    say(invocation, "")
+    say(invocation, "Next:")
+    for command, meaning in steps:
+        say(invocation, f"  {command:<{width}}  {meaning}")

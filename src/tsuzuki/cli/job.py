@@ -1,0 +1,138 @@
+"""`tsuzuki job`: what is to be done, and when."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from tsuzuki.cli import job_views
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.job_edit import add, disable, dry_run_option, enable, rm, update
+from tsuzuki.cli.job_run import explain, run
+from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.words import list_words
+
+if TYPE_CHECKING:
+    from tsuzuki.services.jobs import JobView
+
+SHOWN_TIMES = 5
+CHANGES = [
+    Column("name"),
+    Column("deed", "CHANGE"),
+    Column("keys", format=list_words),
+]
+
+
+@click.group(cls=Group)
+def job() -> None:
+    """Look at jobs and change them.
+
+    \b
+    tsuzuki job ls
+    tsuzuki job add hello --every 10m -- echo hi
+    """
+
+
+@job.command()
+@click.pass_obj
+def ls(invocation: Invocation) -> None:
+    """List all jobs: those of the file and those of the database."""
+    with application(invocation) as workspace:
+        views = workspace.jobs.find()
+    emit(
+        invocation,
+        [view.as_dict() for view in views],
+        columns=job_views.LIST,
+        empty="no jobs yet; add one: tsuzuki job add hello --every 10m -- echo hi",
+    )
+    if any(view.standing != "applied" for view in views):
+        say(invocation, "File and database differ. Bring them in step with: tsuzuki job apply")
+
+
+@job.command()
+@click.argument("name")
+@click.pass_obj
+def show(invocation: Invocation, name: str) -> None:
+    """Show all there is to know about one job, and its next times.
+
+    \b
+    tsuzuki job show hello
+    """
+    with application(invocation) as workspace:
+        view = workspace.jobs.get(name)
+        due = view.spec.enabled and view.spec.schedule
+        next_times = workspace.jobs.next_times(name, SHOWN_TIMES) if due else []
+    emit(invocation, {**view.as_dict(), "next_times": next_times}, columns=job_views.OBJECT)
+
+
+job.add_command(add)
+job.add_command(update)
+job.add_command(enable)
+job.add_command(disable)
+job.add_command(rm)
+job.add_command(run)
+job.add_command(explain)
+
+
+@job.command(name="next")
+@click.argument("name")
+@click.option("--count", type=click.IntRange(1, 1000), default=SHOWN_TIMES, help="How many.")
+@click.pass_obj
+def next_(invocation: Invocation, name: str, count: int) -> None:
+    """Show when a job will be due.
+
+    In UTC, and on the clock of the schedule's own time zone.
+
+    \b
+    tsuzuki job next hello --count 10
+    """
+    with application(invocation) as workspace:
+        view = workspace.jobs.get(name)
+        moments = workspace.jobs.next_times(name, count)
+    zone = _zone_of(view)
+    columns = [Column("at", "UTC"), Column("local", zone)]
+    emit(
+        invocation,
+        [_tick(moment, zone) for moment in moments],
+        columns=columns[:1] if zone == "UTC" else columns,
+    )
+    if not view.spec.enabled:
+        warn(invocation, f"'{name}' is switched off: it will not run at these times")
+
+
+@job.command()
+@dry_run_option
+@click.pass_obj
+def apply(invocation: Invocation, dry_run: bool) -> None:
+    """Make the database hold what the file says.
+
+    `tsuzuki up` and the commands that change a job do so too; this is for a file that was changed
+    in an editor.
+
+    \b
+    tsuzuki job apply --dry-run
+    """
+    with application(invocation, dry_run=dry_run) as workspace:
+        workspace.jobs.require_file()
+        changes = workspace.jobs.apply(dry_run=dry_run)
+    emit(
+        invocation,
+        [{"name": change.name, "deed": change.deed, "keys": change.keys} for change in changes],
+        columns=CHANGES,
+        empty="The database holds what the file says.",
+    )
+    if changes and dry_run:
+        say(invocation, "Dry run: nothing was changed.")
+
+
+def _zone_of(view: "JobView") -> str:
+    """The zone of a job's schedule. A plain interval has none."""
+    return getattr(view.spec.schedule, "timezone", "UTC")
+
+
+def _tick(moment: datetime, zone: str) -> dict[str, Any]:
+    local = moment.astimezone(ZoneInfo(zone))
+    return {"at": moment, "local": f"{local:%Y-%m-%d %H:%M:%S %a}", "timezone": zone}

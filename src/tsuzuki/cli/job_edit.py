@@ -1,0 +1,165 @@
+"""The verbs that change a job: add, update, enable, disable, rm.
+
+Each is checked in full before anything is written. A job of the file is changed in the file, and
+the comments in it stay.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli import job_views
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.job_options import (
+    DottedKey,
+    KeyPath,
+    changes_of,
+    job_options,
+    refuse_unknown_keys,
+)
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tsuzuki.services.jobs import JobView
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Check and show, but write nothing.")
+DRY_RUN = "Dry run: nothing was written."
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@job_options
+@dry_run_option
+@click.pass_obj
+def add(invocation: Invocation, /, name: str, dry_run: bool, **said: Any) -> None:
+    """Add a job to the file and to the database.
+
+    What stands behind -- is the command, word by word. Without a schedule or an event the job
+    runs by hand only.
+
+    \b
+    tsuzuki job add hello --every 10m -- echo "hello there"
+    tsuzuki job add report --python reports.weekly:send --schedule "weekly on monday at 09:00"
+    tsuzuki job add backup --command "pg_dump -f out.dump" --daily-at 02:30 --timezone Asia/Tokyo
+    """
+    changes = changes_of(said)
+    if not changes.say_what_to_run:
+        raise UsageError(
+            f"what shall the job '{name}' run?",
+            hint="Put -- and the command at the end, or use --command, --python or --type.",
+        )
+    with application(invocation, dry_run=dry_run) as workspace:
+        body = _body(changes.values)
+        view = workspace.jobs.add(name, body, dry_run=dry_run)
+        file = workspace.jobs.require_file()
+    say(invocation, DRY_RUN if dry_run else f"Added '{name}' to {file}.")
+    _show(invocation, view)
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@job_options
+@click.option(
+    "--unset", type=DottedKey(), multiple=True, help="Take a key out, so that its default counts."
+)
+@dry_run_option
+@click.pass_obj
+def update(
+    invocation: Invocation, /, name: str, unset: tuple[KeyPath, ...], dry_run: bool, **said: Any
+) -> None:
+    """Change a job in the file; the rest of the file stays as it is.
+
+    What is not said stays too. A new schedule replaces the old one and keeps its time zone.
+
+    \b
+    tsuzuki job update hello --every 1h
+    tsuzuki job update hello --timeout 5m --set backoff.initial=10s
+    tsuzuki job update hello --unset schedule
+    """
+    changes = changes_of(said, unset=unset)
+    if changes.are_none:
+        raise UsageError(
+            f"what shall change about the job '{name}'?",
+            hint="'tsuzuki job update --help' lists what can.",
+        )
+    refuse_unknown_keys(unset)
+    with application(invocation, dry_run=dry_run) as workspace:
+        before = workspace.jobs.get(name)
+        view = workspace.jobs.update(
+            name, changes.values, removals=changes.removals, dry_run=dry_run
+        )
+    if view.spec == before.spec:
+        say(invocation, f"'{name}' is like this already.")
+    else:
+        say(invocation, DRY_RUN if dry_run else f"Changed '{name}'.")
+    _show(invocation, view)
+
+
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.pass_obj
+def enable(invocation: Invocation, names: tuple[str, ...]) -> None:
+    """Switch jobs on; what they missed is not made up for.
+
+    \b
+    tsuzuki job enable hello report
+    """
+    _switch(invocation, names, enabled=True)
+
+
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.pass_obj
+def disable(invocation: Invocation, names: tuple[str, ...]) -> None:
+    """Switch jobs off; what is running goes on to its end.
+
+    \b
+    tsuzuki job disable hello report
+    """
+    _switch(invocation, names, enabled=False)
+
+
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@yes_option
+@click.pass_obj
+def rm(invocation: Invocation, names: tuple[str, ...], yes: bool) -> None:
+    """Remove jobs from the file and the database; their runs stay.
+
+    \b
+    tsuzuki job rm hello --yes
+    """
+    with application(invocation) as workspace:
+        views = [workspace.jobs.get(name) for name in dict.fromkeys(names)]
+        listed = ", ".join(f"'{view.name}'" for view in views)
+        noun = "job" if len(views) == 1 else f"{len(views)} jobs"
+        confirm(invocation, f"remove the {noun} {listed}", yes=yes)
+        for view in views:
+            workspace.jobs.remove(view.name)
+    say(invocation, f"Removed {listed}.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, [view.as_dict() for view in views], columns=[Column("name")])
+
+
+def _switch(invocation: Invocation, names: tuple[str, ...], *, enabled: bool) -> None:
+    """All of them or, if one does not exist, none."""
+    with application(invocation) as workspace:
+        for name in names:
+            workspace.jobs.get(name)
+        views = [workspace.jobs.set_enabled(name, enabled) for name in dict.fromkeys(names)]
+    emit(invocation, [view.as_dict() for view in views], columns=job_views.LIST)
+
+
+def _show(invocation: Invocation, view: "JobView") -> None:
+    emit(invocation, view.as_dict(), columns=job_views.SUMMARY)
+
+
+def _body(values: Mapping[KeyPath, Any]) -> dict[str, Any]:
+    from tsuzuki.config.revision import revised  # noqa: PLC0415 - slow to load
+
+    return revised({}, values)

@@ -1,0 +1,205 @@
+"""What a person says about a job on the command line, as changes of its keys in the file.
+
+A shortcut says one thing and takes back what contradicts it: `--daily-at` replaces `every`, and
+leaves the time zone; `--python` replaces `command`. `--set` and `--unset` are literal.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import click
+
+from tsuzuki.model.errors import ConfigurationError, UsageError
+from tsuzuki.model.schedule import TRIGGER_KEYS, parse_schedule
+from tsuzuki.model.suggestion import did_you_mean
+
+KeyPath: TypeAlias = tuple[str, ...]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+WHAT_KEYS = ("command", "python", "type")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobChanges:
+    """Values to set, in the order in which they are best read, and keys to take out before."""
+
+    values: Mapping[KeyPath, Any] = field(default_factory=dict)
+    removals: Sequence[KeyPath] = ()
+
+    @property
+    def are_none(self) -> bool:
+        return not (self.values or self.removals)
+
+    @property
+    def say_what_to_run(self) -> bool:
+        return any(path[0] in WHAT_KEYS for path in self.values)
+
+
+class Assignment(click.ParamType[tuple[str, str]]):
+    """KEY=VALUE; the value may hold anything, further equal signs too."""
+
+    name = "key=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        key, equals, text = str(value).partition("=")
+        if not (key and equals):
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return key, text
+
+
+class DottedKey(click.ParamType[KeyPath]):
+    """A key of a job, or `backoff.initial` for one further in."""
+
+    name = "key"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> KeyPath:
+        path = tuple(str(value).split("."))
+        if not all(path):
+            self.fail(f"{value!r} is not a key", param, ctx)
+        return path
+
+
+_OPTIONS = (
+    click.option("--description", metavar="TEXT", help="What the job is for."),
+    click.option("--command", metavar="TEXT", help="The command, split into words; no shell."),
+    click.option("--python", metavar="MODULE:FUNCTION", help="The Python function to call."),
+    click.option(
+        "--type", "kind", metavar="KIND", help="Another kind of job, such as a collector."
+    ),
+    click.option(
+        "--env", "environment", type=Assignment(), multiple=True, help="A variable for the command."
+    ),
+    click.option("--schedule", metavar="TEXT", help='When: "every 10m", "daily at 07:00".'),
+    click.option("--every", metavar="INTERVAL", help="When: 30s, 10m, 1h30m, 1d."),
+    click.option("--daily-at", metavar="HH:MM", help="When: at this time every day."),
+    click.option("--cron", metavar="EXPRESSION", help='When: "*/5 * * * *".'),
+    click.option("--timezone", metavar="ZONE", help="The time zone of the schedule."),
+    click.option("--on-event", metavar="TYPE", help="Run when such an event comes."),
+    click.option("--timeout", metavar="DURATION", help="Stop a run that takes longer: 30s, 10m."),
+    click.option("--max-retries", type=int, help="Try a failed run again so often."),
+    click.option("--priority", type=int, help="Higher goes first, from -1000 to 1000."),
+    click.option(
+        "--tag", "tags", metavar="TAG", multiple=True, help="Only workers with it take the job."
+    ),
+    click.option("--enabled/--disabled", default=None, show_default=False, help="On or off."),
+    click.option(
+        "--set",
+        "assignments",
+        type=Assignment(),
+        multiple=True,
+        help="Any key of the file, its value written as in YAML: --set backoff.initial=5s.",
+    ),
+)
+
+
+def job_options(function: Function) -> Function:
+    """Everything that can be said about a job, and behind it the command word by word."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")(
+        function
+    )
+
+
+def changes_of(said: Mapping[str, Any], *, unset: tuple[KeyPath, ...] = ()) -> JobChanges:
+    """What the options of `job_options` ask for. Raises `UsageError` if they contradict."""
+    values: dict[KeyPath, Any] = {}
+    removals = [*unset]
+    if said["description"] is not None:
+        values["description",] = said["description"]
+    for part in (_what_to_run(said), _when(said)):
+        values |= part.values
+        removals += part.removals
+    values |= {(key,): value for key, value in _rules(said)}
+    values |= {DottedKey()(key): _value(key, text) for key, text in said["assignments"]}
+    return JobChanges(values=values, removals=removals)
+
+
+def refuse_unknown_keys(paths: tuple[KeyPath, ...]) -> None:
+    """A misspelt `--unset` would do nothing, and nobody would notice."""
+    from tsuzuki.config.job_keys import COMMON_KEYS  # noqa: PLC0415 - slow to load
+    from tsuzuki.config.kinds import with_built_in  # noqa: PLC0415 - slow to load
+    from tsuzuki.wiring import JOB_KINDS  # noqa: PLC0415 - slow to load
+
+    known = COMMON_KEYS.union(*(kind.keys for kind in with_built_in(JOB_KINDS).values()))
+    for path in paths:
+        if path[0] not in known:
+            raise UsageError(
+                f"a job has no key '{path[0]}'",
+                hint=did_you_mean(path[0], known) + f"Known are: {', '.join(sorted(known))}.",
+                code="unknown_key",
+            )
+
+
+def _what_to_run(said: Mapping[str, Any]) -> JobChanges:
+    commands = [given for given in (said["command"], list(said["argv"])) if given]
+    if len(commands) + bool(said["python"]) > 1:
+        raise UsageError(
+            "what to run is said twice",
+            hint="Use --command, or --python, or -- and the command at the end.",
+        )
+    given = {
+        "type": said["kind"],
+        "command": commands[0] if commands else None,
+        "python": said["python"],
+    }
+    values: dict[KeyPath, Any] = {(key,): value for key, value in given.items() if value}
+    removals = [(key,) for key in WHAT_KEYS if values and (key,) not in values]
+    values |= {("environment", name): value for name, value in said["environment"]}
+    return JobChanges(values=values, removals=removals)
+
+
+def _when(said: Mapping[str, Any]) -> JobChanges:
+    readers: Mapping[str, Callable[[str], dict[str, Any]]] = {
+        "schedule": _trigger_in,
+        "every": lambda interval: {"every": _seconds_or_text(interval)},
+        "daily_at": lambda time: {"daily_at": time},
+        "cron": lambda expression: {"cron": expression},
+    }
+    given = [read(said[key]) for key, read in readers.items() if said[key] is not None]
+    if len(given) > 1:
+        raise UsageError(
+            "when to run is said twice",
+            hint="Use one of --schedule, --every, --daily-at and --cron.",
+        )
+    values: dict[KeyPath, Any] = {
+        ("schedule", key): value for trigger in given for key, value in trigger.items()
+    }
+    removals = [("schedule", key) for key in TRIGGER_KEYS if given]
+    if said["timezone"] is not None:
+        values["schedule", "timezone"] = said["timezone"]
+    return JobChanges(values=values, removals=removals)
+
+
+def _trigger_in(phrase: str) -> dict[str, Any]:
+    """What a phrase says about when, as it is written in the file; the zone is another matter."""
+    mapping = parse_schedule(phrase).as_mapping()
+    return {key: value for key, value in mapping.items() if key != "timezone"}
+
+
+def _rules(said: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key in ("on_event", "max_retries", "priority", "enabled"):
+        if said[key] is not None:
+            yield key, said[key]
+    if said["timeout"] is not None:
+        yield "timeout", _seconds_or_text(said["timeout"])
+    if said["tags"]:
+        yield "tags", list(said["tags"])
+
+
+def _seconds_or_text(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+def _value(key: str, text: str) -> Any:
+    from tsuzuki.config.document import parse_value  # noqa: PLC0415 - slow to load
+
+    try:
+        return parse_value(text, name=f"--set {key}")
+    except ConfigurationError as problem:
+        raise UsageError(problem.message, hint=problem.hint, place=problem.place) from problem

@@ -1,0 +1,93 @@
+"""`tsuzuki job run` and `tsuzuki job explain`: start a job now, or learn why it does not."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.arguments import JsonText, arguments_of
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.run_watch import exit_with_result, watch_run
+
+GROUNDS = [Column("cause"), Column("sentence"), Column("hint")]
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--arg", "pairs", multiple=True, metavar="KEY=VALUE", help="One argument.")
+@click.option("--args", "whole", type=JsonText(), default="{}", metavar="JSON", help="All of them.")
+@click.option("--key", "idempotency_key", metavar="KEY", help="Run once, however often it is said.")
+@click.option(
+    "--delay",
+    "delay_seconds",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Not before so many seconds have passed.",
+)
+@click.option("--priority", type=click.IntRange(-1000, 1000), help="Instead of the job's own.")
+@click.option("--watch", "watching", is_flag=True, help="Watch it; the exit code is its result.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="With --watch: give up waiting (exit 124).",
+)
+@click.pass_obj
+def run(
+    invocation: Invocation,
+    /,
+    name: str,
+    pairs: tuple[str, ...],
+    whole: Any,
+    watching: bool,
+    timeout: float | None,
+    **options: Any,
+) -> None:
+    """Ask for a run of a job, now.
+
+    \b
+    tsuzuki job run hello --watch
+    tsuzuki job run report --arg month=11 --key report-2026-11
+    """
+    from tsuzuki.services.runs import Request  # noqa: PLC0415 - slow to load
+
+    arguments = arguments_of(whole, pairs)
+    with application(invocation) as workspace:
+        workspace.jobs.apply()
+        submission = workspace.runs.submit(Request(job=name, arguments=arguments, **options))
+        if not submission.is_new:
+            say(invocation, "That key was used before; this is the run of then.")
+        if not workspace.jobs.get(name).spec.enabled:
+            warn(invocation, f"'{name}' is switched off: the run waits until it is switched on")
+        if not watching:
+            emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
+            return
+        ended = watch_run(invocation, workspace, submission.run_id, timeout=timeout)
+        emit(invocation, {"run_id": ended.id, "state": ended.state, "result": ended.result})
+        exit_with_result(ended)
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.pass_obj
+def explain(invocation: Invocation, name: str) -> None:
+    """Say why a job is not running: its newest unfinished run, or its next time.
+
+    \b
+    tsuzuki job explain hello
+    """
+    with application(invocation) as workspace:
+        view = workspace.jobs.get(name)
+        waiting = workspace.runs.newest_live(name) if view.job else None
+        explanation = workspace.runs.explain(waiting.id) if waiting else None
+    if explanation is None:
+        emit(invocation, {"job": name, "run": None, "why": view.why_idle()})
+    elif invocation.output is OutputFormat.TABLE:
+        say(invocation, f"Run {explanation.run_id} of {name} is {explanation.state}.")
+        emit(invocation, explanation.grounds, columns=GROUNDS)
+    else:
+        emit(invocation, asdict(explanation))

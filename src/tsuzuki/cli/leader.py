@@ -1,0 +1,50 @@
+"""`tsuzuki leader`: who leads, and ending a term."""
+
+from dataclasses import asdict
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import emit, say
+
+
+@click.group(cls=Group)
+def leader() -> None:
+    """See who leads, or make it step down.
+
+    \b
+    tsuzuki leader show
+    """
+
+
+@leader.command()
+@click.pass_obj
+def show(invocation: Invocation) -> None:
+    """Show who leads, since when, and in which epoch.
+
+    \b
+    tsuzuki leader show --output json
+    """
+    with application(invocation) as workspace:
+        lead = workspace.fleet.leader()
+    emit(invocation, asdict(lead))
+    if not lead.is_valid:
+        say(invocation, "Nobody leads. Start a leader with: tsuzuki up")
+
+
+@leader.command("step-down")
+@yes_option
+@click.pass_obj
+def step_down(invocation: Invocation, yes: bool) -> None:
+    """End the current leader's term; another election follows.
+
+    \b
+    tsuzuki leader step-down --yes
+    """
+    confirm(invocation, "end the current leader's term", yes=yes)
+    with application(invocation) as workspace:
+        before = workspace.fleet.step_down()
+    say(invocation, f"Epoch {before.epoch} of '{before.holder}' has ended.")

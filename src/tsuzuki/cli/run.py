@@ -1,0 +1,220 @@
+"""`tsuzuki run`: what has run, what runs, and why something does not."""
+
+import sys
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.options import EnumChoice
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.run_watch import exit_with_result, sentence, watch_run
+from tsuzuki.cli.values import neutralise
+from tsuzuki.model.states import RunState
+
+if TYPE_CHECKING:
+    from tsuzuki.model.run import Run
+    from tsuzuki.store.logs import LogLine
+
+COLUMNS = [
+    Column("id", align="right"),
+    Column("job_name", "JOB"),
+    Column("state"),
+    Column("reason"),
+    Column("attempt", align="right"),
+    Column("progress"),
+    Column("scheduled_for", "DUE"),
+    Column("started_at", "STARTED"),
+    Column("finished_at", "FINISHED"),
+]
+HISTORY = [
+    Column("at"),
+    Column("from_state", "FROM"),
+    Column("to_state", "TO"),
+    Column("actor"),
+    Column("actor_id", "WHO"),
+    Column("epoch", align="right"),
+    Column("reason"),
+]
+GROUNDS = [Column("cause"), Column("sentence"), Column("hint")]
+LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
+
+run_id_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(1))
+timeout_option = click.option(
+    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
+)
+
+
+@click.group(cls=Group)
+def run() -> None:
+    """Look at runs, follow them, stop and repeat them.
+
+    \b
+    tsuzuki run ls
+    tsuzuki run explain 7
+    """
+
+
+@run.command()
+@click.option("--job", "job_name", metavar="NAME", help="Only of this job.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=EnumChoice(RunState),
+    metavar="STATE",
+    help="Only in this state; may be repeated.",
+)
+@click.option("--worker", "worker_id", metavar="WORKER", help="Only on this worker.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
+@click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+@click.pass_obj
+def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wanted: Any) -> None:
+    """List runs, the newest first.
+
+    \b
+    tsuzuki run ls --job hello --state FAILED
+    """
+    from tsuzuki.store.runs import RunFilter  # noqa: PLC0415 - slow to load
+
+    with application(invocation) as workspace:
+        found = workspace.runs.find(RunFilter(states=frozenset(states), limit=limit + 1, **wanted))
+    shown = found[:limit]
+    emit(invocation, map(_row, shown), columns=COLUMNS, empty="no runs yet: tsuzuki job run hello")
+    if len(found) > limit:
+        say(invocation, f"Older ones: tsuzuki run ls --before-id {shown[-1].id}")
+
+
+@run.command()
+@run_id_argument
+@click.pass_obj
+def show(invocation: Invocation, run_id: int) -> None:
+    """Show all there is to know about one run, and its history.
+
+    \b
+    tsuzuki run show 7
+    """
+    with application(invocation) as workspace:
+        view = workspace.runs.get(run_id)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, view.as_dict())
+        return
+    emit(invocation, {**asdict(view.run), "retried_as": view.retried_as})
+    say(invocation, "History:")
+    emit(invocation, view.history, columns=HISTORY, empty="It has not moved yet.")
+
+
+@run.command()
+@run_id_argument
+@click.option("--follow", "-f", is_flag=True, help="Go on until the run ends.")
+@click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Only the last N lines.")
+@click.pass_obj
+def logs(invocation: Invocation, run_id: int, follow: bool, tail: int | None) -> None:
+    """Print what a run has written.
+
+    With --follow the exit code is the run's result.
+
+    \b
+    tsuzuki run logs 7 --follow
+    """
+    with application(invocation) as workspace:
+        if tail is not None and not follow:
+            _print_lines(invocation, workspace.logs.tail(run_id, tail))
+            return
+        start = workspace.logs.tail(run_id, tail)[:1] if tail is not None else []
+        after_seq = start[0].seq - 1 if start else 0
+        if not follow:
+            _print_lines(invocation, workspace.logs.read_all(run_id))
+            return
+        pause = threading.Event()
+        lines = workspace.logs.follow(run_id, wait=pause.wait, after_seq=after_seq)
+        _print_lines(invocation, lines)
+        exit_with_result(workspace.runs.get(run_id).run)
+
+
+@run.command()
+@run_id_argument
+@timeout_option
+@click.pass_obj
+def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
+    """Watch a run until it ends; the exit code is its result.
+
+    \b
+    tsuzuki run watch 7 --timeout 60
+    """
+    with application(invocation) as workspace:
+        ended = watch_run(invocation, workspace, run_id, timeout=timeout)
+    emit(invocation, _row(ended), columns=COLUMNS)
+    exit_with_result(ended)
+
+
+@run.command()
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=click.IntRange(1))
+@click.pass_obj
+def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
+    """Stop runs, or never let them start.
+
+    \b
+    tsuzuki run cancel 7 8
+    """
+    with application(invocation) as workspace:
+        canceled = [workspace.runs.cancel(run_id) for run_id in run_ids]
+    for one in canceled:
+        say(invocation, sentence(one))
+
+
+@run.command()
+@run_id_argument
+@click.option("--watch", "watching", is_flag=True, help="Watch the new run until it ends.")
+@timeout_option
+@click.pass_obj
+def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | None) -> None:
+    """Repeat a run that has ended, as a new run.
+
+    \b
+    tsuzuki run retry 7 --watch
+    """
+    with application(invocation) as workspace:
+        submission = workspace.runs.retry(run_id)
+        emit(invocation, {"run_id": submission.run_id, "retry_of": run_id})
+        if watching:
+            exit_with_result(watch_run(invocation, workspace, submission.run_id, timeout=timeout))
+
+
+@run.command()
+@run_id_argument
+@click.pass_obj
+def explain(invocation: Invocation, run_id: int) -> None:
+    """Say exactly why a run is not running, or where it is.
+
+    \b
+    tsuzuki run explain 7
+    """
+    with application(invocation) as workspace:
+        explanation = workspace.runs.explain(run_id)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, asdict(explanation))
+        return
+    say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
+    emit(invocation, explanation.grounds, columns=GROUNDS)
+
+
+def _row(one: "Run") -> dict[str, Any]:
+    total = "?" if one.progress_total is None else one.progress_total
+    shown = f"{one.progress_processed}/{total}" if one.progress_at else None
+    return {**asdict(one), "progress": shown}
+
+
+def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, map(asdict, lines), columns=LINES)
+        return
+    for line in lines:
+        # As it was written, to where it was written; but nothing in it may move a cursor.
+        stream = sys.stderr if line.stream == "stderr" else sys.stdout
+        click.echo(neutralise(line.body), file=stream)

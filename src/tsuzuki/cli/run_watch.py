@@ -1,0 +1,93 @@
+"""Watching a run until it ends: a progress bar on a terminal, a line per change elsewhere.
+
+The exit code is the run's: 0 if it succeeded, 1 if not.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import is_terminal, say
+from tsuzuki.model.states import RunState
+
+if TYPE_CHECKING:
+    from tsuzuki.model.run import Run
+    from tsuzuki.wiring import Application
+
+
+def watch_run(
+    invocation: Invocation, workspace: "Application", run_id: int, *, timeout: float | None
+) -> "Run":
+    """Show how a run goes, and answer with it when it has ended."""
+    if invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr):
+        shown = Lines(invocation)
+        return workspace.runs.wait(run_id, timeout_seconds=timeout, on_change=shown.show)
+    with Bar(invocation) as bar:
+        return workspace.runs.wait(run_id, timeout_seconds=timeout, on_change=bar.show)
+
+
+def exit_with_result(run: "Run") -> None:
+    if run.state is not RunState.SUCCEEDED:
+        raise ExitWith(1)
+
+
+class Lines:
+    """One line whenever the state has changed."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+        self._told: RunState | None = None
+
+    def show(self, run: "Run") -> None:
+        if run.state is not self._told:
+            self._told = run.state
+            say(self._invocation, sentence(run))
+
+
+class Bar:
+    """Done, total, rate and remaining time, drawn by rich."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        from rich.console import Console  # noqa: PLC0415 - slow to load
+        from rich.progress import (  # noqa: PLC0415 - slow to load
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True, no_color=not invocation.color)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._bar = self._progress.add_task("waiting", total=None)
+
+    def __enter__(self) -> "Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._progress.stop()
+
+    def show(self, run: "Run") -> None:
+        self._progress.update(
+            self._bar,
+            description=f"run {run.id} {run.state.lower()}",
+            completed=run.progress_processed,
+            total=run.progress_total,
+        )
+
+
+def sentence(run: "Run") -> str:
+    """Where a run is, in a line."""
+    why = f" ({run.reason})" if run.reason else ""
+    said = f": {run.error}" if run.error else ""
+    return f"Run {run.id} of {run.job_name} is {run.state}{why}{said}"

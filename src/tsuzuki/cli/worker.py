@@ -1,0 +1,87 @@
+"""`tsuzuki worker`: start one, see them, send them away."""
+
+from typing import Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.serving import serving_options
+from tsuzuki.cli.up import run_engine
+from tsuzuki.cli.words import duration_words, list_words
+
+COLUMNS = [
+    Column("id", "WORKER"),
+    Column("state"),
+    Column("held", "RUNS", align="right"),
+    Column("capacity", align="right"),
+    Column("tags", format=list_words),
+    Column("silent_seconds", "LAST HEARD", format=lambda s: f"{duration_words(round(s))} ago"),
+    Column("leads", format=lambda leads: "leads" if leads else "-"),
+]
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@serving_options
+@click.pass_context
+def worker(context: click.Context, /, **options: Any) -> None:
+    """Start a worker that leaves leading to others; or look at workers.
+
+    \b
+    tsuzuki worker --capacity 4
+    tsuzuki worker ls
+    """
+    if context.invoked_subcommand is None:
+        run_engine(context.obj, lead=False, work=True, apply=False, **options)
+
+
+@worker.command()
+@click.option("--all", "with_gone", is_flag=True, help="Also those that left.")
+@click.pass_obj
+def ls(invocation: Invocation, with_gone: bool) -> None:
+    """List workers: what they hold, and when they were last heard.
+
+    \b
+    tsuzuki worker ls --all
+    """
+    with application(invocation) as workspace:
+        views = workspace.fleet.workers(with_gone=with_gone)
+    emit(
+        invocation,
+        [view.as_dict() for view in views],
+        columns=COLUMNS,
+        empty="no workers; start one: tsuzuki up",
+    )
+
+
+@worker.command()
+@click.argument("worker_id", metavar="WORKER")
+@click.pass_obj
+def drain(invocation: Invocation, worker_id: str) -> None:
+    """Let a worker finish what it has, take nothing new, and leave.
+
+    \b
+    tsuzuki worker drain host-1234-a1b2c3
+    """
+    with application(invocation) as workspace:
+        workspace.fleet.drain(worker_id)
+    say(invocation, f"'{worker_id}' will finish what it has and leave.")
+
+
+@worker.command()
+@click.argument("worker_id", metavar="WORKER")
+@yes_option
+@click.pass_obj
+def detach(invocation: Invocation, worker_id: str, yes: bool) -> None:
+    """Cut a worker off: what it runs is stopped, and repeated elsewhere.
+
+    \b
+    tsuzuki worker detach host-1234-a1b2c3 --yes
+    """
+    confirm(invocation, f"stop everything that runs on {worker_id}", yes=yes)
+    with application(invocation) as workspace:
+        workspace.fleet.detach(worker_id)
+    say(invocation, f"'{worker_id}' is cut off.")

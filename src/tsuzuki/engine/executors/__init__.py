@@ -1,0 +1,48 @@
+"""The kinds of work, by the name that a job calls its handler."""
+
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+from tsuzuki.engine.executors.never_begun import NeverBegun
+from tsuzuki.engine.outcome import Failed
+from tsuzuki.engine.task import Done, Execution, Executor, Surroundings, Task
+from tsuzuki.model.states import Reason
+
+
+class ClosableExecutor(Executor, Protocol):
+    """A kind of work that holds threads or processes."""
+
+    def close(self) -> None:
+        """End what still runs, and begin nothing more. Closing again does nothing."""
+
+
+class Executors:
+    """Gives each task to the executor of its handler."""
+
+    def __init__(self, executors: Mapping[str, ClosableExecutor]) -> None:
+        self._executors = MappingProxyType(dict(executors))
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._executors)
+
+    def begin(self, task: Task, surroundings: Surroundings, done: Done) -> Execution:
+        """Start executing. `done` is called once, from another thread, when it has ended; for a
+        handler that nobody knows here, that is at once."""
+        executor = self._executors.get(task.spec.handler)
+        if executor is not None:
+            return executor.begin(task, surroundings, done)
+        known = ", ".join(sorted(self._executors)) or "none"
+        failed = Failed(
+            reason=Reason.HANDLER_UNKNOWN,
+            error=f"no handler {task.spec.handler!r} here; known: {known}",
+        )
+        # Not from within this call: the caller may hold what `done` needs.
+        threading.Thread(target=done, args=(task, failed), daemon=True).start()
+        return NeverBegun()
+
+    def close(self) -> None:
+        for executor in self._executors.values():
+            executor.close()

@@ -1,0 +1,71 @@
+"""The environment of a command: the worker's own, what its job adds, and what names its run.
+
+What Tsuzuki itself is told in secret is not passed on; a job that needs it names it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from tsuzuki.engine.task import Task
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError
+from tsuzuki.model.jsontext import encode
+
+Expand = Callable[[str, Mapping[str, str]], str]
+"""Fills in the `${NAME}`s of a text from an environment; raises `TsuzukiError` if it cannot."""
+
+_PREFIX = "TSUZUKI_"
+_SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_REDIS_URL"})
+_SECRET_ENDINGS = ("_FILE", "_KEY", "_PASSWORD", "_SECRET", "_TOKEN")
+_RUN_NAMES = frozenset(
+    f"{_PREFIX}{name}" for name in "RUN_ID JOB ATTEMPT SCHEDULED_FOR ARGUMENTS EVENT".split()
+)
+
+
+def inherited(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a command may have of the worker's environment.
+
+    Not what names a run either: the worker may itself have been started by a command.
+    """
+    return {name: value for name, value in environ.items() if not _is_withheld(name)}
+
+
+def declared(
+    environment: Mapping[str, str], *, expand: Expand, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """What the job adds, filled in. Raises `ConfigurationError` with the name, never the value."""
+    filled = {}
+    for name, text in environment.items():
+        try:
+            filled[name] = expand(text, environ)
+        except TsuzukiError as problem:
+            raise ConfigurationError(
+                f"`environment`, {name}: {problem.message}",
+                hint=problem.hint,
+                code=problem.specific_code,
+            ) from None
+    return filled
+
+
+def naming(task: Task) -> dict[str, str]:
+    """What tells the command which run it works for."""
+    run = task.run
+    return {
+        "TSUZUKI_RUN_ID": str(run.id),
+        "TSUZUKI_JOB": run.job_name,
+        "TSUZUKI_ATTEMPT": str(run.attempt),
+        "TSUZUKI_IDEMPOTENCY_KEY": task.idempotency_key,
+        "TSUZUKI_SCHEDULED_FOR": run.scheduled_for.isoformat().replace("+00:00", "Z"),
+    }
+
+
+def documents(task: Task) -> dict[str, str]:
+    """What the run was given to work on, as JSON, however long."""
+    found = {"TSUZUKI_ARGUMENTS": encode(dict(task.run.arguments))}
+    if task.event is not None:
+        found["TSUZUKI_EVENT"] = encode(task.event)
+    return found
+
+
+def _is_withheld(name: str) -> bool:
+    if not name.startswith(_PREFIX):
+        return False
+    return name in _SECRETS or name in _RUN_NAMES or name.endswith(_SECRET_ENDINGS)

@@ -1,0 +1,47 @@
+"""From what a handler raised to what a person reads: a sentence for the run, frames for its log."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from traceback import TracebackException
+
+from tsuzuki.engine.outcome import Failed
+from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.model.states import Reason
+
+ERROR_CHARACTERS_MAX = 2_000
+FRAMES_MAX = 20
+LINES_MAX = 200
+
+_OURS = Path(__file__).parent
+
+
+def failure_of(problem: BaseException) -> Failed:
+    """The failure of a run whose handler raised this."""
+    if isinstance(problem, TsuzukiError):
+        hint = f" ({problem.hint})" if problem.hint else ""
+        return Failed(
+            reason=Reason.HANDLER_FAILED,
+            error=f"{problem.specific_code}: {problem.message}{hint}"[:ERROR_CHARACTERS_MAX],
+            retry_after_seconds=problem.retry_after_seconds,
+        )
+    return Failed(reason=Reason.HANDLER_FAILED, error=sentence_of(problem))
+
+
+def sentence_of(problem: BaseException) -> str:
+    """`ValueError: what it says`."""
+    name = type(problem).__name__
+    try:
+        message = str(problem)
+    except Exception:  # noqa: BLE001 -- it is the handler's own exception that cannot be printed
+        message = "(its message cannot be printed)"
+    return (f"{name}: {message}" if message else name)[:ERROR_CHARACTERS_MAX]
+
+
+def traceback_lines(problem: BaseException) -> Iterator[str]:
+    """The last frames of the handler's own code, without ours above them."""
+    frames = problem.__traceback__
+    while frames is not None and Path(frames.tb_frame.f_code.co_filename).parent == _OURS:
+        frames = frames.tb_next
+    summary = TracebackException(type(problem), problem, frames, limit=-FRAMES_MAX, compact=True)
+    lines = "".join(summary.format()).splitlines()
+    yield from lines[-LINES_MAX:]

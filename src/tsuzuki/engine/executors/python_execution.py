@@ -1,0 +1,219 @@
+"""One call of one Python function, from its begin to its one end."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from tsuzuki.engine.context import Leash, RunContext, RunStopped
+from tsuzuki.engine.executors.crew import Crew
+from tsuzuki.engine.executors.failures import failure_of, traceback_lines
+from tsuzuki.engine.executors.functions import Function, Functions
+from tsuzuki.engine.executors.loop_thread import LoopThread
+from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.engine.task import Surroundings, Task
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+from tsuzuki.model.jsontext import decode, encode
+from tsuzuki.model.states import Reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Where functions are called. `alarm` runs none of them, so that none can hold it up."""
+
+    functions: Functions
+    crew: Crew
+    loop: LoopThread
+    alarm: LoopThread
+    kill_grace_seconds: Callable[[], float]
+
+
+class _Place(Enum):
+    WAITING = auto()
+    IN_THREAD = auto()
+    ON_LOOP = auto()
+    ENDED = auto()
+
+
+class PythonExecution:
+    """Several may try to end it: the function, whoever stops it, the alarm. The first one does."""
+
+    def __init__(
+        self,
+        *,
+        task: Task,
+        surroundings: Surroundings,
+        clock: Clock,
+        stage: Stage,
+        ended: Callable[["PythonExecution", Outcome], None],
+    ) -> None:
+        self._task = task
+        self._surroundings = surroundings
+        self._stage = stage
+        self._ended = ended
+        self._leash = Leash()
+        self._context = RunContext(
+            task=task, surroundings=surroundings, clock=clock, leash=self._leash
+        )
+        self._lock = threading.Lock()
+        self._place = _Place.WAITING
+        self._cause: StopCause | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Have it called: on the loop if it is known to be async, else in a thread, where it is
+        found first."""
+        function = self._stage.functions.known(self._function_name)
+        if function is not None and function.is_async:
+            self._stage.loop.post(self._enter_loop, function)
+        else:
+            self._stage.crew.do(self._enter_thread)
+
+    def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
+        with self._lock:
+            if self._place is _Place.ENDED:
+                return
+            is_first = self._cause is None
+            self._cause = self._cause or cause
+            place = self._place
+        self._leash.pull()
+        if place is _Place.ON_LOOP:
+            self._stage.loop.post(self._cancel)
+        if at_once or place is _Place.WAITING:
+            self._give_up()
+        elif is_first:
+            self._stage.alarm.later(self._stage.kill_grace_seconds(), self._give_up)
+
+    # --- in a thread ----------------------------------------------------------------------------
+
+    def _enter_thread(self) -> None:
+        if not self._move(_Place.IN_THREAD):
+            return
+        thread = threading.current_thread()
+        idle_name, thread.name = thread.name, f"run-{self._task.run.id} {self._task.run.job_name}"
+        if not self._perform():
+            self._stage.crew.come_back()
+        thread.name = idle_name
+
+    def _perform(self) -> bool:
+        """Find the function, and call it or hand it on; false if nobody waited for that."""
+        try:
+            function = self._stage.functions.find(self._function_name)
+        except NotFound as problem:
+            if problem.__cause__ is not None:
+                self._log_traceback(problem.__cause__)
+            return self._end(Failed(reason=Reason.HANDLER_UNKNOWN, error=problem.message))
+        if not function.is_async:
+            return self._end(self._outcome_of_call(function))
+        if not self._move(_Place.WAITING):
+            return False
+        self._stage.loop.post(self._enter_loop, function)
+        return True
+
+    def _outcome_of_call(self, function: Function) -> Outcome:
+        keywords = self._keywords(function)
+        if isinstance(keywords, Failed):
+            return keywords
+        try:
+            # A context of its own: what it binds there does not reach the next run in this thread.
+            return _succeeded(Context().run(function.call, **keywords))
+        except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+            return self._outcome_of_raising(problem)
+
+    # --- on the loop ----------------------------------------------------------------------------
+
+    def _enter_loop(self, function: Function) -> None:
+        if self._cause is not None:  # asked to stop while the function was being found
+            self._give_up()
+            return
+        self._running = asyncio.get_running_loop().create_task(self._await(function))
+        # Only now can it be cancelled: a task that is cancelled before its first step never says so.
+        if not self._move(_Place.ON_LOOP):
+            self._running.cancel()
+
+    async def _await(self, function: Function) -> None:
+        self._end(await self._outcome_of_awaiting(function))
+
+    async def _outcome_of_awaiting(self, function: Function) -> Outcome:
+        keywords = self._keywords(function)
+        if isinstance(keywords, Failed):
+            return keywords
+        try:
+            return _succeeded(await function.call(**keywords))
+        except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+            return self._outcome_of_raising(problem)
+
+    def _cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _move(self, place: _Place) -> bool:
+        """Go on to the next place; false if it has ended meanwhile."""
+        with self._lock:
+            if self._place is _Place.ENDED:
+                return False
+            self._place = place
+            return True
+
+    def _end(self, outcome: Outcome) -> bool:
+        """The function has ended with this; false if the run had ended without it."""
+        if not self._move(_Place.ENDED):
+            return False
+        self._tell(outcome)
+        return True
+
+    def _give_up(self) -> None:
+        """End it without the function."""
+        with self._lock:
+            if self._place is _Place.ENDED:
+                return
+            if self._place is _Place.IN_THREAD:
+                self._stage.crew.leave_behind()
+            self._place = _Place.ENDED
+        self._tell(Stopped(cause=self._cause or StopCause.SHUTDOWN))
+
+    def _tell(self, outcome: Outcome) -> None:
+        # Once it was asked to stop nobody knows whether it did all it should have, whatever it says.
+        self._leash.cut()
+        self._ended(self, outcome if self._cause is None else Stopped(cause=self._cause))
+
+    # --- from a call to its outcome -------------------------------------------------------------
+
+    @property
+    def _function_name(self) -> str:
+        return str(self._task.spec.options.get("function", ""))
+
+    def _keywords(self, function: Function) -> dict[str, Any] | Failed:
+        try:
+            return function.keywords(self._context)
+        except UsageError as problem:
+            return Failed(reason=Reason.ARGUMENTS_INVALID, error=problem.message)
+
+    def _outcome_of_raising(self, problem: BaseException) -> Outcome:
+        asked = isinstance(problem, RunStopped | asyncio.CancelledError)
+        if self._cause is not None and asked:
+            return Stopped(cause=self._cause)
+        if not isinstance(problem, TsuzukiError):
+            self._log_traceback(problem)
+        return failure_of(problem)
+
+    def _log_traceback(self, problem: BaseException) -> None:
+        for line in traceback_lines(problem):
+            self._leash.pass_on(self._surroundings.log, self._task, "stderr", line)
+
+
+def _succeeded(value: Any) -> Outcome:
+    """The value as it will be read back; it may be changed by its maker after this."""
+    if value is None:
+        return Succeeded()
+    try:
+        return Succeeded(result=decode(encode(value)))
+    except UsageError as problem:
+        sentence = f"what the function returned cannot be kept: {problem.message}"
+        return Failed(reason=Reason.HANDLER_FAILED, error=sentence)

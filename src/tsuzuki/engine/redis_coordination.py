@@ -1,0 +1,255 @@
+"""Coordination through a Redis. Every key expires by itself and is believed only while it can be true.
+
+    <prefix>:worker:beat:<worker id>     milliseconds it counts for    while the worker lives
+    <prefix>:jobrun:lease:<job run id>   worker id                     while the run is being given out
+    <prefix>:wake:<audience>             a channel, without content
+
+`?prefix=` at the end of the URL sets the prefix, so that several installations can share one Redis.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tsuzuki.engine.errands import Errands
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.store.notices import EVERYBODY, Audience, Listener
+
+PREFIX_DEFAULT = "tsuzuki"
+
+SOCKET_TIMEOUT_SECONDS = 0.2
+"""Of each step on the wire; less than the patience of a caller, so that the cause is known first."""
+
+HEALTH_CHECK_SECONDS = 15
+"""A connection that was idle for so long is tried before it is used."""
+
+PING_AFTER_SECONDS = 5.0
+"""A listener that has heard nothing for so long asks whether anybody is there."""
+
+PONG_WITHIN_SECONDS = 5.0
+"""And gives up if nobody answers for so long."""
+
+TRIAL_MILLISECONDS = 1000
+
+
+class RedisCoordination:
+    """Starts without a connection; one is made by the first call, in the thread of the errands."""
+
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        location, self._prefix = _without_prefix(url)
+        self._client = _client(location)
+        self._clock = clock
+        self._channels = {self._key("wake", who.name.lower()): who for who in Audience}
+        self._errands = Errands(helper=_place(self._client), trial=self._try, clock=clock)
+
+    @property
+    def is_configured(self) -> bool:
+        return True
+
+    def beat(self, worker_id: str, *, ttl_seconds: float) -> None:
+        key, ttl = self._beat_key(worker_id), _milliseconds(ttl_seconds)
+        self._errands.send(key, partial(self._client.set, key, str(ttl), px=ttl))
+
+    def heard(self, worker_ids: Collection[str]) -> frozenset[str]:
+        if not worker_ids:
+            return frozenset()
+        return self._errands.ask(partial(self._heard, list(worker_ids))) or frozenset()
+
+    def lease(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
+        if not assignments:
+            return frozenset()
+        ttl = _milliseconds(ttl_seconds)
+        return self._errands.ask(partial(self._lease, dict(assignments), ttl)) or frozenset()
+
+    def release(self, run_ids: Collection[int]) -> None:
+        if run_ids:
+            keys = [self._lease_key(run_id) for run_id in run_ids]
+            self._errands.ask(partial(self._client.delete, *keys))
+
+    def ring(self, audiences: Collection[Audience]) -> None:
+        for channel, audience in self._channels.items():
+            if audience in audiences:
+                self._errands.send(channel, partial(self._client.publish, channel, ""))
+
+    def listener(self) -> Listener | None:
+        if not self._errands.may_leave():
+            return None
+        return RedisListener(
+            self._client.pubsub, self._channels, errands=self._errands, clock=self._clock
+        )
+
+    def close(self) -> None:
+        self._errands.close(self._client.close)
+
+    # --- in the thread of the errands -----------------------------------------------------------
+
+    def _heard(self, worker_ids: Sequence[str]) -> frozenset[str]:
+        found = self._read([self._beat_key(worker_id) for worker_id in worker_ids])
+        return frozenset(
+            worker_id
+            for worker_id, (ttl, left) in zip(worker_ids, found, strict=True)
+            if ttl is not None and ttl.isdecimal() and _can_be_true(left, within=int(ttl))
+        )
+
+    def _lease(self, assignments: Mapping[int, str], ttl: int) -> frozenset[int]:
+        with self._client.pipeline(transaction=False) as pipeline:
+            for run_id, worker_id in assignments.items():
+                pipeline.set(self._lease_key(run_id), worker_id, nx=True, px=ttl)
+            answers = pipeline.execute()
+        marked = [run_id for run_id, took in zip(assignments, answers, strict=True) if not took]
+        found = self._read([self._lease_key(run_id) for run_id in marked])
+        return frozenset(
+            run_id
+            for run_id, (holder, left) in zip(marked, found, strict=True)
+            if holder not in (None, assignments[run_id]) and _can_be_true(left, within=ttl)
+        )
+
+    def _read(self, keys: Sequence[str]) -> list[tuple[str | None, int]]:
+        """What each key holds, and for how many milliseconds still."""
+        if not keys:
+            return []
+        with self._client.pipeline(transaction=False) as pipeline:
+            for key in keys:
+                pipeline.get(key)
+                pipeline.pttl(key)
+            answers = pipeline.execute()
+        return list(zip(answers[::2], answers[1::2], strict=True))
+
+    def _try(self) -> None:
+        """Everything we need: a server may answer and yet be full, read-only, or not let us in."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.set(self._key("trial"), "", px=TRIAL_MILLISECONDS)
+            pipeline.publish(self._key("wake", "trial"), "")
+            pipeline.execute()
+
+    def _beat_key(self, worker_id: str) -> str:
+        return self._key("worker", "beat", worker_id)
+
+    def _lease_key(self, run_id: int) -> str:
+        return self._key("jobrun", "lease", str(run_id))
+
+    def _key(self, *names: str) -> str:
+        return ":".join((self._prefix, *names))
+
+
+class RedisListener:
+    """An ear of its own connection, made by the first `wait`. Used by one thread."""
+
+    def __init__(
+        self,
+        new_subscription: Callable[[], Any],
+        channels: Mapping[str, Audience],
+        *,
+        errands: Errands,
+        clock: Clock,
+    ) -> None:
+        self._new_subscription = new_subscription
+        self._channels = channels
+        self._errands = errands
+        self._clock = clock
+        self._subscription: Any = None
+        self._heard_at = 0.0
+        self._asked_at: float | None = None
+
+    def wait(self, seconds: float) -> Collection[Audience]:
+        try:
+            if self._subscription is None:
+                self._subscribe()
+                return EVERYBODY
+            return self._listen(seconds)
+        except Exception as problem:
+            self._errands.failed(problem)
+            raise Unreachable(f"the Redis stopped talking: {problem}") from problem
+
+    def close(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.close()
+
+    def _subscribe(self) -> None:
+        self._subscription = self._new_subscription()
+        self._subscription.subscribe(*self._channels)
+        for _ in self._channels:
+            if self._subscription.get_message(timeout=SOCKET_TIMEOUT_SECONDS) is None:
+                raise TimeoutError("it did not confirm that we listen")
+        self._heard_at = self._clock.monotonic()
+
+    def _listen(self, seconds: float) -> Collection[Audience]:
+        message = self._subscription.get_message(timeout=seconds)
+        now = self._clock.monotonic()
+        if message is None:
+            self._mind_the_silence(now)
+            return ()
+        self._heard_at, self._asked_at = now, None
+        return {self._channels[message["channel"]]} if message["type"] == "message" else ()
+
+    def _mind_the_silence(self, now: float) -> None:
+        """A server that was cut off says as little as one where nothing happens."""
+        if self._asked_at is None:
+            if now - self._heard_at >= PING_AFTER_SECONDS:
+                self._subscription.ping()
+                self._asked_at = now
+        elif now - self._asked_at >= PONG_WITHIN_SECONDS:
+            raise TimeoutError(f"no answer within {PONG_WITHIN_SECONDS:g} s")
+
+
+def _can_be_true(left_milliseconds: int, *, within: int) -> bool:
+    """Nothing of ours lives longer than it was given. What does was left behind by a clock that was
+    set back, or is not ours; to believe it could hold a run up for as long as it lasts."""
+    return 0 < left_milliseconds <= within
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(round(seconds * 1000), 1)
+
+
+def _without_prefix(url: str) -> tuple[str, str]:
+    """The URL as the library knows it, and our prefix."""
+    location, _, query = url.partition("?")
+    options = [option for option in query.split("&") if not option.startswith("prefix=")]
+    prefix = parse_qs(query, keep_blank_values=True).get("prefix", [PREFIX_DEFAULT])[-1]
+    if not re.fullmatch(r"[A-Za-z0-9_.:-]+", prefix):
+        raise ConfigurationError(
+            f"the prefix of the Redis URL cannot be {prefix!r}",
+            hint="Letters, digits, and any of _ . : - make a prefix: ?prefix=tsuzuki-staging",
+            code="redis_url",
+        )
+    return "?".join(filter(None, (location, "&".join(options)))), prefix
+
+
+def _client(url: str) -> Redis:
+    """A client that never tries twice by itself: whoever called would have to wait for it."""
+    try:
+        client = Redis.from_url(
+            url,
+            protocol=2,
+            decode_responses=True,
+            socket_timeout=SOCKET_TIMEOUT_SECONDS,
+            socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+            health_check_interval=HEALTH_CHECK_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+        # Connects to nothing yet; but an option that nobody knows is found out here, not later.
+        client.connection_pool.make_connection()
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            "the URL of the Redis cannot be understood",
+            hint="Write redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket; "
+            "an option behind the `?` may be misspelt.",
+            code="redis_url",
+        ) from None  # the library's own words may repeat a part of the URL, and so of a password
+    return client
+
+
+def _place(client: Redis) -> str:
+    """Where it is, for a log: never the URL, which may hold a password."""
+    options = client.connection_pool.connection_kwargs
+    address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
+    return f"redis {options.get('path') or address}"

@@ -1,0 +1,65 @@
+"""What is due now: the ticks that would become runs or skips, and the runs that wait."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tsuzuki.model.job import Job
+from tsuzuki.model.misfire import plan_ticks
+from tsuzuki.store import dispatch, jobs, runs, settings
+from tsuzuki.store.database import Database
+
+WAITING_MAX = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """One thing that would happen now. `ticks` is how many ticks it stands for."""
+
+    job: str
+    scheduled_for: datetime
+    what: str
+    ticks: int = 1
+
+
+class DueNow:
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    def find(self) -> list[Due]:
+        """Everything due at this moment, oldest first. Nothing is changed."""
+        with self._database.read() as connection:
+            now = self._database.now(connection)
+            grace = settings.load(connection).misfire_grace_seconds
+            scheduled = jobs.find_scheduled(connection)
+            waiting = runs.get_many(
+                connection,
+                [run.ref.id for run in dispatch.due_runs(connection, limit=WAITING_MAX)],
+            )
+        found = [
+            Due(job=run.job_name, scheduled_for=run.scheduled_for, what=f"run {run.id} waits")
+            for run in waiting
+        ]
+        for job in scheduled:
+            found.extend(_planned(job, now, timedelta(seconds=grace)))
+        return sorted(found, key=lambda due: (due.scheduled_for, due.job))
+
+
+def _planned(job: Job, now: datetime, grace: timedelta) -> list[Due]:
+    if job.spec.schedule is None:
+        return []
+    plan = plan_ticks(
+        job.spec.schedule,
+        planned_until=job.planned_until,
+        now=now,
+        misfire=job.spec.misfire,
+        catchup_window=timedelta(seconds=job.spec.catchup_window_seconds),
+        grace=grace,
+    )
+    name = job.spec.name
+    return [
+        *(
+            Due(job=name, scheduled_for=ticks.first, what="skip (late)", ticks=ticks.count)
+            for ticks in plan.skipped
+        ),
+        *(Due(job=name, scheduled_for=tick, what="run") for tick in plan.run),
+    ]

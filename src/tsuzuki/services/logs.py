@@ -1,0 +1,110 @@
+"""The log of a run, wherever it is. Nobody who reads one learns whether it has moved meanwhile.
+
+Rows leave the database only after the run names the archive that has them all, and a run that names one does
+so for good. So the rows are read first and the run second: as long as it names no archive, the rows were
+whole when they were read; from then on the archive has every line, under the same numbers.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from tsuzuki.engine.archive import LogArchive
+from tsuzuki.model.errors import ConfigurationError, NotFound, UsageError
+from tsuzuki.model.run import Run
+from tsuzuki.store import logs, pruning, runs
+from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.logs import LogLine
+
+LINES_MAX = 10_000
+"""At most so many lines in one answer."""
+
+POLL_SECONDS = 0.2
+PAGE_LINES = 500
+
+
+class RunLogs:
+    def __init__(self, *, database: Database, archive: LogArchive | None) -> None:
+        self._database = database
+        self._archive = archive
+
+    def read(self, run_id: int, *, after_seq: int = 0, limit: int = 1000) -> list[LogLine]:
+        """The lines after `after_seq`, in order, at most `limit` of them."""
+        _check_count("limit", limit)
+        with self._database.read() as connection:
+            lines = logs.read(connection, run_id=run_id, after_seq=after_seq, limit=limit)
+            run = _find(connection, run_id)
+        if run.log_ref is None:
+            return lines
+        return list(islice(self._archived(run, run.log_ref, after_seq=after_seq), limit))
+
+    def read_all(self, run_id: int) -> Iterator[LogLine]:
+        """Every line that is there now, a page at a time."""
+        seq = 0
+        while page := self.read(run_id, after_seq=seq, limit=PAGE_LINES):
+            yield from page
+            seq = page[-1].seq
+
+    def tail(self, run_id: int, count: int) -> list[LogLine]:
+        """The last `count` lines, in order."""
+        _check_count("count", count)
+        with self._database.read() as connection:
+            lines = logs.tail(connection, run_id=run_id, count=count)
+            run = _find(connection, run_id)
+        if run.log_ref is None:
+            return lines
+        return list(deque(self._archived(run, run.log_ref), maxlen=count))
+
+    def follow(
+        self, run_id: int, *, wait: Callable[[float], object], after_seq: int = 0
+    ) -> Iterator[LogLine]:
+        """Every line after `after_seq`, as it is written; ends when the run has ended and all its
+        lines were given. Between two looks `wait` is called with the seconds to let pass."""
+        seq, had_ended = after_seq, False
+        while True:
+            with self._database.read() as connection:
+                lines = logs.read(connection, run_id=run_id, after_seq=seq, limit=PAGE_LINES)
+                run = _find(connection, run_id)
+            if run.log_ref is not None:
+                yield from self._archived(run, run.log_ref, after_seq=seq)
+                return
+            yield from lines
+            if lines:
+                seq = lines[-1].seq
+            elif had_ended:
+                return
+            elif not run.state.is_final:
+                wait(POLL_SECONDS)
+            # The last lines come with the end itself: after seeing it, one look more is due.
+            had_ended = run.state.is_final
+
+    def _archived(self, run: Run, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
+        if pruning.is_marked(ref):
+            raise NotFound(
+                f"the log of run {run.id} was deleted, and the run will be",
+                hint="Finished runs are kept for `run_retention_days`.",
+                code="log_pruned",
+            )
+        if self._archive is None:
+            raise ConfigurationError(
+                f"the log of run {run.id} is in an archive, but no archive is in use",
+                hint=f"Set `log_archive` to where it was when this was written: {ref}",
+                code="log_archive_missing",
+            )
+        return self._archive.read(ref, after_seq=after_seq)
+
+
+def _find(connection: Connection, run_id: int) -> Run:
+    run = runs.get(connection, run_id)
+    if run is None:
+        raise NotFound(f"there is no run {run_id}", hint="See: tsuzuki run ls", code="run_unknown")
+    return run
+
+
+def _check_count(name: str, count: int) -> None:
+    if not 1 <= count <= LINES_MAX:
+        raise UsageError(
+            f"{name} must be from 1 to {LINES_MAX}, not {count}",
+            hint="Read on after the last line to get more.",
+            code="log_limit",
+        )

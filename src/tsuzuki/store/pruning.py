@@ -1,0 +1,94 @@
+"""Forgetting runs that finished long ago, with their history and their lines.
+
+A run is marked before anything of it is removed: its `log_ref` then says that its log is being deleted, and
+still which one. So whatever a crash leaves half done is never a reference to something that is not there,
+and whoever goes on finds everything named that is still to be removed. The run itself goes last, together
+with its history, which the guards keep for as long as there is a run.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    FromClause,
+    case,
+    delete,
+    func,
+    literal,
+    select,
+    update,
+)
+
+from tsuzuki.store.batch import batch, guard
+from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.tables import job_run_transitions, job_runs
+
+MARK = "pruned:"
+
+
+def is_marked(log_ref: str | None) -> bool:
+    """Whether a run's log is being deleted."""
+    return log_ref is not None and log_ref.startswith(MARK)
+
+
+def due(connection: Connection, *, finished_before: datetime, limit: int) -> list[int]:
+    """Runs that finished before a moment, the oldest first.
+
+    Driven by `created_at`, which has an index: a run that finished before a moment was also created
+    before it. What such a walk meets in vain are only the runs that were alive at that moment.
+    """
+    statement = (
+        select(job_runs.c.id)
+        .where(job_runs.c.created_at < finished_before, job_runs.c.finished_at < finished_before)
+        .order_by(job_runs.c.created_at)
+        .limit(limit)
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dict[int, str | None]:
+    """Say that these runs are being removed. Answers those that are, each with the ref of the
+    archived log that has to go first, if there is one."""
+    chosen = _batch(connection, run_ids)
+    marked = case(
+        (job_runs.c.log_ref.startswith(MARK), job_runs.c.log_ref),
+        else_=literal(MARK) + func.coalesce(job_runs.c.log_ref, ""),
+    )
+    rows = connection.execute(
+        update(job_runs)
+        .where(
+            job_runs.c.id.in_(select(chosen.c.id)),
+            guard(job_runs.c.finished_at.is_not(None)),
+            held(term),
+        )
+        .values(log_ref=marked)
+        .returning(job_runs.c.id, job_runs.c.log_ref)
+    )
+    return {row.id: row.log_ref.removeprefix(MARK) or None for row in rows}
+
+
+def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int]) -> int:
+    """Remove marked runs and their history. Answers how many runs went."""
+    chosen = _batch(connection, run_ids)
+    gone = list(
+        connection.execute(
+            delete(job_runs)
+            .where(
+                job_runs.c.id.in_(select(chosen.c.id)),
+                guard(job_runs.c.log_ref.startswith(MARK)),
+                held(term),
+            )
+            .returning(job_runs.c.id)
+        ).scalars()
+    )
+    left = _batch(connection, gone)
+    connection.execute(
+        delete(job_run_transitions).where(job_run_transitions.c.run_id.in_(select(left.c.id)))
+    )
+    return len(gone)
+
+
+def _batch(connection: Connection, run_ids: Collection[int]) -> FromClause:
+    return batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])

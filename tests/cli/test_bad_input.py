@@ -1,0 +1,252 @@
+"""Whatever a person gets wrong: a clear answer, an exit code, and not a byte changed."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from support.workspace import Workspace
+
+BAD_FILES = {
+    "an unknown key": ("  a:\n    command: x\n    tmeout: 5m\n", "unknown_key", (4, 5)),
+    "a misspelt command": ("  a:\n    comand: x\n", "unknown_key", (3, 5)),
+    "a number for text": ("  a:\n    command: 5\n", "configuration", (3, 14)),
+    "text for a number": ("  a:\n    command: x\n    priority: high\n", "configuration", (4, 15)),
+    "a list for a job": ("  a: [x]\n", "missing_key", (2, 3)),
+    "a job named twice": ("  a: {command: x}\n  a: {command: y}\n", "duplicate_key", (3, 3)),
+    "a time that is none": (
+        '  a:\n    command: x\n    schedule: {daily_at: "25:00"}\n',
+        "schedule",
+        (4, 26),
+    ),
+    "a day that never comes": (
+        '  a:\n    command: x\n    schedule: {cron: "0 0 30 2 *"}\n',
+        "schedule",
+        (4, 22),
+    ),
+    "an unknown zone": (
+        '  a:\n    command: x\n    schedule: {daily_at: "07:00", timezone: Europ/Berlin}\n',
+        "timezone",
+        (4, 45),
+    ),
+    "broken YAML": ("  a: {command: [x}\n", "yaml", None),
+    "a bad name": ("  a b: {command: x}\n", "job_name", (2, 3)),
+    "a tab": ("\ta: {command: x}\n", "yaml", None),
+}
+COMMANDS = [
+    "job ls",
+    "job show hello",
+    "job add other -- x",
+    "job update hello --every 1h",
+    "job disable hello",
+    "job rm hello --yes",
+    "job next hello",
+    "job apply",
+    "job apply --dry-run",
+    "settings ls",
+    "settings set lease_seconds 20",
+    "audit ls",
+    "db upgrade",
+    "db check",
+    "db backup copy.db",
+    "config check",
+    "config show",
+    "init --if-missing",
+]
+
+
+@pytest.mark.parametrize("fault", BAD_FILES)
+def test_a_fault_in_the_file_is_told_with_its_place_in_text_and_json(
+    fault: str, workspace: Workspace
+) -> None:
+    jobs, code, place = BAD_FILES[fault]
+    workspace.file.write_text(f"jobs:\n{jobs}")
+    before = workspace.content()
+    told, read = workspace.run("job", "ls"), workspace.run("job", "ls", "-o", "json")
+    assert (told.code, read.code, told.out) == (3, 3, "")
+    error = read.error
+    assert error["code"] == code
+    assert told.err.startswith(f"error[{code}]: {error['message']}\n")
+    assert f"  --> {workspace.file}:{error['line']}:{error['column']}\n" in told.err
+    assert place in (None, (error["line"], error["column"]))
+    assert "Traceback" not in told.err
+    assert workspace.content() == before
+
+
+def test_a_key_that_is_nearly_right_is_guessed(workspace: Workspace) -> None:
+    workspace.file.write_text("jobs:\n  a:\n    command: x\n    tmeout: 5m\n")
+    assert workspace.run("job", "ls", "-o", "json").error["hint"] == 'Did you mean "timeout"?'
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_no_command_goes_on_with_a_faulty_file(words: str, workspace: Workspace) -> None:
+    workspace.file.write_text("jobs:\n  a:\n    comand: x\n")
+    before = workspace.content()
+    ended = workspace.run("-o", "json", *words.split())
+    assert (ended.code, ended.error["line"], ended.error["column"]) == (3, 3, 5)
+    assert workspace.content() == before
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_database_that_does_not_answer_is_told_and_nothing_is_written(
+    words: str, workspace: Workspace
+) -> None:
+    before = workspace.content()
+    ended = workspace.run(
+        "-o", "json", *words.split(), TSUZUKI_DATABASE_URL="postgresql://u:hunter2@127.0.0.1:1/x"
+    )
+    assert "hunter2" not in ended.out + ended.err
+    assert workspace.content() == before
+    if words.startswith("config"):
+        assert ended.code == 0
+    else:
+        assert (ended.code, ended.error["code"]) == (5, "database")
+        assert ended.error["hint"]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_file_that_is_no_database_is_told_and_left_alone(
+    words: str, workspace: Workspace
+) -> None:
+    workspace.database.write_bytes(b"Dear diary, this is no database. " * 100)
+    before = workspace.content()
+    ended = workspace.run("-o", "json", *words.split())
+    assert workspace.content() == before
+    if words.startswith("config"):
+        assert ended.code == 0
+    else:
+        assert (ended.code, ended.error["code"]) == (5, "database")
+        assert "is not an SQLite database" in ended.error["message"]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_database_of_a_newer_version_is_told_and_left_alone(
+    words: str, workspace: Workspace
+) -> None:
+    with closing(sqlite3.connect(workspace.database)) as connection, connection:
+        connection.execute("UPDATE schema_version_engine SET version_num = 'ffff'")
+    before = workspace.content()
+    ended = workspace.run("-o", "json", *words.split())
+    made = {name for name in workspace.content() if name not in before}
+    assert {**workspace.content(), **before} == workspace.content()
+    match words.split():
+        case ["config", *_]:
+            assert (ended.code, made) == (0, set())
+        case ["db", "backup", copy]:
+            assert (ended.code, made) == (0, {copy})
+        case ["db", "check"]:
+            assert ended.code == 1
+            assert "newer version" in ended.data[0]["hint"]
+        case _:
+            assert (ended.code, ended.error["code"]) == (5, "schema_mismatch")
+            assert "newer version" in ended.error["hint"]
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words != "init --if-missing"])
+def test_where_there_is_no_workspace_nothing_is_made(words: str, empty: Workspace) -> None:
+    if words == "db upgrade":
+        return  # the one that is there to make a database
+    ended = empty.run("-o", "json", *words.split())
+    assert empty.content() == {}
+    match words.split():
+        case ["config", "show"]:
+            assert ended.code == 0
+        case ["db", *_]:
+            assert (ended.code, ended.error["code"]) == (5, "database_missing")
+        case _:
+            assert ended.code == 3
+            assert "tsuzuki init" in ended.error["hint"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--set", "tmeout=5m"],
+        ["--set", "priority=high"],
+        ["--set", "backoff.initial=soon"],
+        ["--set", "schedule.daily_at=25:00"],
+        ["--every", "often"],
+        ["--every", "0s"],
+        ["--daily-at", "7 o'clock"],
+        ["--cron", "0 0 30 2 *"],
+        ["--schedule", "whenever"],
+        ["--daily-at", "07:00", "--timezone", "Europ/Berlin"],
+        ["--timezone", "UTC"],
+        ["--timeout", "long"],
+        ["--max-retries", "-1"],
+        ["--priority", "1001"],
+        ["--type", "magic"],
+        ["--python", "no function"],
+        ["--command", "a | b"],
+        ["--command", "unclosed 'quote"],
+        ["--set", "command=[]"],
+        ["--env", "A=${unclosed"],
+        ["--set", "enabled=maybe"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("verb", ["add other", "update hello"])
+def test_a_value_that_cannot_be_is_refused_before_anything_is_written(
+    verb: str, words: list[str], workspace: Workspace
+) -> None:
+    before = workspace.content()
+    what = [] if verb.startswith("update") or {"--python", "--command", "--type"} & {*words} else []
+    ended = workspace.run("-o", "json", "job", *verb.split(), *words, *what)
+    expected = 3
+    if verb == "add other" and words[0] not in ("--python", "--command", "--type"):
+        ended = workspace.run("-o", "json", "job", *verb.split(), *words, "--", "x")
+    if (verb, words) == ("update hello", ["--timezone", "UTC"]):
+        expected = 0
+        before = workspace.content()
+    assert ended.code == expected, ended
+    assert workspace.content() == before
+
+
+def test_a_name_that_cannot_be_is_refused(workspace: Workspace) -> None:
+    before = workspace.content()
+    ended = workspace.run(*["-o", "json", "job", "add", "no name", "--", "x"])
+    assert (ended.code, ended.error["code"]) == (3, "job_name")
+    assert workspace.content() == before
+
+
+def test_a_missing_variable_is_told_where_it_is_used(workspace: Workspace) -> None:
+    workspace.file.write_text("database_url: postgresql://u:${PASSWORD}@db/x\njobs: {}\n")
+    error = workspace.run("job", "ls", "-o", "json").error
+    assert (error["code"], error["line"]) == ("variable_missing", 1)
+    assert "PASSWORD" in error["message"]
+
+
+@pytest.mark.parametrize("url", ["mysql://db/x", "sqlite://", "nonsense", "sqlite:///:memory:"])
+def test_a_database_url_of_another_kind_is_a_configuration_error(
+    url: str, workspace: Workspace
+) -> None:
+    before = workspace.content()
+    ended = workspace.run("job", "ls", "-o", "json", "--database-url", url)
+    assert (ended.code, ended.error["code"]) == (3, "database_url")
+    assert workspace.content() == before
+
+
+def test_a_folder_of_the_database_that_does_not_exist_is_told(workspace: Workspace) -> None:
+    ended = workspace.run("job", "ls", "-o", "json", "--database-url", "sqlite:///no/such/x.db")
+    assert (ended.code, ended.error["code"]) == (5, "database")
+
+
+def test_the_program_ends_with_the_same_codes_and_without_a_traceback(
+    workspace: Workspace,
+) -> None:
+    workspace.file.write_text("jobs:\n  a:\n    comand: x\n")
+    before = workspace.content()
+    ended = workspace.process("job", "ls")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.splitlines() == [
+        "error[unknown_key]: `comand` is not a key we know",
+        f"  --> {workspace.file}:3:5",
+        "     3 |     comand: x",
+        "       |     ^",
+        '  hint: Did you mean "command"?',
+    ]
+    unreachable = workspace.process(
+        "job", "ls", "-c", "/dev/null", "--database-url", "postgresql://127.0.0.1:1/x"
+    )
+    assert "Traceback" not in unreachable.err
+    assert workspace.content() == before

@@ -1,0 +1,130 @@
+"""Is the file right, and what counts in the end: without touching a database."""
+
+import json
+
+import pytest
+
+from support.workspace import Workspace
+
+MANY_FAULTS = """\
+version: 1
+jobs:
+  one:
+    comand: [x]
+  two:
+    command: [x]
+    tmeout: 5
+    schedule: {daily_at: "25:00"}
+"""
+
+
+def test_a_good_file_is_well_and_its_jobs_are_counted(workspace: Workspace) -> None:
+    ended = workspace.ok("config", "check")
+    assert ended.out == f"FILE  {workspace.file}\nJOBS  1\n"
+    assert ended.err == "1 job, all well\n"
+    workspace.append("  other: {command: x}\n")
+    assert workspace.ok("config", "check").err == "2 jobs, all well\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "form"), [("json", "{file}:1"), ("jsonl", "{file}:1"), ("plain", "{file}\t1\n")]
+)
+def test_a_good_file_is_told_to_machines_too(output: str, form: str, workspace: Workspace) -> None:
+    ended = workspace.ok("config", "check", "-o", output)
+    if output == "plain":
+        assert ended.out == f"{workspace.file}\t1\n"
+    else:
+        assert json.loads(ended.out) == {"file": str(workspace.file), "jobs": 1}
+
+
+def test_every_problem_is_told_once_with_its_place_and_a_hint(empty: Workspace) -> None:
+    empty.file.write_text(MANY_FAULTS)
+    ended = empty.run("config", "check")
+    assert (ended.code, ended.out) == (3, "")
+    places = [line.split()[1] for line in ended.err.splitlines() if line.startswith("  -->")]
+    assert places == [f"{empty.file}:4:5", f"{empty.file}:7:5", f"{empty.file}:8:26"]
+    assert ended.err.count("error[") == 3
+    assert 'Did you mean "command"?' in ended.err
+    assert 'Did you mean "timeout"?' in ended.err
+
+
+def test_every_problem_is_in_the_json_error(empty: Workspace) -> None:
+    empty.file.write_text(MANY_FAULTS)
+    error = empty.run("config", "check", "-o", "json").error
+    assert (error["file"], error["line"], error["column"]) == (str(empty.file), 4, 5)
+    places = [(problem["line"], problem["column"]) for problem in error["problems"]]
+    assert places == [(4, 5), (7, 5), (8, 26)]
+    assert error["problems"][0]["hint"] == 'Did you mean "command"?'
+
+
+def test_another_file_may_be_named(workspace: Workspace) -> None:
+    (workspace.folder / "other.yaml").write_text("jobs: {}\n")
+    assert workspace.data("config", "check", "other.yaml")["jobs"] == 0
+    assert workspace.data("config", "check", "-c", "other.yaml")["jobs"] == 0
+    ended = workspace.run("config", "check", "missing.yaml", "-o", "json")
+    assert (ended.code, ended.error["code"]) == (3, "config_file")
+
+
+def test_where_there_is_no_file_the_way_to_one_is_told(empty: Workspace) -> None:
+    ended = empty.run("config", "check", "-o", "json")
+    assert (ended.code, ended.error["code"]) == (3, "no_file")
+    assert "tsuzuki init" in ended.error["hint"]
+
+
+def test_neither_command_touches_a_database(empty: Workspace) -> None:
+    empty.file.write_text("database_url: postgresql://127.0.0.1:1/nothing\njobs: {}\n")
+    empty.ok("config", "check")
+    empty.ok("config", "show")
+    assert list(empty.content()) == ["tsuzuki.yaml"]
+
+
+def test_the_configuration_in_force_is_shown_with_its_origins(empty: Workspace) -> None:
+    empty.file.write_text(
+        "timezone: Asia/Tokyo\nredis_url: redis://cache/0\nlog_archive: ./logs\njobs: {}\n"
+    )
+    rows = empty.data(
+        *["config", "show", "--database-url", "sqlite:///flag.db"],
+        TSUZUKI_DATABASE_URL="sqlite:///variable.db",
+        TSUZUKI_REDIS_URL="redis://other/1",
+    )
+    shown = {row["key"]: (row["value"], row["origin"]) for row in rows}
+    assert shown == {
+        "file": (str(empty.file), "found from here"),
+        "database_url": (f"sqlite:///{empty.folder}/flag.db", "--database-url"),
+        "redis_url": ("redis://other/1", "TSUZUKI_REDIS_URL"),
+        "timezone": ("Asia/Tokyo", f"{empty.file}:1:1"),
+        "log_archive": (str(empty.folder / "logs"), f"{empty.file}:3:14"),
+        "jobs": (0, f"{empty.file}:4:1"),
+    }
+
+
+def test_without_a_file_everything_is_default(empty: Workspace) -> None:
+    rows = empty.data("config", "show")
+    assert {row["origin"] for row in rows} == {"default"}
+    heading, *lines = empty.ok("config", "show").out.splitlines()
+    assert heading.split() == ["KEY", "VALUE", "ORIGIN"]
+    assert len(lines) == len(rows)
+    assert "timezone\tUTC\tdefault\n" in empty.ok("config", "show", "-o", "plain").out
+    assert len(empty.ok("config", "show", "-o", "jsonl").out.splitlines()) == len(rows)
+
+
+def test_the_origin_of_a_named_file_is_told(workspace: Workspace) -> None:
+    (by_flag, *_) = workspace.data("config", "show", "-c", "tsuzuki.yaml")
+    (by_variable, *_) = workspace.data("config", "show", TSUZUKI_CONFIG="tsuzuki.yaml")
+    assert (by_flag["origin"], by_variable["origin"]) == ("--config", "TSUZUKI_CONFIG")
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "plain"])
+def test_no_secret_is_shown(output: str, empty: Workspace) -> None:
+    empty.file.write_text("log_archive: s3://bucket/x?secret_access_key=${ARCHIVE}\njobs: {}\n")
+    secret = empty.folder / "secret"
+    secret.write_text("redis://:hunter2@cache/0\n")
+    ended = empty.ok(
+        *["config", "show", "-o", output],
+        TSUZUKI_DATABASE_URL="postgresql://tsuzuki:hunter2@db/jobs?sslpassword=hunter2",
+        TSUZUKI_REDIS_URL_FILE=str(secret),
+        ARCHIVE="hunter2",
+    )
+    assert "hunter2" not in ended.out + ended.err
+    assert "tsuzuki:***@db/jobs" in ended.out
+    assert "TSUZUKI_REDIS_URL_FILE" in ended.out

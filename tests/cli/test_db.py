@@ -1,0 +1,146 @@
+"""Looking after the database: upgrade, check, backup."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support.databases import PostgresServer
+from support.workspace import Workspace
+
+
+def alter(database: Path, statement: str) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(statement)
+
+
+def test_an_upgrade_tells_from_which_revision_to_which(empty: Workspace) -> None:
+    (engine,) = empty.data("db", "upgrade")
+    assert (engine["component"], engine["before"], engine["changed"]) == ("engine", None, True)
+    (again,) = empty.data("db", "upgrade")
+    assert (again["before"], again["changed"]) == (engine["after"], False)
+    ended = empty.ok("db", "upgrade")
+    assert [line.split() for line in ended.out.splitlines()] == [
+        ["COMPONENT", "BEFORE", "AFTER"],
+        ["engine", engine["after"], engine["after"]],
+    ]
+    assert "nothing was changed" in ended.err
+
+
+def test_an_upgrade_of_nothing_has_nothing_before(empty: Workspace) -> None:
+    assert empty.ok("db", "upgrade", "-o", "plain").out.startswith("engine\t\t0")
+    assert list(empty.content()) == ["tsuzuki.db"]
+
+
+def test_a_sound_database_is_well_in_every_format(workspace: Workspace) -> None:
+    before = workspace.content()
+    heading, *lines = workspace.ok("db", "check").out.splitlines()
+    assert heading.split() == ["SUBJECT", "RESULT"]
+    assert {line.split()[1] for line in lines} == {"ok"}
+    findings = workspace.data("db", "check")
+    assert [finding["subject"] for finding in findings] == [line.split()[0] for line in lines]
+    assert all(finding["ok"] for finding in findings)
+    rows = workspace.ok("db", "check", "-o", "jsonl").out.splitlines()
+    assert [json.loads(row) for row in rows] == findings
+    assert "schema\ttrue" in workspace.ok("db", "check", "-o", "plain").out
+    assert workspace.content() == before
+
+
+def test_a_fault_is_found_told_with_a_hint_and_ends_with_1(workspace: Workspace) -> None:
+    alter(workspace.database, "DROP TRIGGER audit_log_delete")
+    before = workspace.content()
+    ended = workspace.run("db", "check")
+    assert ended.code == 1
+    (guards,) = (line for line in ended.out.splitlines() if line.startswith("guards"))
+    assert "FAIL    missing: audit_log_delete" in guards
+    assert "restore a backup" in guards
+    found = workspace.run("db", "check", "-o", "json")
+    assert (found.code, found.err) == (1, "")
+    assert [finding["subject"] for finding in found.data if not finding["ok"]] == ["guards"]
+    assert workspace.content() == before
+
+
+def test_a_check_does_not_migrate(workspace: Workspace) -> None:
+    alter(workspace.database, "UPDATE schema_version_engine SET version_num = '0001'")
+    before = workspace.content()
+    ended = workspace.run("db", "check", "-o", "json")
+    assert ended.code == 1
+    (schema,) = ended.data
+    assert "tsuzuki db upgrade" in schema["hint"]
+    assert workspace.content() == before
+
+
+@pytest.mark.parametrize("verb", ["check", "backup"])
+def test_a_database_that_does_not_exist_is_told_and_not_made(verb: str, empty: Workspace) -> None:
+    ended = empty.run("db", verb, "-o", "json")
+    assert (ended.code, ended.error["code"]) == (5, "database_missing")
+    assert "tsuzuki db upgrade" in ended.error["hint"]
+    assert empty.content() == {}
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "plain"])
+def test_a_backup_tells_its_path_and_its_size(output: str, workspace: Workspace) -> None:
+    out = workspace.ok("db", "backup", "copy.db", "-o", output).out
+    copy = workspace.folder / "copy.db"
+    size = copy.stat().st_size
+    told = {
+        "table": f"BACKUP  {copy}\nSIZE    {size / 1024:.1f} KiB\n",
+        "plain": f"{copy}\t{size}\n",
+    }
+    if output in told:
+        assert out == told[output]
+    else:
+        assert json.loads(out) == {"path": str(copy), "size_bytes": size}
+
+
+def test_a_backup_holds_what_the_database_held(workspace: Workspace) -> None:
+    workspace.ok(*"job add other -- x".split())
+    path = workspace.data("db", "backup")["path"]
+    assert Path(path).parent == workspace.folder
+    workspace.ok("job", "rm", "other", "--yes")
+    audit = workspace.data("audit", "ls", "--database-url", f"sqlite:///{path}")
+    assert [entry["action"] for entry in audit] == ["job.add", "job.add"]
+
+
+def test_a_backup_overwrites_nothing(workspace: Workspace) -> None:
+    (workspace.folder / "copy.db").write_text("precious")
+    before = workspace.content()
+    assert workspace.run("db", "backup", "copy.db").code == 6
+    assert workspace.run("db", "backup", "no/such/folder/copy.db").code == 5
+    assert workspace.content() == before
+
+
+def test_a_database_of_another_version_can_be_backed_up_before_it_is_upgraded(
+    workspace: Workspace,
+) -> None:
+    alter(workspace.database, "UPDATE schema_version_engine SET version_num = '0001'")
+    before = workspace.content()
+    workspace.ok("db", "backup", "copy.db")
+    assert workspace.content() == {**before, "copy.db": workspace.content()["copy.db"]}
+
+
+def test_postgresql_is_upgraded_checked_and_backed_up(
+    empty: Workspace, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(postgres.programs))
+    url = postgres.create(empty=True)
+    here = {"TSUZUKI_DATABASE_URL": url}
+    assert empty.run("db", "check", **here).code == 1
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
+        assert tables.fetchall() == []
+    assert empty.data("db", "upgrade", **here)[0]["changed"] is True
+    assert all(finding["ok"] for finding in empty.data("db", "check", **here))
+    assert empty.data("db", "backup", "copy.dump", **here)["size_bytes"] > 0
+    postgres.drop(url)
+
+
+def test_the_program_checks_a_database(workspace: Workspace) -> None:
+    assert workspace.process("db", "check").code == 0
+    alter(workspace.database, "DROP TRIGGER audit_log_delete")
+    ended = workspace.process("db", "check", "--no-color")
+    assert (ended.code, ended.err) == (1, "")
+    assert "FAIL" in ended.out

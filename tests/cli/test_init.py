@@ -1,0 +1,136 @@
+"""From an empty folder to a workspace in one command."""
+
+import json
+
+import pytest
+
+from support.workspace import Workspace
+from tsuzuki.config.template import STARTER
+
+UNREACHABLE = "postgresql://127.0.0.1:1/nothing"
+
+
+def test_a_new_workspace_has_a_commented_file_a_database_and_its_job_applied(
+    empty: Workspace,
+) -> None:
+    ended = empty.ok("init")
+    assert empty.file.read_text() == STARTER
+    assert ended.out.splitlines() == [
+        f"FILE      {empty.file}",
+        f"DATABASE  sqlite:///{empty.database}",
+        "JOBS      hello",
+    ]
+    (hello,) = empty.data("job", "ls")
+    assert (hello["name"], hello["standing"]) == ("hello", "applied")
+
+
+def test_the_next_three_commands_are_told_on_stderr(empty: Workspace) -> None:
+    told = empty.ok("init").err.splitlines()
+    assert told[:2] == ["", "Next:"]
+    assert [line.split("  ")[1].strip() for line in told[2:]] == [
+        "tsuzuki job ls",
+        "tsuzuki up",
+        "tsuzuki job run hello",
+    ]
+
+
+def test_another_folder_is_made_and_the_way_there_is_told_first(empty: Workspace) -> None:
+    ended = empty.ok("init", "some where/deep")
+    assert (empty.folder / "some where/deep/tsuzuki.yaml").is_file()
+    assert (empty.folder / "some where/deep/tsuzuki.db").is_file()
+    assert ended.err.splitlines()[2].startswith("  cd 'some where/deep' ")
+
+
+@pytest.mark.parametrize("output", ["json", "jsonl"])
+def test_a_machine_reads_what_was_made_and_is_not_talked_to(output: str, empty: Workspace) -> None:
+    ended = empty.ok("init", "-o", output)
+    assert ended.err == ""
+    assert json.loads(ended.out) == {
+        "file": str(empty.file),
+        "database_url": f"sqlite:///{empty.database}",
+        "jobs": ["hello"],
+    }
+
+
+def test_plain_output_is_one_line_of_fields(empty: Workspace) -> None:
+    fields = empty.ok("init", "-o", "plain").out.rstrip("\n").split("\t")
+    assert fields == [str(empty.file), f"sqlite:///{empty.database}", '["hello"]']
+
+
+def test_quiet_says_nothing_beside_the_data(empty: Workspace) -> None:
+    assert empty.ok("init", "-q").err == ""
+
+
+def test_a_file_that_exists_is_a_conflict_and_nothing_is_touched(empty: Workspace) -> None:
+    empty.file.write_text("# mine\n")
+    ended = empty.run("init", "-o", "json")
+    assert ended.code == 6
+    assert ended.error["file"] == str(empty.file)
+    assert empty.content() == {"tsuzuki.yaml": b"# mine\n"}
+
+
+def test_if_missing_leaves_a_file_alone_and_brings_the_database_in_step(empty: Workspace) -> None:
+    written = "jobs: {mine: {command: 'true'}}  # mine\n"
+    empty.file.write_text(written)
+    ended = empty.ok("init", "--if-missing")
+    assert "is as it was" in ended.err
+    assert "Next:" not in ended.err
+    assert empty.file.read_text() == written
+    assert [job["standing"] for job in empty.data("job", "ls")] == ["applied"]
+
+
+def test_if_missing_writes_a_file_that_is_missing_and_may_be_repeated(empty: Workspace) -> None:
+    assert "Next:" in empty.ok("init", "--if-missing").err
+    before = empty.content()
+    empty.ok("init", "--if-missing")
+    assert empty.content() == before
+
+
+def test_a_database_that_does_not_answer_leaves_no_file_so_that_one_can_try_again(
+    empty: Workspace,
+) -> None:
+    ended = empty.run("init", "-o", "json", TSUZUKI_DATABASE_URL=UNREACHABLE)
+    assert ended.code == 5
+    assert empty.content() == {}
+    empty.ok("init")
+
+
+def test_a_file_of_the_person_survives_a_database_that_does_not_answer(empty: Workspace) -> None:
+    empty.file.write_text("jobs: {}\n")
+    ended = empty.run("init", "--if-missing", TSUZUKI_DATABASE_URL=UNREACHABLE)
+    assert ended.code == 5
+    assert empty.content() == {"tsuzuki.yaml": b"jobs: {}\n"}
+
+
+def test_the_file_may_be_named_by_option_or_variable(empty: Workspace) -> None:
+    empty.ok("init", "--config", "a/one.yaml")
+    empty.ok("init", TSUZUKI_CONFIG="b/two.yaml")
+    made = {str(path.relative_to(empty.folder)) for path in empty.folder.rglob("*.*")}
+    assert made == {"a/one.yaml", "a/tsuzuki.db", "b/two.yaml", "b/tsuzuki.db"}
+
+
+def test_a_folder_and_a_file_together_are_too_much(empty: Workspace) -> None:
+    assert empty.run("init", "here", "--config", "there.yaml").code == 2
+    assert empty.content() == {}
+
+
+def test_a_folder_that_cannot_be_made_is_told(empty: Workspace) -> None:
+    (empty.folder / "taken").write_text("a file")
+    ended = empty.run("init", "taken/inside", "-o", "json")
+    assert (ended.code, ended.error["code"]) == (5, "folder_unwritable")
+
+
+def test_a_workspace_can_begin_on_either_database(
+    empty: Workspace, empty_database_url: str
+) -> None:
+    empty.ok("init", TSUZUKI_DATABASE_URL=empty_database_url)
+    assert not empty.database.exists()
+    (hello,) = empty.data("job", "ls", TSUZUKI_DATABASE_URL=empty_database_url)
+    assert hello["standing"] == "applied"
+
+
+def test_the_program_makes_a_workspace_where_it_stands(empty: Workspace) -> None:
+    ended = empty.process("init")
+    assert ended.code == 0, ended.err
+    assert sorted(empty.content()) == ["tsuzuki.db", "tsuzuki.yaml"]
+    assert "tsuzuki job run hello" in ended.err

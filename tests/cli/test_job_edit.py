@@ -1,0 +1,310 @@
+"""Adding, changing, switching and removing jobs: in the file, with its comments, and at once."""
+
+import pytest
+
+from support.workspace import Workspace
+from tsuzuki.config.template import STARTER
+
+COMMENTED = """\
+# at the top
+version: 1
+
+jobs:
+  # about the first
+  first:
+    command: [one]        # its command
+    schedule: {every: 1h} # its time
+    # about what follows
+    timeout: 5m
+
+  # about the second
+  second:
+    command: [two]
+    # the end of the second
+# at the bottom
+"""
+
+
+def comments(text: str) -> list[str]:
+    return [line.split("#", 1)[1] for line in text.splitlines() if "#" in line]
+
+
+def test_a_command_behind_two_dashes_is_taken_word_by_word(workspace: Workspace) -> None:
+    ended = workspace.ok(
+        *["job", "add", "greet", "--every", "10m", "--", "echo", "-n", "it's me", "--every"]
+    )
+    assert ended.err == f"Added 'greet' to {workspace.file}.\n"
+    assert ended.out.splitlines()[:3] == [
+        "NAME      greet",
+        """RUNS      echo -n 'it'"'"'s me' --every""",
+        "SCHEDULE  every 10 minutes",
+    ]
+    assert workspace.file.read_text() == STARTER + (
+        '\n  greet:\n    command: [echo, "-n", "it\'s me", "--every"]\n    schedule: {every: 10m}\n'
+    )
+    assert workspace.job("greet")["standing"] == "applied"
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        (["--command", "echo 'hi there'"], {"argv": ["echo", "hi there"]}),
+        (["--python", "reports.weekly:send"], {"function": "reports.weekly:send"}),
+        (["--type", "command", "--command", "true"], {"argv": ["true"]}),
+        (["--set", "command=[echo, hi, 5]"], {"argv": ["echo", "hi", "5"]}),
+        (["--env", "A=1=2", "--env", "B.C=", "--", "x"], {"environment": {"A": "1=2", "B.C": ""}}),
+        (["--set", "cwd=/srv", "--", "x"], {"cwd": "/srv"}),
+    ],
+)
+def test_what_to_run_may_be_said_in_several_ways(
+    words: list[str], written: dict[str, object], workspace: Workspace
+) -> None:
+    workspace.ok("job", "add", "it", *words)
+    options = workspace.job("it")["options"]
+    assert options | written == options
+
+
+@pytest.mark.parametrize(
+    ("words", "schedule"),
+    [
+        (["--every", "1h30m"], {"every": "1h30m"}),
+        (["--every", "90"], {"every": "1m30s"}),
+        (["--daily-at", "07:00"], {"daily_at": "07:00", "timezone": "UTC"}),
+        (["--cron", "*/5 * * * *"], {"cron": "*/5 * * * *", "timezone": "UTC"}),
+        (["--schedule", "every 10m"], {"every": "10m"}),
+        (
+            ["--schedule", "weekly on mon at 09:00", "--timezone", "Asia/Tokyo"],
+            {"weekly": {"day": "monday", "at": "09:00"}, "timezone": "Asia/Tokyo"},
+        ),
+        (["--set", "schedule.hourly_at_minute=15"], {"hourly_at_minute": 15, "timezone": "UTC"}),
+        (["--set", "schedule={every: 5m}"], {"every": "5m"}),
+    ],
+)
+def test_when_to_run_may_be_said_in_several_ways(
+    words: list[str], schedule: dict[str, object], workspace: Workspace
+) -> None:
+    workspace.ok("job", "add", "it", *words, "--", "x")
+    assert workspace.job("it")["schedule"] == schedule
+
+
+def test_every_other_key_can_be_said_too(workspace: Workspace) -> None:
+    workspace.ok(
+        *"job add it --description Why --on-event order.created --timeout 5m --max-retries 3".split(),
+        *"--priority -5 --tag gpu --tag eu --disabled --set misfire=skip".split(),
+        *"--set backoff.initial=5s --set backoff.jitter=0.5 --set max_concurrent=2".split(),
+        *["--set", "arguments={to: [a, b], deep: {x: null}}", "--", "x"],
+    )
+    job = workspace.job("it")
+    expected = {
+        "description": "Why",
+        "on_event": "order.created",
+        "timeout_seconds": 300.0,
+        "priority": -5,
+        "tags": ["eu", "gpu"],
+        "enabled": False,
+        "misfire": "skip",
+        "max_concurrent": 2,
+        "arguments": {"to": ["a", "b"], "deep": {"x": None}},
+    }
+    assert job | expected == job
+    assert (job["retry"]["max_retries"], job["retry"]["initial_seconds"]) == (3, 5.0)
+    assert job["retry"]["jitter"] == 0.5
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "plain"])
+@pytest.mark.parametrize("verb", ["add", "update"])
+def test_a_dry_run_shows_what_would_be_and_writes_nothing(
+    verb: str, output: str, workspace: Workspace
+) -> None:
+    before = workspace.content()
+    name = "hello" if verb == "update" else "other"
+    ended = workspace.ok(
+        *["job", verb, name, "--every", "3h", "--dry-run", "-o", output, "--", "echo", "bye"]
+    )
+    assert "bye" in ended.out
+    assert "every 3 hours" in ended.out
+    assert workspace.content() == before
+    assert not list(workspace.folder.glob(".*.lock"))
+
+
+def test_a_dry_run_refuses_what_the_real_one_would(workspace: Workspace) -> None:
+    assert workspace.run(*"job add hello --dry-run -- x".split()).code == 6
+    assert workspace.run(*"job add other --dry-run --set priority=high -- x".split()).code == 3
+    assert workspace.run(*"job update nobody --dry-run --every 1h".split()).code == 4
+    assert workspace.run(*"job update hello --dry-run --timezone Nowhere".split()).code == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "add",
+        "add other",
+        "add other --every 10m",
+        "add other --command x --python a:b",
+        "add other --command x -- y",
+        "add other --every 10m --cron * -- x",
+        "add other --env A -- x",
+        "add other --set =1 -- x",
+        "add other --set a..b=1 -- x",
+        "add other --set tags=[a -- x",
+        "add other --max-retries many -- x",
+        "update",
+        "update hello",
+        "update hello --dry-run",
+        "update hello --unset tmeout",
+        "update hello --unset .",
+        "enable",
+        "disable",
+        "rm",
+        "rm hello",
+        "rmm hello",
+        "ls hello",
+    ],
+)
+def test_a_call_that_makes_no_sense_is_a_usage_error_and_changes_nothing(
+    words: str, workspace: Workspace
+) -> None:
+    before = workspace.content()
+    ended = workspace.run("-o", "json", "job", *words.split())
+    assert ended.code == 2
+    assert ended.error["hint"]
+    assert workspace.content() == before
+
+
+def test_a_new_schedule_replaces_the_old_one_and_keeps_its_zone(workspace: Workspace) -> None:
+    workspace.ok(*"job update hello --daily-at 07:00 --timezone Asia/Tokyo".split())
+    workspace.ok("job", "update", "hello", "--schedule", "weekdays at 09:00")
+    assert workspace.job("hello")["schedule"] == {"weekdays_at": "09:00", "timezone": "Asia/Tokyo"}
+    workspace.ok("job", "update", "hello", "--set", 'schedule={daily_at: "08:00"}')
+    assert workspace.job("hello")["schedule"] == {"daily_at": "08:00", "timezone": "UTC"}
+
+
+def test_a_zone_can_be_given_to_a_schedule_written_in_words(workspace: Workspace) -> None:
+    workspace.file.write_text("jobs: {it: {command: x, schedule: daily at 07:00}}\n")
+    workspace.ok(*"job update it --timezone Asia/Tokyo".split())
+    assert workspace.job("it")["schedule"] == {"daily_at": "07:00", "timezone": "Asia/Tokyo"}
+
+
+def test_another_thing_to_run_replaces_the_old_one(workspace: Workspace) -> None:
+    workspace.ok("job", "update", "hello", "--python", "a.b:c")
+    assert workspace.job("hello")["handler"] == "python"
+    workspace.ok("job", "update", "hello", "--", "echo", "back")
+    assert workspace.job("hello")["options"]["argv"] == ["echo", "back"]
+
+
+def test_keys_are_taken_out_and_set_one_by_one(workspace: Workspace) -> None:
+    workspace.ok(*"job update hello --set backoff={initial: 5s, cap: 10m}".split(" ", 4))
+    workspace.ok(*"job update hello --unset backoff.initial --unset schedule --unset tags".split())
+    job = workspace.job("hello")
+    assert job["schedule"] is None
+    assert (job["retry"]["initial_seconds"], job["retry"]["cap_seconds"]) == (10.0, 600.0)
+    workspace.ok(*"job update hello --unset backoff.cap".split())
+    assert "\n    backoff:" not in workspace.file.read_text()
+
+
+def test_an_update_that_changes_nothing_says_so(workspace: Workspace) -> None:
+    before = workspace.content()
+    ended = workspace.ok("job", "update", "hello", "--every", "10m")
+    assert ended.err == "'hello' is like this already.\n"
+    assert workspace.content() == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "add third --every 2h -- three",
+        "update first --daily-at 07:00 --priority 5",
+        "update second --description New --timeout 1h",
+        "enable first",
+        "disable first second",
+    ],
+)
+def test_every_comment_survives_an_edit(words: str, workspace: Workspace) -> None:
+    workspace.file.write_text(COMMENTED)
+    workspace.ok("job", *words.split())
+    assert comments(workspace.file.read_text()) == comments(COMMENTED)
+    assert all(job["standing"] == "applied" for job in workspace.data("job", "ls"))
+
+
+def test_a_removed_job_takes_only_the_comments_inside_it(workspace: Workspace) -> None:
+    workspace.file.write_text(COMMENTED)
+    workspace.ok("job", "rm", "first", "--yes")
+    assert comments(workspace.file.read_text()) == [
+        " at the top",
+        " about the first",
+        " about the second",
+        " the end of the second",
+        " at the bottom",
+    ]
+
+
+def test_a_job_that_is_off_is_not_due_until_it_is_on_again(workspace: Workspace) -> None:
+    ended = workspace.ok("job", "disable", "hello")
+    assert ended.out.splitlines()[1].startswith("hello  off ")
+    assert workspace.job("hello")["next_at"] is None
+    (switched,) = workspace.data("job", "enable", "hello")
+    assert switched["enabled"] is True
+    assert switched["next_at"] is not None
+    assert workspace.file.read_text() == STARTER.replace(
+        "schedule: {every: 10m}", "schedule: {every: 10m}\n    enabled: true"
+    )
+
+
+def test_several_jobs_are_switched_together_or_not_at_all(workspace: Workspace) -> None:
+    workspace.ok(*"job add other -- x".split())
+    before = workspace.content()
+    assert workspace.run("job", "disable", "hello", "nobody", "other").code == 4
+    assert workspace.content() == before
+    plain = workspace.ok("job", "disable", "hello", "other", "hello", "-o", "plain").out
+    assert [line.split("\t")[:2] for line in plain.splitlines()] == [
+        ["hello", "false"],
+        ["other", "false"],
+    ]
+
+
+def test_a_job_is_removed_only_on_demand(workspace: Workspace) -> None:
+    before = workspace.content()
+    ended = workspace.run("job", "rm", "hello", "-o", "json")
+    assert (ended.code, ended.error["code"]) == (2, "not_confirmed")
+    assert "remove the job 'hello'" in ended.error["message"]
+    assert workspace.content() == before
+    assert workspace.ok("job", "rm", "hello", "--yes").err == "Removed 'hello'.\n"
+    assert workspace.data("job", "ls") == []
+
+
+def test_jobs_are_removed_together_or_not_at_all(workspace: Workspace) -> None:
+    workspace.ok(*"job add other -- x".split())
+    before = workspace.content()
+    assert workspace.run("job", "rm", "hello", "nobody", "--yes").code == 4
+    assert workspace.content() == before
+    removed = workspace.data("job", "rm", "hello", "other", "--yes")
+    assert [job["name"] for job in removed] == ["hello", "other"]
+    workspace.ok(*"job add other -- x".split())
+    assert workspace.ok("job", "rm", "other", "--yes", "-o", "plain").out == "other\n"
+
+
+def test_a_name_that_is_taken_is_a_conflict_that_tells_where(workspace: Workspace) -> None:
+    before = workspace.content()
+    ended = workspace.run(*"-o json job add hello -- x".split())
+    assert (ended.code, ended.error["code"]) == (6, "job_exists")
+    assert ended.error["file"] == str(workspace.file)
+    assert ended.error["line"] == STARTER[: STARTER.index("  hello:")].count("\n") + 1
+    assert workspace.content() == before
+
+
+def test_nothing_is_written_when_the_database_could_not_follow(workspace: Workspace) -> None:
+    workspace.define("taken", {"command": ["true"]})
+    assert workspace.run(*"job add taken -- x".split()).code == 6
+    workspace.append("  taken: {command: x}\n")
+    before = workspace.content()
+    assert workspace.run(*"job add other -- x".split()).code == 6
+    assert workspace.run(*"job update hello --every 1h".split()).code == 6
+    assert workspace.content() == before
+
+
+def test_a_job_of_the_database_is_switched_and_removed_there(workspace: Workspace) -> None:
+    workspace.define("made", {"command": ["true"]})
+    assert workspace.run(*"job update made --every 1h".split()).code == 6
+    assert workspace.data("job", "disable", "made")[0]["enabled"] is False
+    workspace.ok("job", "rm", "made", "--yes")
+    assert workspace.file.read_text() == STARTER

@@ -1,0 +1,1 @@
+"""The proof of the store: every rule on SQLite and on PostgreSQL."""

@@ -1,0 +1,307 @@
+"""Workers as the others see them: attached, draining, cut off, gone, and whether they may go on."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.moving_clock import MovingClock
+from tsuzuki.model.states import ContinuationState, RunState
+from tsuzuki.model.worker import DetachReason, Worker, WorkerState
+from tsuzuki.store import workers
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
+
+OTHER = "host-2-bbbb"
+TTL = 6.0
+
+
+@pytest.fixture
+def term(database: Database) -> Term:
+    return take_lead(database)
+
+
+def get(database: Database, worker_id: str = WORKER) -> Worker:
+    with database.read() as connection:
+        worker = workers.get(connection, worker_id)
+    assert worker is not None
+    return worker
+
+
+def beat(database: Database, worker_id: str = WORKER) -> WorkerState | None:
+    with database.write() as connection:
+        return workers.beat(connection, worker_id)
+
+
+def detach_silent(database: Database, term: Term) -> frozenset[str]:
+    with database.write() as connection:
+        return workers.detach_silent(connection, term=term, silent_after_seconds=TTL)
+
+
+def reattach_heard(database: Database, term: Term) -> frozenset[str]:
+    with database.write() as connection:
+        return workers.reattach_heard(connection, term=term, silent_after_seconds=TTL)
+
+
+def bury_silent(database: Database, term: Term, seconds: float = 60.0) -> frozenset[str]:
+    with database.write() as connection:
+        return workers.bury_silent(connection, term=term, silent_after_seconds=seconds)
+
+
+def ask(database: Database, deadline_seconds: float = 5.0) -> int:
+    with database.write() as connection:
+        return workers.ask_to_continue(
+            connection, worker_id=WORKER, deadline_seconds=deadline_seconds
+        )
+
+
+def test_a_worker_is_stored_as_it_introduces_itself(database: Database, clock: MovingClock) -> None:
+    add_worker(database, capacity=3, tags=frozenset({"gpu", "eu"}))
+    assert get(database) == Worker(
+        id=WORKER,
+        host="host",
+        pid=1,
+        state=WorkerState.ATTACHED,
+        detach_reason=None,
+        capacity=3,
+        tags=frozenset({"gpu", "eu"}),
+        software_version="test",
+        started_at=clock.now(),
+        heartbeat_at=clock.now(),
+    )
+
+
+def test_an_id_is_used_once(database: Database) -> None:
+    add_worker(database)
+    with database.write() as connection:
+        assert workers.leave(connection, WORKER)
+    with pytest.raises(IntegrityError):
+        add_worker(database)
+
+
+def test_a_beat_is_noted_and_answers_what_others_think(
+    database: Database, clock: MovingClock
+) -> None:
+    add_worker(database)
+    clock.advance(2)
+    assert beat(database) is WorkerState.ATTACHED
+    assert get(database).heartbeat_at == clock.now()
+    with database.write() as connection:
+        workers.drain(connection, [WORKER])
+    assert beat(database) is WorkerState.DRAINING
+    with database.write() as connection:
+        workers.expel(connection, [WORKER])
+    assert beat(database) is WorkerState.DETACHED
+    with database.write() as connection:
+        workers.leave(connection, WORKER)
+    clock.advance(2)
+    before = get(database)
+    assert beat(database) is None
+    assert get(database) == before
+    assert beat(database, "nobody") is None
+
+
+def test_draining_asks_only_who_is_attached(database: Database) -> None:
+    ids = [add_worker(database, f"host-{n}") for n in range(4)]
+    with database.write() as connection:
+        workers.expel(connection, [ids[1]])
+        workers.leave(connection, ids[2])
+        workers.drain(connection, [ids[3]])
+        assert workers.drain(connection, [*ids, "nobody"]) == {ids[0]}
+        assert workers.drain(connection, []) == frozenset()
+    states = [get(database, worker_id).state for worker_id in ids]
+    assert states == ["DRAINING", "DETACHED", "GONE", "DRAINING"]
+
+
+def test_an_operator_expels_anybody_who_is_still_there(database: Database) -> None:
+    ids = [add_worker(database, f"host-{n}") for n in range(3)]
+    with database.write() as connection:
+        workers.drain(connection, [ids[1]])
+        workers.leave(connection, ids[2])
+        assert workers.expel(connection, ids) == set(ids[:2])
+        assert workers.expel(connection, ids) == frozenset()
+    assert get(database, ids[0]).detach_reason is DetachReason.OPERATOR
+
+
+def test_silence_of_the_ttl_cuts_off_and_not_a_moment_less(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    clock.advance(TTL - 0.001)
+    assert detach_silent(database, term) == frozenset()
+    clock.advance(0.001)
+    assert detach_silent(database, term) == {WORKER}
+    found = get(database)
+    assert (found.state, found.detach_reason) == (WorkerState.DETACHED, DetachReason.SILENT)
+    assert detach_silent(database, term) == frozenset()
+
+
+def test_silence_cuts_off_only_who_is_silent(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    add_worker(database, OTHER)
+    clock.advance(TTL)
+    beat(database, OTHER)
+    assert detach_silent(database, term) == {WORKER}
+
+
+def test_who_was_only_silent_comes_back_when_it_speaks(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    clock.advance(TTL)
+    detach_silent(database, term)
+    assert reattach_heard(database, term) == frozenset()
+    assert beat(database) is WorkerState.DETACHED
+    assert reattach_heard(database, term) == {WORKER}
+    found = get(database)
+    assert (found.state, found.detach_reason) == (WorkerState.ATTACHED, None)
+
+
+def test_who_was_expelled_does_not_come_back(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    clock.advance(TTL)
+    detach_silent(database, term)
+    with database.write() as connection:
+        assert workers.expel(connection, [WORKER]) == {WORKER}
+    beat(database)
+    assert reattach_heard(database, term) == frozenset()
+    assert get(database).detach_reason is DetachReason.OPERATOR
+
+
+def test_a_worker_in_doubt_asks_for_all_it_runs(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    add_worker(database, OTHER)
+    mine = [run_in_state(database, RunState.RUNNING, term) for _ in range(3)]
+    others = run_in_state(database, RunState.RUNNING, term, OTHER)
+    assigned = run_in_state(database, RunState.ASSIGNED, term)
+    assert ask(database) == 3
+    deadline = clock.now() + timedelta(seconds=5)
+    for run in mine:
+        found = read_run(database, run.id)
+        assert found.continuation_state is ContinuationState.CONFIRMING
+        assert found.continuation_check_deadline_at == deadline
+        assert found.version == run.version
+    for run in (others, assigned):
+        assert read_run(database, run.id).continuation_state is ContinuationState.NONE
+
+
+def test_asking_again_does_not_move_the_deadline(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    run = run_in_state(database, RunState.RUNNING, term)
+    ask(database)
+    deadline = read_run(database, run.id).continuation_check_deadline_at
+    clock.advance(3)
+    assert ask(database) == 0
+    assert read_run(database, run.id).continuation_check_deadline_at == deadline
+
+
+def test_the_leader_answers_whoever_speaks_in_time(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    run = run_in_state(database, RunState.RUNNING, term)
+    clock.advance(TTL)
+    detach_silent(database, term)
+    ask(database)
+    beat(database)
+    assert reattach_heard(database, term) == {WORKER}
+    found = read_run(database, run.id)
+    assert found.continuation_state is ContinuationState.NONE
+    assert found.continuation_check_deadline_at is None
+    assert (found.state, found.version) == (RunState.RUNNING, run.version)
+
+
+def test_a_worker_that_was_never_cut_off_is_answered_too(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    run = run_in_state(database, RunState.RUNNING, term)
+    ask(database)
+    assert reattach_heard(database, term) == frozenset()
+    assert read_run(database, run.id).continuation_state is ContinuationState.NONE
+
+
+def test_after_the_deadline_there_is_no_answer(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    run = run_in_state(database, RunState.RUNNING, term)
+    ask(database, 5)
+    clock.advance(5)
+    beat(database)
+    reattach_heard(database, term)
+    assert read_run(database, run.id).continuation_state is ContinuationState.CONFIRMING
+
+
+@pytest.mark.parametrize("why", ["silent", "expelled"])
+def test_who_stays_cut_off_is_not_answered(
+    database: Database, clock: MovingClock, term: Term, why: str
+) -> None:
+    add_worker(database)
+    run = run_in_state(database, RunState.RUNNING, term)
+    clock.advance(TTL)
+    detach_silent(database, term)
+    ask(database, 60)
+    if why == "expelled":
+        with database.write() as connection:
+            workers.expel(connection, [WORKER])
+        beat(database)
+    reattach_heard(database, term)
+    assert read_run(database, run.id).continuation_state is ContinuationState.CONFIRMING
+
+
+def test_whoever_leaves_is_gone_for_good(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    add_worker(database)
+    with database.write() as connection:
+        assert workers.leave(connection, WORKER)
+        assert not workers.leave(connection, WORKER)
+        assert not workers.leave(connection, "nobody")
+    clock.advance(1000)
+    assert detach_silent(database, term) == frozenset()
+    assert reattach_heard(database, term) == frozenset()
+    assert get(database).state is WorkerState.GONE
+
+
+def test_the_long_silent_are_buried_when_they_hold_nothing(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    ids = [add_worker(database, f"host-{n}") for n in range(3)]
+    run_in_state(database, RunState.ASSIGNED, term, ids[1])
+    run_in_state(database, RunState.RUNNING, term, ids[2])
+    run_in_state(database, RunState.SUCCEEDED, term, ids[0])
+    clock.advance(59.999)
+    detach_silent(database, term)
+    assert bury_silent(database, term) == frozenset()
+    clock.advance(0.001)
+    assert bury_silent(database, term) == {ids[0]}
+    assert get(database, ids[0]).state is WorkerState.GONE
+
+
+def test_only_who_was_cut_off_is_buried(database: Database, clock: MovingClock, term: Term) -> None:
+    add_worker(database)
+    clock.advance(1000)
+    assert bury_silent(database, term) == frozenset()
+
+
+def test_workers_are_listed_in_the_order_they_came(database: Database, clock: MovingClock) -> None:
+    for name in ("c", "a", "b"):
+        add_worker(database, name)
+        clock.advance(1)
+    with database.write() as connection:
+        workers.leave(connection, "a")
+    with database.read() as connection:
+        assert [worker.id for worker in workers.find(connection)] == ["c", "b"]
+        everyone = workers.find(connection, with_gone=True)
+        assert [worker.id for worker in everyone] == ["c", "a", "b"]
+        assert workers.get(connection, "nobody") is None

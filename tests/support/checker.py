@@ -1,0 +1,94 @@
+"""Reads the history of all runs afterwards and says what should never have happened."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from sqlalchemy import select
+
+from tsuzuki.model.run import Run, Transition
+from tsuzuki.model.states import MOVES, Actor, RunState, Trigger
+from tsuzuki.store import leadership
+from tsuzuki.store.database import Database
+from tsuzuki.store.runs import run_from, select_runs, transition_from
+from tsuzuki.store.tables import job_run_transitions
+
+
+def check_history(database: Database) -> list[Run]:
+    """Fails with every broken law it finds; answers the runs, oldest first."""
+    with database.read() as connection:
+        rows = connection.execute(select_runs()).mappings()
+        runs = sorted((run_from(row) for row in rows), key=lambda run: run.id)
+        moved: dict[int, list[Transition]] = defaultdict(list)
+        for row in connection.execute(
+            select(job_run_transitions).order_by(
+                job_run_transitions.c.run_id, job_run_transitions.c.version
+            )
+        ).mappings():
+            moved[row["run_id"]].append(transition_from(row))
+        epoch = leadership.current(connection).epoch
+    broken = [law for run in runs for law in _laws_of_one(run, moved[run.id])]
+    broken += _laws_of_epochs([move for moves in moved.values() for move in moves], epoch)
+    broken += _laws_of_all(runs)
+    assert not broken, "\n".join(broken)
+    return runs
+
+
+def _laws_of_one(run: Run, moves: Sequence[Transition]) -> Iterator[str]:
+    if [move.version for move in moves] != list(range(2, run.version + 1)):
+        yield f"run {run.id}: versions {[m.version for m in moves]}, and it is at {run.version}"
+    states = [RunState.PENDING, *(move.to_state for move in moves)]
+    if [move.from_state for move in moves] != states[:-1] or states[-1] is not run.state:
+        yield f"run {run.id}: its moves do not join: {states}, and it is {run.state}"
+    for move in moves:
+        if move.actor not in MOVES.get((move.from_state, move.to_state), frozenset()):
+            yield f"run {run.id}: {move.actor} made {move.from_state} -> {move.to_state}"
+    if sum(state.is_final for state in states) > 1:
+        yield f"run {run.id}: it ended more than once: {states}"
+    epochs = [move.epoch for move in moves if move.actor is Actor.LEADER and move.epoch]
+    if epochs != sorted(epochs):
+        yield f"run {run.id}: an old leader moved it after a new one: {epochs}"
+    yield from _law_of_the_worker(run, moves)
+
+
+def _law_of_the_worker(run: Run, moves: Sequence[Transition]) -> Iterator[str]:
+    """Whoever ends an execution as its worker is the one that began it, under the same epoch."""
+    began = [move for move in moves if move.to_state is RunState.RUNNING]
+    if len(began) > 1:
+        yield f"run {run.id}: it was begun {len(began)} times"
+    for move in moves:
+        if move.actor is Actor.WORKER and move.from_state is RunState.RUNNING:
+            beginner = (began[0].actor_id, began[0].epoch)
+            if (move.actor_id, move.epoch) != beginner:
+                yield f"run {run.id}: begun by {beginner}, ended by {(move.actor_id, move.epoch)}"
+
+
+def _laws_of_epochs(moves: Sequence[Transition], current: int) -> Iterator[str]:
+    """Only where the database's clock never stepped: the terms do not overlap in time."""
+    led = sorted(
+        (move for move in moves if move.actor is Actor.LEADER), key=lambda m: (m.at, m.epoch or 0)
+    )
+    for before, after in pairwise(led):
+        if (before.epoch or 0) > (after.epoch or 0):
+            yield f"run {after.run_id}: epoch {after.epoch} moved it after {before.epoch} had begun"
+    for move in led:
+        if move.epoch is None or move.epoch > current:
+            yield f"run {move.run_id}: moved under epoch {move.epoch}, the current is {current}"
+
+
+def _laws_of_all(runs: Sequence[Run]) -> Iterator[str]:
+    by_id = {run.id: run for run in runs}
+    ticks = Counter(
+        (run.job_definition_id, run.scheduled_for) for run in runs if run.trigger is Trigger.TIME
+    )
+    yield from (f"job {job}: {n} runs of the tick {at}" for (job, at), n in ticks.items() if n > 1)
+    repeated = Counter(run.retry_of for run in runs if run.retry_of is not None)
+    yield from (f"run {run_id}: repeated {n} times" for run_id, n in repeated.items() if n > 1)
+    for run in runs:
+        first = by_id.get(run.retry_of or 0)
+        if first is None:
+            continue
+        if not first.state.is_final:
+            yield f"run {run.id} repeats run {first.id}, which is {first.state}"
+        if run.origin_id != (first.origin_id or first.id):
+            yield f"run {run.id}: origin {run.origin_id}, but it repeats run {first.id}"

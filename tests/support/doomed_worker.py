@@ -1,0 +1,29 @@
+"""A worker of its own, to be killed: runs one command, prints what it says, and waits for the end."""
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from support.executions import a_task
+from tsuzuki.engine.executors.command import CommandExecutor
+
+
+class Mouth:
+    def log(self, task: Any, stream: str, text: str) -> None:
+        print(text, flush=True)  # noqa: T201
+
+
+def main() -> None:
+    executor = CommandExecutor(
+        expand=lambda text, _: text, base_folder=Path("/"), kill_grace_seconds=lambda: 60.0
+    )
+    task = a_task("command", json.loads(sys.argv[1]))
+    ended = threading.Event()
+    executor.begin(task, Mouth(), lambda *_: ended.set())  # type: ignore[arg-type]
+    ended.wait()
+
+
+if __name__ == "__main__":
+    main()

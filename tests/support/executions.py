@@ -1,0 +1,169 @@
+"""What the tests of executors need: tasks out of nowhere, and ears for what their executions say."""
+
+import dataclasses
+import os
+import select
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from tsuzuki.engine.outcome import Outcome
+from tsuzuki.engine.task import Execution, Executor, Task
+from tsuzuki.model.job import JobSpec
+from tsuzuki.model.run import Run
+from tsuzuki.model.states import ContinuationState, RunState, Trigger
+from tsuzuki.store.moves import Started
+
+PATIENCE_SECONDS = 20.0
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+_RUN = Run(
+    id=1,
+    job_definition_id=1,
+    job_name="hello",
+    state=RunState.RUNNING,
+    version=3,
+    trigger=Trigger.MANUAL,
+    scheduled_for=NOON,
+    created_at=NOON,
+    priority=0,
+    arguments={},
+    attempt=1,
+    retries_used=0,
+    orphan_count=0,
+    retry_of=None,
+    origin_id=None,
+    idempotency_key=None,
+    concurrency_key=None,
+    event_id=None,
+    covers_ticks=1,
+    covers_until=None,
+    assigned_worker_id="host-1-aaaa",
+    assigned_at=NOON,
+    leader_epoch=1,
+    started_at=NOON,
+    finished_at=None,
+    continuation_state=ContinuationState.NONE,
+    continuation_check_deadline_at=None,
+    reason=None,
+    error=None,
+    result=None,
+    progress_processed=0,
+    progress_total=None,
+    progress_at=None,
+    log_ref=None,
+)
+
+
+def a_task(
+    handler: str, options: dict[str, Any], *, run_id: int = 1, event: Any = None, **changes: Any
+) -> Task:
+    return Task(
+        run=dataclasses.replace(_RUN, id=run_id, **changes),
+        started=Started(id=run_id, version=3, epoch=1),
+        spec=JobSpec(name="hello", handler=handler, options=options),
+        event=event,
+    )
+
+
+class Ears:
+    """Surroundings that remember, and wait for what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.reports: list[tuple[int, int | None]] = []
+        self.transactions = 0
+        self._said = threading.Condition()
+
+    def log(self, task: Task, stream: str, text: str) -> None:
+        with self._said:
+            self.lines.append((stream, text))
+            self._said.notify_all()
+
+    def progress(self, task: Task, processed: int, total: int | None) -> None:
+        self.reports.append((processed, total))
+
+    @contextmanager
+    def transaction(self, task: Task) -> Iterator[str]:
+        self.transactions += 1
+        yield "connection"
+
+    def of(self, stream: str) -> list[str]:
+        with self._said:
+            return [text for name, text in self.lines if name == stream]
+
+    def wait_for(self, count: int, stream: str = "stdout") -> list[str]:
+        """The first `count` lines of a stream, when they are there."""
+
+        def enough() -> bool:
+            return sum(name == stream for name, _ in self.lines) >= count
+
+        with self._said:
+            assert self._said.wait_for(enough, PATIENCE_SECONDS), f"only heard {self.lines}"
+        return self.of(stream)[:count]
+
+
+class Begun:
+    """Executions, and the outcomes they came to."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.ears = Ears()
+        self.outcomes: list[tuple[int, Outcome]] = []
+        self.executions: list[Execution] = []
+        self._ended = threading.Condition()
+
+    def begin(self, *tasks: Task) -> Execution:
+        """Begin them all; the last one's execution."""
+        for task in tasks:
+            self.executions.append(self.executor.begin(task, self.ears, self._done))
+        return self.executions[-1]
+
+    def outcome(self) -> Outcome:
+        """How the only one ended."""
+        ((_, outcome),) = self.wait_for_all()
+        return outcome
+
+    def wait_for_all(self) -> list[tuple[int, Outcome]]:
+        with self._ended:
+            enough = self._ended.wait_for(
+                lambda: len(self.outcomes) >= len(self.executions), PATIENCE_SECONDS
+            )
+        assert enough, f"only {len(self.outcomes)} of {len(self.executions)} have ended"
+        assert max(Counter(run_id for run_id, _ in self.outcomes).values()) == 1
+        return self.outcomes
+
+    def _done(self, task: Task, outcome: Outcome) -> None:
+        with self._ended:
+            self.outcomes.append((task.run.id, outcome))
+            self._ended.notify_all()
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """For what nothing announces: look again and again until it holds."""
+    for _ in range(int(PATIENCE_SECONDS * 100)):
+        if holds():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it never came to hold")
+
+
+@contextmanager
+def watching(pid: int) -> Iterator["Watched"]:
+    """A handle on a process that lives now, so that its end can be waited for."""
+    handle = os.pidfd_open(pid)
+    try:
+        yield Watched(handle)
+    finally:
+        os.close(handle)
+
+
+class Watched:
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def has_ended(self, *, within_seconds: float = PATIENCE_SECONDS) -> bool:
+        return bool(select.select([self._handle], [], [], within_seconds)[0])

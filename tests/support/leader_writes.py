@@ -1,0 +1,170 @@
+"""Every write a leader makes, each with a database in which it would change something."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from importlib import import_module
+from inspect import getmembers, isfunction, signature
+from pkgutil import iter_modules
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from support.makers import (
+    WORKER,
+    add_job,
+    add_worker,
+    new_run,
+    run_in_state,
+)
+from support.movers import BY_LEADER, LONG_AGO, MOVERS, states_taken
+from support.moving_clock import MovingClock
+from tsuzuki import store
+from tsuzuki.model.states import RunState, Trigger
+from tsuzuki.store import events, jobs, logs, moves, pruning, runs, workers
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.moves import Started
+from tsuzuki.store.tables import metadata
+
+Write = Callable[[Connection, Term], Any]
+Prepare = Callable[[Database, MovingClock, Term], Write]
+
+
+def _move(name: str) -> Prepare:
+    def prepare(database: Database, clock: MovingClock, term: Term) -> Write:
+        add_worker(database)
+        found = run_in_state(database, min(states_taken(name)), term)
+        clock.advance(LONG_AGO)
+        return lambda connection, term: MOVERS[name](connection, term, found)
+
+    return prepare
+
+
+def _create(database: Database, _clock: MovingClock, _term: Term) -> Write:
+    wanted = [new_run(database, add_job(database), trigger=Trigger.TIME)]
+    return lambda connection, term: runs.create(connection, wanted, term=term) != [None]
+
+
+def _advance_planning(database: Database, clock: MovingClock, _term: Term) -> Write:
+    job_id = add_job(database)
+    with database.read() as connection:
+        job = jobs.get(connection, job_id)
+    assert job is not None
+    until = clock.now() + timedelta(hours=1)
+    return lambda connection, term: jobs.advance_planning(
+        connection, term=term, job=job, planned_until=until
+    )
+
+
+def _mark_processed(database: Database, _clock: MovingClock, _term: Term) -> Write:
+    with database.write() as connection:
+        event, _ = events.emit(connection, event_type="x", payload={})
+    return lambda connection, term: events.mark_processed(
+        connection, term=term, event_ids=[event.id]
+    )
+
+
+def _detach_silent(database: Database, clock: MovingClock, _term: Term) -> Write:
+    add_worker(database)
+    clock.advance(LONG_AGO)
+    return lambda connection, term: workers.detach_silent(
+        connection, term=term, silent_after_seconds=6.0
+    )
+
+
+def _reattach_heard(database: Database, clock: MovingClock, term: Term) -> Write:
+    add_worker(database)
+    run_in_state(database, RunState.RUNNING, term)
+    clock.advance(LONG_AGO)
+    with database.write() as connection:
+        workers.detach_silent(connection, term=term, silent_after_seconds=6.0)
+        workers.ask_to_continue(connection, worker_id=WORKER, deadline_seconds=5.0)
+        workers.beat(connection, WORKER)
+    return lambda connection, term: workers.reattach_heard(
+        connection, term=term, silent_after_seconds=6.0
+    )
+
+
+def _bury_silent(database: Database, clock: MovingClock, term: Term) -> Write:
+    add_worker(database)
+    clock.advance(LONG_AGO)
+    with database.write() as connection:
+        workers.detach_silent(connection, term=term, silent_after_seconds=6.0)
+    return lambda connection, term: workers.bury_silent(
+        connection, term=term, silent_after_seconds=6.0
+    )
+
+
+def _finished_run_with_a_line(database: Database, clock: MovingClock, term: Term) -> int:
+    add_worker(database)
+    run = run_in_state(database, RunState.RUNNING, term)
+    ours = Started(id=run.id, version=run.version, epoch=term.epoch)
+    line = logs.LogLine(seq=1, at=clock.now(), stream="log", body="hello")
+    with database.write() as connection:
+        logs.append(connection, worker_id=WORKER, lines=[(ours, line)])
+        moves.cancel(connection, operator="somebody", runs=[run])
+    clock.advance(LONG_AGO)
+    return run.id
+
+
+def _set_ref(database: Database, clock: MovingClock, term: Term) -> Write:
+    _finished_run_with_a_line(database, clock, term)
+    with database.read() as connection:
+        (found,) = logs.stored(connection, created_before=clock.now(), after_id=0, limit=1)
+    return lambda connection, term: logs.set_ref(connection, term=term, log=found, ref="away")
+
+
+def _delete_lines(database: Database, clock: MovingClock, term: Term) -> Write:
+    run_id = _finished_run_with_a_line(database, clock, term)
+    return lambda connection, term: logs.delete_lines(
+        connection, term=term, run_ids=[run_id], limit=10
+    )
+
+
+def _mark(database: Database, clock: MovingClock, term: Term) -> Write:
+    run_id = _finished_run_with_a_line(database, clock, term)
+    return lambda connection, term: pruning.mark(connection, term=term, run_ids=[run_id])
+
+
+def _delete_marked(database: Database, clock: MovingClock, term: Term) -> Write:
+    run_id = _finished_run_with_a_line(database, clock, term)
+    with database.write() as connection:
+        assert pruning.mark(connection, term=term, run_ids=[run_id])
+    return lambda connection, term: pruning.delete_marked(connection, term=term, run_ids=[run_id])
+
+
+LEADER_WRITES: dict[str, Prepare] = {
+    **{f"moves.{name}": _move(name) for name in BY_LEADER},
+    "runs.create": _create,
+    "jobs.advance_planning": _advance_planning,
+    "events.mark_processed": _mark_processed,
+    "workers.detach_silent": _detach_silent,
+    "workers.reattach_heard": _reattach_heard,
+    "workers.bury_silent": _bury_silent,
+    "logs.set_ref": _set_ref,
+    "logs.delete_lines": _delete_lines,
+    "pruning.mark": _mark,
+    "pruning.delete_marked": _delete_marked,
+}
+
+
+def functions_that_carry_a_term() -> set[str]:
+    """As found in the store itself; leadership's own are about the term and not under it."""
+    found = set()
+    for module in iter_modules(store.__path__):
+        loaded = import_module(f"tsuzuki.store.{module.name}")
+        found |= {
+            f"{module.name}.{name}"
+            for name, function in getmembers(loaded, isfunction)
+            if function.__module__ == loaded.__name__ and "term" in signature(function).parameters
+        }
+    return {name for name in found if not name.startswith("leadership.")}
+
+
+def everything(database: Database) -> dict[str, list[Any]]:
+    """Every row of every table, to see whether anything changed."""
+    with database.read() as connection:
+        return {
+            name: sorted(map(tuple, connection.execute(select(table))), key=repr)
+            for name, table in metadata.tables.items()
+        }

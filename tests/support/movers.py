@@ -1,0 +1,58 @@
+"""Every mover of the store behind one shape, so that a rule can be held against all of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection
+
+from support.makers import WORKER
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import LIVE_STATES, Reason, RunState
+from tsuzuki.store import moves
+from tsuzuki.store.leadership import Term
+
+LONG_AGO = 1000.0
+"""Let this much time pass, and every worker is silent and every assignment stale."""
+
+Mover = Callable[[Connection, Term, RunRef], Any]
+
+MOVERS: dict[str, Mover] = {
+    "assign": lambda c, term, run: moves.assign(
+        c, term=term, assignments=[moves.Assignment(run=run, worker_id=WORKER)]
+    ),
+    "orphan": lambda c, term, run: moves.orphan(
+        c, term=term, runs=[run], reassign_after_seconds=6.0, silent_after_seconds=6.0
+    ),
+    "fail_lost": lambda c, term, run: moves.fail_lost(
+        c, term=term, runs=[run], silent_after_seconds=10.0
+    ),
+    "fail_orphaned": lambda c, term, run: moves.fail_orphaned(
+        c, term=term, runs=[run], max_orphans=1
+    ),
+    "skip": lambda c, term, run: moves.skip(c, term=term, runs=[run], reason=Reason.LATE),
+    "replace": lambda c, term, run: moves.replace(c, term=term, runs=[run]),
+    "start": lambda c, _term, run: moves.start(c, worker_id=WORKER, runs=[run]),
+    "finish": lambda c, term, run: moves.finish(
+        c,
+        worker_id=WORKER,
+        endings=[
+            moves.Ending(
+                run=moves.Started(id=run.id, version=run.version, epoch=term.epoch),
+                state=RunState.SUCCEEDED,
+            )
+        ],
+    ),
+    "hand_back": lambda c, _term, run: moves.hand_back(c, worker_id=WORKER, runs=[run]),
+    "cancel": lambda c, _term, run: moves.cancel(c, operator="somebody", runs=[run]),
+}
+
+BY_LEADER = ("assign", "orphan", "fail_lost", "fail_orphaned", "skip", "replace")
+BY_WORKER = ("start", "finish", "hand_back")
+
+
+def states_taken(name: str) -> frozenset[RunState]:
+    """The states a mover takes from: those its docstring names before the arrow."""
+    promise = getattr(moves, name).__doc__.partition("->")[0]
+    if promise.startswith("Any live run"):
+        return LIVE_STATES
+    return frozenset(state for state in RunState if state.value in promise)

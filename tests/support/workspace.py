@@ -1,0 +1,105 @@
+"""A workspace to type commands in: in this process, or as a shell would."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tsuzuki.cli import run_cli
+from tsuzuki.wiring import opened
+
+PROGRAM = Path(sys.executable).with_name("tsuzuki")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that came to its end."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """What a caller who asked for JSON reads."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error a caller who asked for JSON reads; there is no data then."""
+        assert self.out == ""
+        error: dict[str, Any] = json.loads(self.err)["error"]
+        return error
+
+
+class Workspace:
+    """A folder, and commands typed in it. Nothing of the tester's own environment is seen."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.file = folder / "tsuzuki.yaml"
+        self.database = folder / "tsuzuki.db"
+        self.capsys = capsys
+
+    def run(self, *words: str, **environ: str) -> Ended:
+        """A command in this process."""
+        self.capsys.readouterr()
+        code = run_cli(words, environ=environ, cwd=self.folder)
+        return Ended(code, *self.capsys.readouterr())
+
+    def ok(self, *words: str, **environ: str) -> Ended:
+        """A command that must succeed."""
+        ended = self.run(*words, **environ)
+        assert ended.code == 0, ended.err
+        return ended
+
+    def data(self, *words: str, **environ: str) -> Any:
+        """What a command that must succeed answers in JSON, telling nothing beside it."""
+        ended = self.ok(*words, "--output", "json", **environ)
+        assert ended.err == ""
+        return ended.data
+
+    def process(self, *words: str, **environ: str) -> Ended:
+        """The same as a program of its own."""
+        ended = subprocess.run(
+            [PROGRAM, *words],
+            cwd=self.folder,
+            env=process_environment(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    def job(self, name: str) -> dict[str, Any]:
+        job: dict[str, Any] = self.data("job", "show", name)
+        return job
+
+    def define(self, name: str, body: Mapping[str, Any]) -> None:
+        """Make a job that lives in the database only, as the API does."""
+        with opened(cwd=self.folder, environ={}, actor="api:bob") as application:
+            application.jobs.define(name, body)
+
+    def append(self, text: str) -> None:
+        """Change the file as a person would, in an editor."""
+        self.file.write_text(self.file.read_text() + text)
+
+    def content(self) -> dict[str, bytes]:
+        """Every file and its bytes. The lock file is there to stay and says nothing."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and not path.name.endswith(".lock")
+        }
+
+
+def process_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LOGNAME": "alice", **environ}
