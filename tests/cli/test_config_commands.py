@@ -26,15 +26,11 @@ def test_a_good_file_is_well_and_its_jobs_are_counted(workspace: Workspace) -> N
     assert workspace.ok("config", "check").err == "2 jobs, all well\n"
 
 
-@pytest.mark.parametrize(
-    ("output", "form"), [("json", "{file}:1"), ("jsonl", "{file}:1"), ("plain", "{file}\t1\n")]
-)
-def test_a_good_file_is_told_to_machines_too(output: str, form: str, workspace: Workspace) -> None:
-    ended = workspace.ok("config", "check", "-o", output)
-    if output == "plain":
-        assert ended.out == f"{workspace.file}\t1\n"
-    else:
-        assert json.loads(ended.out) == {"file": str(workspace.file), "jobs": 1}
+def test_a_good_file_is_told_to_machines_too(workspace: Workspace) -> None:
+    assert workspace.ok("config", "check", "-o", "plain").out == f"{workspace.file}\t1\n"
+    for output in ("json", "jsonl"):
+        out = workspace.ok("config", "check", "-o", output).out
+        assert json.loads(out) == {"file": str(workspace.file), "jobs": 1}
 
 
 def test_every_problem_is_told_once_with_its_place_and_a_hint(empty: Workspace) -> None:

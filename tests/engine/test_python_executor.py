@@ -111,12 +111,17 @@ def test_a_parameter_of_any_name_gets_the_context_if_it_is_annotated(call: Call)
     def evaluated(context: RunContext) -> int:
         return context.id
 
-    def not_evaluated(context: "tsuzuki.RunContext") -> int:  # type: ignore[name-defined]  # noqa: F821
+    def not_evaluated(context: Any) -> int:
         return int(context.id)
 
     assert call(evaluated)[0] == Succeeded(result=1)
     not_evaluated.__annotations__["context"] = "tsuzuki.RunContext"
-    assert call(not_evaluated, run_id=2)[0] == Succeeded(result=1 + 1)
+    assert call(not_evaluated, run_id=2)[0] == Succeeded(result=2)
+
+
+def test_a_function_that_was_replaced_is_not_called_again(call: Call) -> None:
+    assert call(lambda: "old")[0] == Succeeded(result="old")
+    assert call(lambda: "new")[0] == Succeeded(result="new")
 
 
 @pytest.mark.parametrize(
@@ -208,8 +213,8 @@ def test_a_module_that_breaks_shows_where_and_is_tried_again_when_mended(
 
 
 def test_what_is_returned_is_kept_as_json(call: Call) -> None:
-    value = {"numbers": (1, 2), 3: None}
-    assert call(lambda: value)[0] == Succeeded(result={"numbers": [1, 2], "3": None})
+    assert call(lambda: {"numbers": (1, 2)})[0] == Succeeded(result={"numbers": [1, 2]})
+    assert call(lambda: {3: None})[0] == Succeeded(result={"3": None})
     assert call(lambda: None)[0] == Succeeded(result=None)
 
 
@@ -300,10 +305,10 @@ def test_an_exception_that_cannot_be_printed_is_a_failure_all_the_same(call: Cal
 
 
 def test_endless_recursion_is_a_failure_with_a_short_log(call: Call) -> None:
-    def deeper(n: int = 0) -> int:
-        return deeper(n + 1)
+    def deeper() -> int:
+        return deeper()
 
-    outcome, ears = call(lambda: deeper())
+    outcome, ears = call(deeper)
     assert isinstance(outcome, Failed)
     assert outcome.error.startswith("RecursionError: ")
     assert len(ears.of("stderr")) < 70
@@ -655,7 +660,11 @@ def test_a_stop_after_the_end_changes_nothing(
 
 def test_the_context_of_a_run_that_has_ended_is_refused(call: Call) -> None:
     kept: list[RunContext] = []
-    _, ears = call(lambda run: kept.append(run))
+
+    def keep(run: RunContext) -> None:
+        kept.append(run)
+
+    _, ears = call(keep)
     kept[0].log("from beyond")
     assert ears.lines == []
     assert kept[0].cancelled

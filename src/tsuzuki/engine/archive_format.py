@@ -23,7 +23,15 @@ from tsuzuki.store.types import to_text
 DIGEST_BYTES = 8
 COMPRESSION = 6
 _NAME = re.compile(r"\d{4}/\d\d/\d\d/run-[1-9]\d*-(?P<digest>[0-9a-f]{16})\.jsonl\.gz", re.ASCII)
-_DAMAGE = (gzip.BadGzipFile, zlib.error, EOFError, ValueError, KeyError, TypeError)
+_DAMAGE = (
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    RecursionError,
+)
 
 
 class DamagedLog(Unreachable):

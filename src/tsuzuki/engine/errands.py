@@ -13,11 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import structlog
-
+from tsuzuki.engine.journal import log
 from tsuzuki.model.clock import Clock
-
-log = structlog.get_logger("tsuzuki")
 
 T = TypeVar("T")
 

@@ -53,6 +53,8 @@ class Maintenance:
     def back_up(self, target: Path | None = None) -> Backup:
         """Copy the database as it is at this moment, whatever version it is of. Writers go on."""
         self.require_existing()
+        with self._database.read():
+            pass  # a database that does not answer is told as such, not as a failed copy
         path = target or self._default_target()
         return Backup(path=path, size_bytes=backup.back_up(self._database, path))
 

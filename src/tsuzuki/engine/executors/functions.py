@@ -73,14 +73,20 @@ class Functions:
 
     def known(self, name: str) -> Function | None:
         """The function, if it has been found before; never imports."""
-        return self._found.get(name)
+        found = self._found.get(name)
+        # One that was handed in may have been replaced since, by another of its name.
+        if found is None or self._handed_in.get(name, found.call) is not found.call:
+            return None
+        return found
 
     def find(self, name: str) -> Function:
         """The function; may import, which can take any time. Raises `NotFound`."""
-        if name not in self._found:
+        found = self.known(name)
+        if found is None:
             call = self._handed_in.get(name)
-            self._found[name] = _inspected(name, call if call is not None else _imported(name))
-        return self._found[name]
+            found = _inspected(name, _imported(name) if call is None else call)
+            self._found[name] = found
+        return found
 
 
 def _imported(name: str) -> Any:

@@ -1,0 +1,65 @@
+"""Small steps with a `Coordination` that the tests of its good and bad days share."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
+
+from support.waiting import wait_until
+from tsuzuki.engine.coordination import Coordination
+from tsuzuki.engine.errands import RETRY_SECONDS
+from tsuzuki.model.clock import ManualClock
+from tsuzuki.store.notices import EVERYBODY, Audience, Listener
+
+LONG_SECONDS = 60.0
+
+
+def is_heard(coordination: Coordination) -> bool:
+    """Whether a sign of life goes there and comes back."""
+    coordination.beat("w-1", ttl_seconds=LONG_SECONDS)
+    return coordination.heard(["w-1"]) == {"w-1"}
+
+
+def lose_touch(coordination: Coordination) -> None:
+    """Make the call that finds out that the server is away."""
+    assert coordination.heard(["w-1"]) == frozenset()
+
+
+def come_back(coordination: Coordination, clock: ManualClock) -> None:
+    """Let time pass until it helps again."""
+
+    def helps() -> bool:
+        clock.advance(RETRY_SECONDS)
+        return is_heard(coordination)
+
+    wait_until(helps, "it helps again")
+
+
+def everything(coordination: Coordination) -> None:
+    """Every call once, without any help in the answers."""
+    coordination.beat("w-1", ttl_seconds=LONG_SECONDS)
+    assert coordination.heard(["w-1", "w-2"]) == frozenset()
+    assert coordination.lease({1: "w-1", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
+    coordination.release([1, 2])
+    coordination.ring(EVERYBODY)
+
+
+@contextmanager
+def listening(coordination: Coordination) -> Iterator[Listener]:
+    listener = coordination.listener()
+    assert listener is not None
+    with closing(listener):
+        assert listener.wait(0) == EVERYBODY
+        yield listener
+
+
+def next_heard(listener: Listener) -> Collection[Audience]:
+    heard: Collection[Audience] = ()
+    while not heard:
+        heard = listener.wait(LONG_SECONDS)
+    return heard
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
