@@ -79,7 +79,7 @@ def test_a_job_is_shown_with_its_next_five_times_and_its_rules_in_words(
     )
     words = {key: value.strip() for key, value in shown.items()}
     assert words["RUNS"] == "echo 'hello from Tsuzuki', in /srv, with A=1"
-    assert words["NEXT"].count("Z, ") == 4
+    assert words["NEXT"].count("Z, 20") == 4
     assert words["TIMEOUT"] == "1m30s"
     assert words["RETRIES"] == "3, after 10s, then 2 times longer up to 1h"
     assert words["TAGS"] == "gpu"

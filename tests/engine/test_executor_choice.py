@@ -3,6 +3,8 @@
 import threading
 from typing import Any
 
+import pytest
+
 from support.executions import Begun, a_task
 from tsuzuki.engine.executors import Executors
 from tsuzuki.engine.executors.never_begun import NeverBegun
@@ -53,7 +55,10 @@ def test_that_failure_is_not_told_from_within_the_begin() -> None:
     assert told.wait(10)
 
 
-def test_closing_closes_them_all() -> None:
+def test_closing_closes_them_all_and_nothing_begins_after_it() -> None:
     parts = [Immediate(), Immediate()]
-    Executors({"a": parts[0], "b": parts[1]}).close()
+    executors = Executors({"a": parts[0], "b": parts[1]})
+    executors.close()
     assert [part.closed for part in parts] == [1, 1]
+    with pytest.raises(RuntimeError, match="closed"):
+        Begun(executors).begin(a_task("a", {}))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -68,10 +68,19 @@ def shell(script: str, **changes: Any) -> Task:
     return a_task("command", {"argv": ["sh", "-c", script]}, **changes)
 
 
-def supervisors() -> list[psutil.Process]:
+def processes_with(words: str, *, below: int | None = None) -> list[psutil.Process]:
+    """Those below a process, ourselves unless told, whose command line holds these words."""
+    found = []
+    for process in psutil.Process(below).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if words in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
+def supervisors(*, below: int | None = None) -> list[psutil.Process]:
     """The program that starts the commands, and the supervisors it has forked."""
-    mine = psutil.Process().children(recursive=True)
-    return [process for process in mine if "supervisor.server" in " ".join(process.cmdline())]
+    return processes_with("supervisor.server", below=below)
 
 
 # --- being asked ----------------------------------------------------------------------------------
@@ -130,9 +139,9 @@ def test_a_stop_after_the_end_changes_nothing(begun: Begun) -> None:
 def test_a_process_that_was_halted_is_asked_all_the_same(begun: Begun) -> None:
     execution = begun.begin(shell("echo $$; kill -STOP $$; sleep 300"))
     (pid,) = begun.ears.wait_for(1)
-    with watching(int(pid)):
-        execution.stop(StopCause.CANCELED)
-        assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
+    eventually(lambda: psutil.Process(int(pid)).status() == psutil.STATUS_STOPPED)
+    execution.stop(StopCause.CANCELED)
+    assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
 
 
 def test_a_process_in_a_group_of_its_own_is_asked_too(begun: Begun) -> None:
@@ -182,6 +191,19 @@ def test_an_output_held_open_by_a_daemon_does_not_hold_up_the_run(begun: Begun) 
     assert begun.ears.of("stdout") == ["done"]
 
 
+def test_an_output_held_open_by_a_stranger_does_not_hold_up_the_run(
+    begun: Begun, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    begun.begin(shell(f"echo $$; read x < {gate}; printf last"))
+    (pid,) = begun.ears.wait_for(1)
+    with Path(f"/proc/{pid}/fd/1").open("wb"):
+        gate.write_text("go on\n")
+        assert begun.outcome() == Succeeded(result={"exit_code": 0})
+    assert begun.ears.of("stdout")[1:] == ["last"]
+
+
 def test_an_orphan_that_ends_by_itself_does_not_stay_as_a_zombie(
     begun: Begun, tmp_path: Path
 ) -> None:
@@ -212,10 +234,9 @@ def test_the_whole_tree_dies_with_its_worker(number: signal.Signals) -> None:
     ):
         assert worker.stdout is not None
         pids = [int(worker.stdout.readline()) for _ in range(5)]
-        beside = psutil.Process(worker.pid).children(recursive=True)
-        all_pids = {*pids, *(process.pid for process in beside)}
-        everybody = [stack.enter_context(watching(pid)) for pid in all_pids]
-        assert len(everybody) >= 7  # the five, their supervisor, and the program it came from
+        beside = [process.pid for process in supervisors(below=worker.pid)]
+        assert len(beside) == 2
+        everybody = [stack.enter_context(watching(pid)) for pid in (*pids, *beside)]
         worker.send_signal(number)
         assert all(process.has_ended() for process in everybody)
 
@@ -254,8 +275,8 @@ def test_a_signal_for_the_whole_service_does_not_end_the_supervisors(begun: Begu
     for process in supervisors():
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             process.send_signal(number)
-    children = psutil.Process().children(recursive=True)
-    next(process for process in children if process.name() == "sh").terminate()
+    (command,) = processes_with("echo heard")
+    command.terminate()
     outcome = begun.outcome()
     assert isinstance(outcome, Failed)
     assert outcome.error == "exit code 4"

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,9 +49,9 @@ def coordination(server: RedisServer, clock: MovingClock) -> Iterator[Coordinati
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[list[logging.LogRecord]]:
-    with caplog.at_level(logging.INFO, logger="tsuzuki"):
-        yield caplog.records
+def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, logger="tsuzuki")
+    return caplog
 
 
 def use_in_vain(coordination: Coordination, clock: MovingClock, *, rounds: int) -> None:
@@ -215,7 +216,7 @@ class TestWhatIsSaid:
         coordination: Coordination,
         clock: MovingClock,
         server: RedisServer,
-        said: list[logging.LogRecord],
+        said: pytest.LogCaptureFixture,
     ) -> None:
         assert is_heard(coordination)
         server.kill()
@@ -223,15 +224,15 @@ class TestWhatIsSaid:
         use_in_vain(coordination, clock, rounds=5)
         server.start()
         come_back(coordination, clock)
-        assert [record.levelname for record in said] == ["WARNING", "INFO"]
-        assert all(str(server.port) in record.getMessage() for record in said)
+        assert [record.levelname for record in said.records] == ["WARNING", "INFO"]
+        assert all(str(server.port) in record.getMessage() for record in said.records)
 
     def test_a_server_that_cannot_be_written_is_one_outage_and_not_many(
         self,
         coordination: Coordination,
         clock: MovingClock,
         server: RedisServer,
-        said: list[logging.LogRecord],
+        said: pytest.LogCaptureFixture,
     ) -> None:
         """It answers all the time, and yet it is of no help."""
         with server.client() as client:
@@ -240,30 +241,30 @@ class TestWhatIsSaid:
             use_in_vain(coordination, clock, rounds=5)
             client.config_set("maxmemory", 0)
         come_back(coordination, clock)
-        assert [record.levelname for record in said] == ["WARNING", "INFO"]
+        assert [record.levelname for record in said.records] == ["WARNING", "INFO"]
 
     def test_a_wrong_password_is_an_outage_and_is_not_said(
-        self, clock: MovingClock, said: list[logging.LogRecord]
+        self, clock: MovingClock, said: pytest.LogCaptureFixture
     ) -> None:
         with RedisServer(password="the-right-one") as server:
             wrong = server.url.replace("the-right-one", SECRET)
             with closing(connect(wrong, clock)) as coordination:
                 everything(coordination)
                 use_in_vain(coordination, clock, rounds=5)
-            assert len(said) == 1
-            assert SECRET not in str([vars(record) for record in said])
+            assert len(said.records) == 1
+            assert SECRET not in str([vars(record) for record in said.records])
             with closing(connect(server.url, clock)) as coordination:
                 assert is_heard(coordination)
 
     def test_nothing_is_said_and_nothing_done_after_the_end(
-        self, coordination: Coordination, server: RedisServer, said: list[logging.LogRecord]
+        self, coordination: Coordination, server: RedisServer, said: pytest.LogCaptureFixture
     ) -> None:
         coordination.close()
         server.kill()
         everything(coordination)
         assert coordination.listener() is None
         coordination.close()
-        assert said == []
+        assert said.records == []
 
 
 def test_nothing_is_raised_while_it_comes_and_goes(
@@ -283,7 +284,7 @@ def test_nothing_is_raised_while_it_comes_and_goes(
             rounds += 1
         return rounds
 
-    users = [in_background(lambda number=number: use(number)) for number in range(2, 6)]
+    users = [in_background(partial(use, number)) for number in range(2, 6)]
     for _ in range(3):
         server.kill()
         wait_until(lambda: coordination.listener() is None, "the crash was noticed")

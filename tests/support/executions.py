@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from tsuzuki.engine.outcome import Outcome
@@ -149,6 +150,11 @@ def eventually(holds: Callable[[], bool]) -> None:
             return
         threading.Event().wait(0.01)
     raise AssertionError("it never came to hold")
+
+
+def open_descriptors() -> int:
+    """How many this process has."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 @contextmanager

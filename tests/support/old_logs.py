@@ -10,6 +10,7 @@ from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.engine.archive import FolderArchive, LogArchive
 from tsuzuki.engine.archivist import Archivist
+from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.settings import DAY, EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.logs import RunLogs
@@ -51,7 +52,7 @@ class Stage:
             database=self.database,
             settings=lambda: self.settings,
             archive=archive or self.archive,
-            clock=self.clock,
+            clock=ManualClock(AT),  # it only pauses by it; the days are the database's
         )
 
     def tick(self) -> object:

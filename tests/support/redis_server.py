@@ -68,7 +68,9 @@ class RedisServer:
 
     def kill(self) -> None:
         """As a crash would: it says nothing to anybody."""
-        self._end(signal.SIGKILL)
+        process, self._process = self._running(), None
+        process.kill()
+        process.communicate(timeout=PATIENCE_SECONDS)
 
     def pause(self) -> None:
         """It keeps its connections, and takes new ones, and does not answer."""
@@ -83,8 +85,7 @@ class RedisServer:
 
     def stop(self) -> None:
         if self._process is not None:
-            self.resume()
-            self._end(signal.SIGTERM)
+            self.kill()  # it keeps nothing, and a polite end takes its time
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def client(self) -> redis.Redis:
@@ -94,12 +95,6 @@ class RedisServer:
     def _running(self) -> subprocess.Popen[str]:
         assert self._process is not None, "the server does not run"
         return self._process
-
-    def _end(self, with_signal: signal.Signals) -> None:
-        process = self._running()
-        process.send_signal(with_signal)
-        process.communicate(timeout=PATIENCE_SECONDS)
-        self._process = None
 
 
 def _free_port() -> int:

@@ -1,6 +1,5 @@
 """`tsuzuki audit`: who changed what."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from tsuzuki.cli.application import application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.words import list_words, number_words
+from tsuzuki.cli.words import change_words, list_words
 
 if TYPE_CHECKING:
     from tsuzuki.store.audit import AuditEntry
@@ -58,23 +57,4 @@ def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
 
 
 def _row(entry: "AuditEntry") -> dict[str, Any]:
-    return {**asdict(entry), "changes": _changes(entry.before, entry.after)}
-
-
-def _changes(before: Any, after: Any) -> list[str]:
-    """What differs, part by part; what is new or gone has no parts."""
-    if before is None or after is None:
-        return []
-    return [
-        f"{path}: {number_words(old)} → {number_words(new)}".removeprefix(": ")
-        for path, old, new in _parts(before, after)
-    ]
-
-
-def _parts(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Each single value that differs, with the way to it."""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in {**before, **after}:
-            yield from _parts(before.get(key), after.get(key), f"{path}.{key}")
-    elif before != after:
-        yield path.removeprefix("."), before, after
+    return {**asdict(entry), "changes": change_words(entry.before, entry.after)}

@@ -25,6 +25,7 @@ from tsuzuki.model.errors import (
     NotFound,
     NotPermitted,
     Place,
+    RunFailed,
     TsuzukiError,
     Unreachable,
     UsageError,
@@ -52,6 +53,7 @@ class UnexpectedError(TsuzukiError):
 
 EXIT_CODES: dict[type[TsuzukiError], int] = {
     TsuzukiError: 1,
+    RunFailed: 1,
     UsageError: 2,
     ConfigurationError: 3,
     NotFound: 4,

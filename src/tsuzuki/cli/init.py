@@ -17,7 +17,6 @@ from tsuzuki.model.errors import Conflict, Unreachable, UsageError
 if TYPE_CHECKING:
     from tsuzuki.config import Configuration
 
-FILE_NAME = "tsuzuki.yaml"
 NEXT_COMMANDS = (
     ("tsuzuki job ls", "the jobs, and when they run next"),
     ("tsuzuki up", "start everything"),
@@ -56,7 +55,9 @@ def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
 
 
 def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
-    named = invocation.config_file or invocation.environ.get("TSUZUKI_CONFIG")
+    from tsuzuki.config.environment import FILE_NAME, FILE_VARIABLE  # noqa: PLC0415 - slow to load
+
+    named = invocation.config_file or invocation.environ.get(FILE_VARIABLE)
     if folder and invocation.config_file:
         raise UsageError("FOLDER and --config both say where", hint="Leave one of them out.")
     here = invocation.cwd.absolute()

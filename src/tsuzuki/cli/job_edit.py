@@ -15,13 +15,14 @@ from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_options import (
-    DottedKey,
     KeyPath,
     changes_of,
+    dotted_key,
     job_options,
     refuse_unknown_keys,
 )
 from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.words import change_words
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ def add(invocation: Invocation, /, name: str, dry_run: bool, **said: Any) -> Non
 @click.argument("name")
 @job_options
 @click.option(
-    "--unset", type=DottedKey(), multiple=True, help="Take a key out, so that its default counts."
+    "--unset",
+    type=dotted_key,
+    metavar="KEY",
+    multiple=True,
+    help="Take a key out, so that its default counts.",
 )
 @dry_run_option
 @click.pass_obj
@@ -93,10 +98,7 @@ def update(
         view = workspace.jobs.update(
             name, changes.values, removals=changes.removals, dry_run=dry_run
         )
-    if view.spec == before.spec:
-        say(invocation, f"'{name}' is like this already.")
-    else:
-        say(invocation, DRY_RUN if dry_run else f"Changed '{name}'.")
+    _tell_changes(invocation, before, view, dry_run=dry_run)
     _show(invocation, view)
 
 
@@ -153,6 +155,17 @@ def _switch(invocation: Invocation, names: tuple[str, ...], *, enabled: bool) ->
             workspace.jobs.get(name)
         views = [workspace.jobs.set_enabled(name, enabled) for name in dict.fromkeys(names)]
     emit(invocation, [view.as_dict() for view in views], columns=job_views.LIST)
+
+
+def _tell_changes(
+    invocation: Invocation, before: "JobView", after: "JobView", *, dry_run: bool
+) -> None:
+    if before.spec == after.spec:
+        say(invocation, f"'{after.name}' is like this already.")
+        return
+    say(invocation, DRY_RUN if dry_run else f"Changed '{after.name}':")
+    for change in change_words(before.definition(), after.definition()):
+        say(invocation, f"  {change}")
 
 
 def _show(invocation: Invocation, view: "JobView") -> None:

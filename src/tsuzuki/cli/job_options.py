@@ -36,32 +36,20 @@ class JobChanges:
         return any(path[0] in WHAT_KEYS for path in self.values)
 
 
-class Assignment(click.ParamType[tuple[str, str]]):
+def assignment(text: str) -> tuple[str, str]:
     """KEY=VALUE; the value may hold anything, further equal signs too."""
-
-    name = "key=value"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        key, equals, text = str(value).partition("=")
-        if not (key and equals):
-            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
-        return key, text
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint="Put the name, '=' and the value.")
+    return key, value
 
 
-class DottedKey(click.ParamType[KeyPath]):
+def dotted_key(text: str) -> KeyPath:
     """A key of a job, or `backoff.initial` for one further in."""
-
-    name = "key"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> KeyPath:
-        path = tuple(str(value).split("."))
-        if not all(path):
-            self.fail(f"{value!r} is not a key", param, ctx)
-        return path
+    path = tuple(text.split("."))
+    if not all(path):
+        raise UsageError(f"{text!r} is not a key", hint="Write timeout, or backoff.initial.")
+    return path
 
 
 _OPTIONS = (
@@ -72,7 +60,12 @@ _OPTIONS = (
         "--type", "kind", metavar="KIND", help="Another kind of job, such as a collector."
     ),
     click.option(
-        "--env", "environment", type=Assignment(), multiple=True, help="A variable for the command."
+        "--env",
+        "environment",
+        type=assignment,
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A variable for the command.",
     ),
     click.option("--schedule", metavar="TEXT", help='When: "every 10m", "daily at 07:00".'),
     click.option("--every", metavar="INTERVAL", help="When: 30s, 10m, 1h30m, 1d."),
@@ -90,7 +83,8 @@ _OPTIONS = (
     click.option(
         "--set",
         "assignments",
-        type=Assignment(),
+        type=assignment,
+        metavar="KEY=VALUE",
         multiple=True,
         help="Any key of the file, its value written as in YAML: --set backoff.initial=5s.",
     ),
@@ -116,7 +110,7 @@ def changes_of(said: Mapping[str, Any], *, unset: tuple[KeyPath, ...] = ()) -> J
         values |= part.values
         removals += part.removals
     values |= {(key,): value for key, value in _rules(said)}
-    values |= {DottedKey()(key): _value(key, text) for key, text in said["assignments"]}
+    values |= {dotted_key(key): _value(key, text) for key, text in said["assignments"]}
     return JobChanges(values=values, removals=removals)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tsuzuki.cli.output import Column
 from tsuzuki.cli.values import plain_text
-from tsuzuki.cli.words import duration_words, list_words, time_words
+from tsuzuki.cli.words import duration_words, list_words
 
 
 def on_or_off(enabled: bool) -> str:
@@ -61,7 +61,7 @@ OBJECT = [
     RUNS,
     Column("arguments", format=mapping),
     SCHEDULE,
-    Column("next_times", "NEXT", format=time_words),
+    Column("next_times", "NEXT", format=list_words),
     Column("misfire"),
     Column("catchup_window_seconds", "CATCHUP WINDOW", format=duration_words),
     Column("timeout_seconds", "TIMEOUT", format=duration_words),

@@ -1,7 +1,7 @@
 """Values in the words of a reader, for tables only: a machine is given the value itself."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tsuzuki.cli.values import plain_text, table_text
 
@@ -44,5 +44,20 @@ def list_words(values: Sequence[object]) -> str:
     return ", ".join(map(plain_text, values)) or "-"
 
 
-def time_words(moments: Sequence[datetime]) -> str:
-    return ", ".join(map(table_text, moments)) or "-"
+def change_words(before: Any, after: Any) -> list[str]:
+    """What differs, part by part, from which value to which; what is new or gone has no parts."""
+    if before is None or after is None:
+        return []
+    return [
+        f"{path}: {number_words(old)} → {number_words(new)}".removeprefix(": ")
+        for path, old, new in _differences(before, after)
+    ]
+
+
+def _differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Each single value that differs, with the way to it."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in {**before, **after}:
+            yield from _differences(before.get(key), after.get(key), f"{path}.{key}")
+    elif before != after:
+        yield path.removeprefix("."), before, after

@@ -18,8 +18,8 @@ from tsuzuki.store.moves import Assignment
 LOOK_MAX = 500
 """So many runs are looked at and given out at once."""
 
-LOOKS_MAX = 20
-"""So many looks in one round, if each one found something blocked."""
+WIDER = 4
+"""After a look at something blocked the next one is so many times wider."""
 
 
 @dataclass(kw_only=True)
@@ -113,17 +113,18 @@ class Assigner:
         return _Board(workers=attached, held=dispatch.held_runs(connection), jobs=self._jobs)
 
     def _decide(self, connection: Connection, board: _Board) -> list[Assignment]:
+        """Look until there is no room or nothing left. That ends: whatever is seen is either chosen
+        or blocked, and so is not looked at again."""
         chosen: list[Assignment] = []
         seen: set[int] = set()
-        for _ in range(LOOKS_MAX):
-            room = min(board.free_slots(), LOOK_MAX - len(chosen))
-            if room <= 0:
-                break
+        width = 0
+        while (room := min(board.free_slots(), LOOK_MAX - len(chosen))) > 0:
+            width = min(max(room, width * WIDER), LOOK_MAX)
             due = [
                 run
                 for run in dispatch.due_runs(
                     connection,
-                    limit=room + len(chosen),
+                    limit=width + len(chosen),
                     without_jobs=board.blocked_jobs,
                     without_keys=board.blocked_keys,
                 )
@@ -133,11 +134,10 @@ class Assigner:
                 break
             seen.update(run.ref.id for run in due)
             self._learn_jobs(connection, due, board)
-            chosen.extend(
-                Assignment(run=run.ref, worker_id=worker_id)
-                for run in due
-                if (worker_id := board.choose(run)) is not None
-            )
+            for run in due:
+                worker_id = board.choose(run) if len(chosen) < LOOK_MAX else None
+                if worker_id is not None:
+                    chosen.append(Assignment(run=run.ref, worker_id=worker_id))
         return chosen
 
     def _learn_jobs(self, connection: Connection, due: Sequence[DueRun], board: _Board) -> None:

@@ -84,9 +84,8 @@ class Errands:
         now = self._clock.monotonic()
         with self._changed:
             is_new = not self._is_closed and not self.is_away
-            self._try_at = now + RETRY_SECONDS
             if is_new:
-                self._away_since = now
+                self._away_since, self._try_at = now, now + RETRY_SECONDS
         if is_new:
             log.warning(
                 "a helper is out of reach, going on without it",

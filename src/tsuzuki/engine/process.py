@@ -33,6 +33,7 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
 from tsuzuki.store import dispatch, notices, settings
 from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
 from tsuzuki.store.notices import Listener
 
 LISTEN_PAUSE_SECONDS = 0.01
@@ -151,6 +152,7 @@ class Engine:
         self._listener: Listener | None = None
         self._looked_at = clock.monotonic()
         self._is_lost = False
+        self._told_epoch: int | None = None
         self._loops: dict[str, Loop] = {}
         self._hurry = threading.Event()
         self.drained = threading.Event()
@@ -245,19 +247,24 @@ class Engine:
     # --- the loops' steps -----------------------------------------------------------------------
 
     def _lease_step(self) -> None:
-        in_force = self.settings()
-        led_before = self.lease.term is not None
-        leads = (led_before or self.lease.free_at_once()) and self.lease.tick()
-        term = self.lease.term
-        self.metrics.leading.set(1 if leads else 0)
-        if term is not None and not led_before:
+        holds = self.lease.term is not None
+        leads = (holds or self.lease.free_at_once()) and self.lease.tick()
+        self._tell_leading(self.lease.term if leads else None)
+        pause = self.settings().lease_renew_interval_seconds
+        self._loops["lease"].pause(pause if leads else pause * self._jitter.uniform(0.4, 0.8))
+
+    def _tell_leading(self, term: Term | None) -> None:
+        epoch = term.epoch if term else None
+        if epoch == self._told_epoch:
+            return
+        if term is None:
+            log.warning("no longer leading", epoch=self._told_epoch)
+        else:
             log.info("leading", epoch=term.epoch)
             self.metrics.epoch.set(term.epoch)
             self.bells.leader.ring()
-        elif led_before and not leads:
-            log.warning("no longer leading")
-        pause = in_force.lease_renew_interval_seconds
-        self._loops["lease"].pause(pause if leads else pause * self._jitter.uniform(0.4, 0.8))
+        self.metrics.leading.set(0 if term is None else 1)
+        self._told_epoch = epoch
 
     def _lead_step(self) -> None:
         term = self.lease.term

@@ -71,9 +71,13 @@ class JobView:
             return f"It is not due before {self.next_at:%Y-%m-%d %H:%M:%SZ}."
         return f"It runs {self.schedule_words}, and nothing of it is waiting."
 
+    def definition(self) -> dict[str, Any]:
+        """What was said about the job, without what follows from it."""
+        return job_changes.spec_as_dict(self.spec)
+
     def as_dict(self) -> dict[str, Any]:
         return {
-            **job_changes.spec_as_dict(self.spec),
+            **self.definition(),
             "id": self.job.id if self.job else None,
             "source": self.source,
             "standing": self.standing,

@@ -192,9 +192,16 @@ def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> 
 
 def having_lines(connection: Connection, run_ids: Collection[int]) -> list[int]:
     """Those of some runs that have lines in the table."""
-    chosen = batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])
-    lines = select(job_run_logs.c.seq).where(job_run_logs.c.run_id == chosen.c.id)
-    return list(connection.execute(select(chosen.c.id).where(lines.exists())).scalars())
+    # A subquery with a limit is answered run by run; EXISTS may become a walk through all lines.
+    first = (
+        select(job_run_logs.c.seq)
+        .where(job_run_logs.c.run_id == job_runs.c.id)
+        .order_by(job_run_logs.c.seq)
+        .limit(1)
+        .scalar_subquery()
+    )
+    statement = select(job_runs.c.id).where(job_runs.c.id.in_(run_ids), first.is_not(None))
+    return list(connection.execute(statement).scalars())
 
 
 def delete_lines(connection: Connection, *, term: Term, run_id: int, limit: int) -> int:

@@ -10,9 +10,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import (
-    BigInteger,
     Connection,
-    FromClause,
     case,
     delete,
     func,
@@ -21,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.store.batch import batch, guard
+from tsuzuki.store.batch import guard
 from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.tables import job_run_transitions, job_runs
 
@@ -51,7 +49,6 @@ def due(connection: Connection, *, finished_before: datetime, limit: int) -> lis
 def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dict[int, str | None]:
     """Say that these runs are being removed. Answers those that are, each with the ref of the
     archived log that has to go first, if there is one."""
-    chosen = _batch(connection, run_ids)
     marked = case(
         (job_runs.c.log_ref.startswith(MARK), job_runs.c.log_ref),
         else_=literal(MARK) + func.coalesce(job_runs.c.log_ref, ""),
@@ -59,7 +56,7 @@ def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dic
     rows = connection.execute(
         update(job_runs)
         .where(
-            job_runs.c.id.in_(select(chosen.c.id)),
+            job_runs.c.id.in_(run_ids),
             guard(job_runs.c.finished_at.is_not(None)),
             held(term),
         )
@@ -71,24 +68,16 @@ def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dic
 
 def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int]) -> int:
     """Remove marked runs and their history. Answers how many runs went."""
-    chosen = _batch(connection, run_ids)
     gone = list(
         connection.execute(
             delete(job_runs)
             .where(
-                job_runs.c.id.in_(select(chosen.c.id)),
+                job_runs.c.id.in_(run_ids),
                 guard(job_runs.c.log_ref.startswith(MARK)),
                 held(term),
             )
             .returning(job_runs.c.id)
         ).scalars()
     )
-    left = _batch(connection, gone)
-    connection.execute(
-        delete(job_run_transitions).where(job_run_transitions.c.run_id.in_(select(left.c.id)))
-    )
+    connection.execute(delete(job_run_transitions).where(job_run_transitions.c.run_id.in_(gone)))
     return len(gone)
-
-
-def _batch(connection: Connection, run_ids: Collection[int]) -> FromClause:
-    return batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])

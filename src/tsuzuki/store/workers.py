@@ -85,11 +85,12 @@ def expel(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
 def detach_silent(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
-    """The leader cuts off whoever has been silent that long."""
+    """The leader cuts off whoever has been silent that long. Not who drains: it gets nothing new
+    anyway, and coming back it would be attached and no longer know that it is to leave."""
     return _set_state(
         connection,
         and_(
-            workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
+            workers.c.state == WorkerState.ATTACHED,
             workers.c.heartbeat_at <= db_now(-silent_after_seconds),
             held(term),
         ),
@@ -177,7 +178,7 @@ def bury_silent(
     return _set_state(
         connection,
         and_(
-            workers.c.state == WorkerState.DETACHED,
+            workers.c.state.in_([WorkerState.DETACHED, WorkerState.DRAINING]),
             workers.c.heartbeat_at <= db_now(-silent_after_seconds),
             ~busy.exists(),
             held(term),

@@ -23,6 +23,7 @@ class Executors:
 
     def __init__(self, executors: Mapping[str, ClosableExecutor]) -> None:
         self._executors = MappingProxyType(dict(executors))
+        self._is_closed = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -31,6 +32,8 @@ class Executors:
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> Execution:
         """Start executing. `done` is called once, from another thread, when it has ended; for a
         handler that nobody knows here, that is at once."""
+        if self._is_closed:
+            raise RuntimeError("begun after the executors were closed")
         executor = self._executors.get(task.spec.handler)
         if executor is not None:
             return executor.begin(task, surroundings, done)
@@ -44,5 +47,7 @@ class Executors:
         return NeverBegun()
 
     def close(self) -> None:
+        """End everything that still runs. Nothing can be begun after this."""
+        self._is_closed = True
         for executor in self._executors.values():
             executor.close()

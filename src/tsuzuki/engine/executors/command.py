@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from tsuzuki.engine.executors.environment import Expand
+from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.engine.executors.launcher import Command, Launcher
 from tsuzuki.engine.executors.lines import Output
 from tsuzuki.engine.executors.loop_thread import LoopThread
@@ -73,12 +74,14 @@ class CommandExecutor:
             )
             command = self._launch(order)
         except UsageError as problem:
-            return self._refuse(task, done, Reason.ARGUMENTS_INVALID, problem.message)
+            failed = Failed(reason=Reason.ARGUMENTS_INVALID, error=problem.message)
+            return self._refuse(task, done, failed)
         except TsuzukiError as problem:
-            return self._refuse(task, done, Reason.HANDLER_FAILED, problem.message)
+            return self._refuse(task, done, failure_of(problem))
         except OSError as problem:
-            sentence = f"the command could not be started: {problem.strerror or problem}"
-            return self._refuse(task, done, Reason.HANDLER_FAILED, sentence)
+            sentence = f"the command could not be started: {problem.strerror}"
+            failed = Failed(reason=Reason.HANDLER_FAILED, error=sentence)
+            return self._refuse(task, done, failed)
         execution = CommandExecution(
             order=order,
             command=command,
@@ -109,15 +112,17 @@ class CommandExecutor:
             order.discard()
             raise
 
-    def _refuse(self, task: Task, done: Done, reason: Reason, sentence: str) -> Execution:
-        self._loop.post(done, task, Failed(reason=reason, error=sentence))
+    def _refuse(self, task: Task, done: Done, failed: Failed) -> Execution:
+        self._loop.post(done, task, failed)
         return NeverBegun()
 
     def _ended(self, execution: "CommandExecution", tell: Callable[[], None]) -> None:
-        tell()
-        with self._changed:
-            self._live.discard(execution)
-            self._changed.notify_all()
+        try:
+            tell()
+        finally:
+            with self._changed:
+                self._live.discard(execution)
+                self._changed.notify_all()
 
 
 class CommandExecution:

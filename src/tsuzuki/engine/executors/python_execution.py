@@ -78,15 +78,21 @@ class PythonExecution:
             if self._place is _Place.ENDED:
                 return
             is_first = self._cause is None
-            self._cause = self._cause or cause
+            self._cause = cause = self._cause or cause
             place = self._place
+            if place is _Place.WAITING:
+                self._place = _Place.ENDED
         self._leash.pull()
+        # The outcome is told by the alarm's thread: whoever stops us may hold what `ended` needs.
+        if place is _Place.WAITING:
+            self._stage.alarm.post(self._tell, Stopped(cause=cause))
+            return
         if place is _Place.ON_LOOP:
             self._stage.loop.post(self._cancel)
-        if at_once or place is _Place.WAITING:
-            self._give_up()
+        if at_once:
+            self._stage.alarm.post(self._give_up, cause)
         elif is_first:
-            self._stage.alarm.later(self._stage.kill_grace_seconds(), self._give_up)
+            self._stage.alarm.later(self._stage.kill_grace_seconds(), self._give_up, cause)
 
     # --- in a thread ----------------------------------------------------------------------------
 
@@ -128,7 +134,7 @@ class PythonExecution:
 
     def _enter_loop(self, function: Function) -> None:
         if self._cause is not None:  # asked to stop while the function was being found
-            self._give_up()
+            self._give_up(self._cause)
             return
         self._running = asyncio.get_running_loop().create_task(self._await(function))
         # Only now can it be cancelled: a task that is cancelled before its first step never says so.
@@ -168,7 +174,7 @@ class PythonExecution:
         self._tell(outcome)
         return True
 
-    def _give_up(self) -> None:
+    def _give_up(self, cause: StopCause) -> None:
         """End it without the function."""
         with self._lock:
             if self._place is _Place.ENDED:
@@ -176,7 +182,7 @@ class PythonExecution:
             if self._place is _Place.IN_THREAD:
                 self._stage.crew.leave_behind()
             self._place = _Place.ENDED
-        self._tell(Stopped(cause=self._cause or StopCause.SHUTDOWN))
+        self._tell(Stopped(cause=cause))
 
     def _tell(self, outcome: Outcome) -> None:
         # Once it was asked to stop nobody knows whether it did all it should have, whatever it says.

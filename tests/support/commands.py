@@ -1,0 +1,44 @@
+"""A command executor in a workspace of its own, shared by the tests of a module: starting the program
+beside it takes longer than most of them."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from support.executions import Begun, Ears, a_task
+from tsuzuki.config.variables import expand
+from tsuzuki.engine.executors.command import CommandExecutor
+from tsuzuki.engine.outcome import Outcome
+from tsuzuki.engine.task import Task
+
+
+class Commands:
+    """Runs commands one at a time. `environ` is the worker's environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ: dict[str, str] = {}
+        self.executor = CommandExecutor(
+            expand=expand,
+            base_folder=folder,
+            kill_grace_seconds=lambda: 60.0,
+            environ=self.environ,
+        )
+
+    def begin(self, *argv: str, task: Task | None = None, **options: Any) -> Begun:
+        begun = Begun(self.executor)
+        begun.begin(task or a_task("command", {"argv": list(argv), **options}))
+        return begun
+
+    def run(self, *argv: str, task: Task | None = None, **options: Any) -> tuple[Outcome, Ears]:
+        begun = self.begin(*argv, task=task, **options)
+        return begun.outcome(), begun.ears
+
+    def fresh(self) -> "Commands":
+        """Itself, as if nobody had used it before."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        self.environ.clear()
+        self.environ.update(PATH=os.environ["PATH"], HOME="/nowhere")
+        return self

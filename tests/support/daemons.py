@@ -1,0 +1,150 @@
+"""Real `tsuzuki` processes: started, watched through their log, killed, stopped and woken."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tsuzuki.store import settings
+from tsuzuki.store.database import Database
+
+PATIENCE_SECONDS = 40.0
+T = TypeVar("T")
+
+QUICK = {
+    "lease_renew_interval_seconds": 0.4,
+    "lease_margin_seconds": 0.5,
+    "lease_seconds": 2.0,
+    "heartbeat_interval_seconds": 0.2,
+    "continuation_retry_interval_seconds": 0.2,
+    "worker_grace_seconds": 2.0,
+    "worker_ttl_seconds": 1.5,
+    "reassign_after_seconds": 0.5,
+    "poll_interval_seconds": 0.5,
+    "drain_timeout_seconds": 10.0,
+    "kill_grace_seconds": 0.5,
+}
+"""The same proportions as the defaults, only quicker."""
+
+
+def be_quick(database: Database, **changes: float) -> None:
+    with database.write() as connection:
+        for key, value in {**QUICK, **changes}.items():
+            settings.put(connection, key=key, value=value, actor="test")
+
+
+def eventually(
+    question: Callable[[], T | None], *, what: str, seconds: float = PATIENCE_SECONDS
+) -> T:
+    """The first answer that is neither None nor False."""
+    pause = threading.Event()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        answer = question()
+        if answer is not None and answer is not False:
+            return answer
+        pause.wait(0.05)
+    raise AssertionError(f"waited {seconds:g} s in vain: {what}")
+
+
+class Daemon:
+    """One process. Its log is JSON, so a test can wait for an event by name."""
+
+    def __init__(self, url: str, folder: Path, *arguments: str) -> None:
+        environment = {**os.environ, "TSUZUKI_DATABASE_URL": url}
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tsuzuki",
+                *(arguments or ("up",)),
+                "--log-format",
+                "json",
+                "-v",
+            ],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.events: list[dict[str, Any]] = []
+        self.talk: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if line.startswith("{"):
+                self.events.append(json.loads(line))
+            else:
+                self.talk.append(line)
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        return eventually(
+            lambda: next((e for e in self.events if e.get("event") == event), None),
+            what=f"{event!r} from {self.process.args!r}; it said {self.talk} {self.events[-5:]}",
+        )
+
+    @property
+    def worker_id(self) -> str:
+        return str(self.wait_for("started")["worker"])
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """As the kernel would, at any moment."""
+        self.send(signal.SIGKILL)
+        self.ended()
+
+    def ended(self) -> int:
+        """Its exit code, once it has one."""
+        code = self.process.wait(PATIENCE_SECONDS)
+        self._reader.join(5)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        return code
+
+
+class Daemons:
+    """Every process of a test; whatever is left at its end is killed."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._folder = folder
+        self._all: list[Daemon] = []
+
+    def start(self, *arguments: str) -> Daemon:
+        daemon = Daemon(self._url, self._folder, *arguments)
+        self._all.append(daemon)
+        daemon.wait_for("started")
+        return daemon
+
+    def kill_all(self) -> None:
+        for daemon in self._all:
+            if daemon.process.poll() is None:
+                daemon.kill()
+            elif daemon.process.stderr is not None:
+                daemon.process.stderr.close()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is not merely waiting to be reaped."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def shell(script: str) -> Sequence[str]:
+    return ["sh", "-c", script]

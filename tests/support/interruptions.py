@@ -1,0 +1,105 @@
+"""The points at which a log's move to the archive can be interrupted, and ways to get there."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+import pytest
+
+from support.old_logs import Stage
+from tsuzuki.engine.archive import LogArchive
+from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.logs import LogLine
+
+
+class Crash(Exception):
+    """Stands for the end of the process."""
+
+
+class Interposed:
+    """An archive that lets something happen around its writing."""
+
+    def __init__(
+        self,
+        archive: LogArchive,
+        *,
+        before: Callable[[], object] = lambda: None,
+        after_first_line: Callable[[], object] = lambda: None,
+        after: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._archive = archive
+        self._before = before
+        self._after_first_line = after_first_line
+        self._after = after
+
+    def write(self, run_id: int, finished_at: datetime, lines: Iterable[LogLine]) -> str:
+        self._before()
+        ref = self._archive.write(run_id, finished_at, self._interrupted(lines))
+        self._after()
+        return ref
+
+    def _interrupted(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
+        for number, each in enumerate(lines):
+            if number == 1:
+                self._after_first_line()
+            yield each
+
+    def read(self, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
+        return self._archive.read(ref, after_seq=after_seq)
+
+    def delete(self, ref: str) -> None:
+        self._archive.delete(ref)
+
+
+def crash() -> None:
+    raise Crash
+
+
+class Writes:
+    """Lets something happen before a certain transaction of a database begins, counted from here."""
+
+    def __init__(self, database: Database, patch: pytest.MonkeyPatch) -> None:
+        self._write = database.write
+        self._begun = 0
+        self._acts: dict[int, Callable[[], object]] = {}
+        patch.setattr(database, "write", self._counted)
+
+    def before(self, number: int, act: Callable[[], object]) -> None:
+        self._acts[number] = act
+
+    def _counted(self) -> AbstractContextManager[Connection]:
+        self._begun += 1
+        act = self._acts.pop(self._begun, None)
+        if act is not None:
+            act()
+        return self._write()
+
+
+TRANSACTIONS = {
+    "before the run names it": 1,
+    "before the first rows go": 2,
+    "before the second rows go": 3,
+    "before the last rows go": 4,
+}
+POINTS = [
+    "before the file is written",
+    "while the file is written",
+    "after the file is written",
+    *TRANSACTIONS,
+]
+
+
+def arrange(
+    point: str, stage: Stage, patch: pytest.MonkeyPatch, act: Callable[[], object] = crash
+) -> LogArchive:
+    """Let `act` happen at a point of the move; answers the archive to use."""
+    assert stage.archive is not None
+    match point:
+        case "before the file is written":
+            return Interposed(stage.archive, before=act)
+        case "while the file is written":
+            return Interposed(stage.archive, after_first_line=act)
+        case "after the file is written":
+            return Interposed(stage.archive, after=act)
+    Writes(stage.database, patch).before(TRANSACTIONS[point], act)
+    return stage.archive
