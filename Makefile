@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
+# Compiled modules are kept: every process a test starts would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 UV := .tools/bin/uv
 BIN := .venv/bin
 STAMP := .venv/.installed

@@ -1,5 +1,6 @@
 """Which logs leave the database, when, and how much of that happens at a time."""
 
+import tracemalloc
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -149,3 +150,17 @@ def test_odd_characters_come_back_as_the_database_had_them(stage: Stage) -> None
     assert stage.reader.read(run_id) == before
     assert [each.body for each in before][3:] == odd[3:]
     assert before[2] == line(3, "\ufffd and ?")
+
+
+def test_a_huge_log_is_moved_in_little_memory(stage: Stage, folder: Path) -> None:
+    run_id = stage.old_run(f"{number} " + "x" * 1_000 for number in range(6_000))
+
+    tracemalloc.start()
+    try:
+        assert stage.tick() == Archived(runs=1, lines=6_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 3_000_000
+    assert [last.seq for last in stage.reader.tail(run_id, 2)] == [5_999, 6_000]

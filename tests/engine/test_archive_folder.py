@@ -252,10 +252,10 @@ def test_nothing_is_published_before_it_is_safe_on_the_disk(
 
 
 def test_a_huge_log_is_written_and_read_in_little_memory(archive: FolderArchive) -> None:
-    count = 15_000
+    count = 6_000
 
     def flood() -> Iterator[LogLine]:
-        return (line(seq, f"{seq} " + "x" * 500) for seq in range(1, count + 1))
+        return (line(seq, f"{seq} " + "x" * 1_000) for seq in range(1, count + 1))
 
     tracemalloc.start()
     try:

@@ -93,6 +93,7 @@ def test_a_leader_deposed_at_any_step_changes_nothing_more(
         late.tick(stage.term)
 
     assert stage.reader.read(run_id) == LINES
+    assert (stage.ref_of(run_id) is None) == (not point.endswith("rows go"))
     assert len(stage.rows_of(run_id)) == {
         "before the second rows go": 3,
         "before the last rows go": 1,

@@ -114,8 +114,9 @@ class TestLeases:
         with server.client() as client:
             client.set("tsuzuki:jobrun:lease:1", "w-1", px=left_milliseconds)
         assert coordination.lease({1: "w-2"}, ttl_seconds=2.0) == frozenset()
+        assert coordination.lease({1: "w-3"}, ttl_seconds=2.0) == {1}, "it is w-2's now"
 
-    def test_a_full_round_is_answered_in_time(self, coordination: Coordination) -> None:
+    def test_a_full_round_fits_into_one_call(self, coordination: Coordination) -> None:
         wanted = {run_id: f"w-{run_id % 7}" for run_id in range(500)}
         by_another = dict.fromkeys(wanted, "w-other")
         assert coordination.lease(wanted, ttl_seconds=LONG_SECONDS) == frozenset()

@@ -35,8 +35,13 @@ def audit() -> None:
 
 
 @audit.command()
-@click.option("--type", "object_type", type=click.Choice(["job", "setting"]), help="Of what.")
-@click.option("--object", "object_id", metavar="NAME", help="Of this job or setting.")
+@click.option(
+    "--type",
+    "object_type",
+    type=click.Choice(["job", "setting", "run", "worker", "leader"]),
+    help="Of what.",
+)
+@click.option("--object", "object_id", metavar="NAME", help="Of this one.")
 @click.option("--actor", metavar="WHO", help="By whom, as in the column ACTOR.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, help="At most so many.")
 @click.option("--before-id", type=int, metavar="ID", help="Older than this one.")

@@ -122,8 +122,8 @@ class Archivist:
         first = next(rows, None)
         if first is None:
             return True
-        kept = archive.read(ref, after_seq=first.seq - 1)
         try:
+            kept = archive.read(ref, after_seq=first.seq - 1)
             return all(row == line for row, line in zip_longest(chain([first], rows), kept))
         except (NotFound, DamagedLog):
             return False

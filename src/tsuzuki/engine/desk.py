@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tsuzuki.engine.task import Task
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import Fenced
+from tsuzuki.model.errors import Fenced, UsageError
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import dispatch, logs, runs
 from tsuzuki.store.database import Connection, Database
@@ -21,6 +21,9 @@ from tsuzuki.store.moves import Started
 
 BUFFERED_BYTES_MAX = 8 * 1024 * 1024
 """Together, for all runs of a worker: beyond it a chatty handler loses lines, not we our memory."""
+
+COUNT_MAX = 2**63 - 1
+"""What the database can count up to."""
 
 
 @dataclass
@@ -80,6 +83,13 @@ class Desk:
             self._papers.lines.append((task.started, line))
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
+        # Refused here, in the handler: in the worker's transaction it would stop all that runs.
+        if not _is_count(processed) or not (total is None or _is_count(total)):
+            raise UsageError(
+                f"progress cannot be {processed!r} of {total!r}",
+                hint="Count in whole numbers from 0 on; leave the total out if it is unknown.",
+                code="progress",
+            )
         report = ProgressReport(run=task.started, processed=processed, total=total)
         with self._lock:
             self._papers.reports[task.started.id] = report
@@ -129,6 +139,10 @@ class Desk:
                 f"run {task.started.id} was taken from this worker; nothing was written",
                 hint="Stop: another attempt continues from what was committed last.",
             )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= COUNT_MAX
 
 
 def write_papers(connection: Connection, papers: Papers, *, worker_id: str) -> None:

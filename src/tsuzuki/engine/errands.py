@@ -83,10 +83,11 @@ class Errands:
         """The helper did not do what it should: leave it alone for a while."""
         now = self._clock.monotonic()
         with self._changed:
-            is_new = not self._is_closed and not self.is_away
-            if is_new:
-                self._away_since, self._try_at = now, now + RETRY_SECONDS
-        if is_new:
+            if self.is_away:
+                return
+            self._away_since, self._try_at = now, now + RETRY_SECONDS
+            is_worth_saying = not self._is_closed
+        if is_worth_saying:
             log.warning(
                 "a helper is out of reach, going on without it",
                 helper=self._helper,

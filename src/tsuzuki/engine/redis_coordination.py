@@ -38,6 +38,25 @@ PONG_WITHIN_SECONDS = 5.0
 
 TRIAL_MILLISECONDS = 1000
 
+LEASE = """
+local elsewhere = {}
+for place, key in ipairs(KEYS) do
+  local ttl, worker = tonumber(ARGV[1]), ARGV[place + 1]
+  if not redis.call('SET', key, worker, 'NX', 'PX', ttl) then
+    local left = redis.call('PTTL', key)
+    if left < 0 or left > ttl then
+      redis.call('SET', key, worker, 'PX', ttl)
+    elseif redis.call('GET', key) ~= worker then
+      elsewhere[#elsewhere + 1] = place
+    end
+  end
+end
+return elsewhere
+"""
+"""Marks keys 1 … n for the workers behind the time to live, and answers the places of those that another
+worker has. In one step, because a round has hundreds of them. A mark that outlives its time, because the
+server's clock was set back or it is not ours, is replaced: it would hold a run up for as long as it lasts."""
+
 
 class RedisCoordination:
     """Starts without a connection; one is made by the first call, in the thread of the errands."""
@@ -91,42 +110,27 @@ class RedisCoordination:
     # --- in the thread of the errands -----------------------------------------------------------
 
     def _heard(self, worker_ids: Sequence[str]) -> frozenset[str]:
-        found = self._read([self._beat_key(worker_id) for worker_id in worker_ids])
-        return frozenset(
-            worker_id
-            for worker_id, (ttl, left) in zip(worker_ids, found, strict=True)
-            if ttl is not None and ttl.isdecimal() and _can_be_true(left, within=int(ttl))
-        )
+        with self._client.pipeline(transaction=False) as pipeline:
+            for worker_id in worker_ids:
+                pipeline.get(self._beat_key(worker_id))
+                pipeline.pttl(self._beat_key(worker_id))
+            answers = pipeline.execute()
+        found = zip(worker_ids, answers[::2], answers[1::2], strict=True)
+        return frozenset(who for who, ttl, left in found if _is_believable(ttl, left))
 
     def _lease(self, assignments: Mapping[int, str], ttl: int) -> frozenset[int]:
-        with self._client.pipeline(transaction=False) as pipeline:
-            for run_id, worker_id in assignments.items():
-                pipeline.set(self._lease_key(run_id), worker_id, nx=True, px=ttl)
-            answers = pipeline.execute()
-        marked = [run_id for run_id, took in zip(assignments, answers, strict=True) if not took]
-        found = self._read([self._lease_key(run_id) for run_id in marked])
-        return frozenset(
-            run_id
-            for run_id, (holder, left) in zip(marked, found, strict=True)
-            if holder not in (None, assignments[run_id]) and _can_be_true(left, within=ttl)
-        )
-
-    def _read(self, keys: Sequence[str]) -> list[tuple[str | None, int]]:
-        """What each key holds, and for how many milliseconds still."""
-        if not keys:
-            return []
-        with self._client.pipeline(transaction=False) as pipeline:
-            for key in keys:
-                pipeline.get(key)
-                pipeline.pttl(key)
-            answers = pipeline.execute()
-        return list(zip(answers[::2], answers[1::2], strict=True))
+        run_ids = list(assignments)
+        keys = [self._lease_key(run_id) for run_id in run_ids]
+        arguments = [ttl, *assignments.values()]
+        elsewhere: Any = self._client.eval(LEASE, len(keys), *keys, *arguments)
+        return frozenset(run_ids[place - 1] for place in elsewhere)
 
     def _try(self) -> None:
         """Everything we need: a server may answer and yet be full, read-only, or not let us in."""
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.set(self._key("trial"), "", px=TRIAL_MILLISECONDS)
             pipeline.publish(self._key("wake", "trial"), "")
+            pipeline.eval(LEASE, 0, TRIAL_MILLISECONDS)
             pipeline.execute()
 
     def _beat_key(self, worker_id: str) -> str:
@@ -200,10 +204,10 @@ class RedisListener:
             raise TimeoutError(f"no answer within {PONG_WITHIN_SECONDS:g} s")
 
 
-def _can_be_true(left_milliseconds: int, *, within: int) -> bool:
-    """Nothing of ours lives longer than it was given. What does was left behind by a clock that was
-    set back, or is not ours; to believe it could hold a run up for as long as it lasts."""
-    return 0 < left_milliseconds <= within
+def _is_believable(ttl: str | None, left_milliseconds: int) -> bool:
+    """Nothing of ours lives longer than it was given. What does was left by a clock that was set
+    back, or is not ours; to believe it would keep a dead worker for as long as it lasts."""
+    return ttl is not None and ttl.isdecimal() and 0 < left_milliseconds <= int(ttl)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -31,6 +31,9 @@ from tsuzuki.store.moves import Ending, Started
 ENDINGS_MAX = 500
 """At most so many ends in one transaction."""
 
+RETRY_AFTER_MAX_SECONDS = 366 * 86_400.0
+"""Nobody is waited for longer than this."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
@@ -100,6 +103,7 @@ class Worker:
         self._jobs: dict[int, Job] = {}
         self._is_uncertain = False
         self._slots_lock = threading.Lock()
+        self._stop_order: tuple[StopCause, bool] | None = None
 
     # --- what the process asks for --------------------------------------------------------------
 
@@ -123,6 +127,7 @@ class Worker:
             raise RuntimeError("a worker that still runs something cannot change its name")
         self.identity = identity
         self.register()
+        self._stop_order = None
         self.accepting = True
 
     def leave(self) -> None:
@@ -141,8 +146,9 @@ class Worker:
             notices.notify(connection, notices.Audience.LEADER)
 
     def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
-        """End every execution. Their outcomes come in as usual."""
+        """End every execution, also what is just being begun. Their outcomes come in as usual."""
         with self._slots_lock:
+            self._stop_order = (cause, at_once)
             slots = list(self._slots.values())
         for slot in slots:
             if slot.execution is not None:
@@ -222,10 +228,13 @@ class Worker:
         took = moves.finish(
             connection, worker_id=self.identity.id, endings=[ending for _, ending, _ in endings]
         )
-        now = self._clock.now()
         accepted = [entry for entry in endings if entry[0].started.id in took]
         worked.ended = [(task, ending) for task, ending, _ in accepted]
         worked.refused = [task for task, _, _ in endings if task.started.id not in took]
+        badly = [entry for entry in accepted if entry[1].state is not RunState.SUCCEEDED]
+        if not badly:
+            return
+        now = self._database.now(connection)
         worked.retries = store_retries(
             connection,
             (
@@ -239,7 +248,7 @@ class Worker:
                     losses_max=self._settings().max_orphans,
                     retry_after_seconds=_retry_after(outcome),
                 )
-                for task, ending, outcome in accepted
+                for task, ending, outcome in badly
             ),
         )
 
@@ -333,7 +342,17 @@ class Worker:
         slot = _Slot(task=task, deadline=deadline)
         with self._slots_lock:
             self._slots[task.started.id] = slot
-        slot.execution = self._executor.begin(task, self.desk, self.tell_ended)
+        try:
+            execution = self._executor.begin(task, self.desk, self.tell_ended)
+        except Exception as problem:  # noqa: BLE001 -- the others of this batch must begin
+            error = f"it could not be begun: {problem!r}"
+            self.tell_ended(task, Failed(reason=Reason.HANDLER_FAILED, error=error))
+            return
+        with self._slots_lock:
+            slot.execution = execution
+            order = self._stop_order
+        if order is not None:
+            execution.stop(order[0], at_once=order[1])
 
     def _release(self, task: Task) -> None:
         with self._slots_lock:
@@ -381,4 +400,9 @@ def _ending_of_stop(task: Task, cause: StopCause) -> Ending | None:
 
 
 def _retry_after(outcome: Outcome) -> float | None:
-    return outcome.retry_after_seconds if isinstance(outcome, Failed) else None
+    """What the other side asked for, if it is a time to wait at all: handlers pass on whatever a
+    server said, and one bad word must not keep the ends of all other runs from being stored."""
+    asked: object = outcome.retry_after_seconds if isinstance(outcome, Failed) else None
+    if not isinstance(asked, int | float) or not asked > 0:
+        return None
+    return min(float(asked), RETRY_AFTER_MAX_SECONDS)

@@ -20,9 +20,12 @@ class Backup:
 
 
 class Maintenance:
-    def __init__(self, *, database: Database, components: Sequence[Component]) -> None:
+    def __init__(
+        self, *, database: Database, components: Sequence[Component], folder: Path
+    ) -> None:
         self._database = database
         self._components = components
+        self._folder = folder
 
     def upgrade(self) -> list[Upgrade]:
         """Bring the tables to this version; a no-op when they are there."""
@@ -63,4 +66,4 @@ class Maintenance:
         source = self._database.path
         if source is not None:
             return source.with_name(f"{source.stem}-{stamp}.backup.db")
-        return Path.cwd() / f"tsuzuki-{stamp}.dump"
+        return self._folder / f"tsuzuki-{stamp}.dump"

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -26,7 +26,9 @@ from sqlalchemy.exc import (
     StatementError,
 )
 from sqlalchemy.exc import OperationalError as SqlOperationalError
-from sqlalchemy.sql.functions import Function
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
@@ -39,11 +41,27 @@ SQLITE_OLDEST = (3, 35, 0)
 SYNCHRONOUS = ("full", "normal", "off", "extra")
 
 
-def db_now(offset_seconds: float = 0.0) -> Function[Any]:
+def db_now(offset_seconds: float = 0.0) -> ColumnElement[Any]:
     """The database's clock, shifted. On PostgreSQL a function of the schema (the server's time at
     the start of the statement, so that a wait for a lock never makes a lease look longer); on SQLite
     the clock this process was given, because file and process share a machine."""
-    return func.tsuzuki_now(float(offset_seconds), type_=UtcTime())
+    return _Now(float(offset_seconds))
+
+
+class _Now(FunctionElement[Any]):
+    type = UtcTime()
+    inherit_cache = True
+
+
+@compiles(_Now)
+def _now(element: _Now, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"tsuzuki_now({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(_Now, "sqlite")
+def _now_once(element: _Now, compiler: SQLCompiler, **kw: Any) -> str:
+    # A bare call would come back to Python for every row; a scalar subquery does once.
+    return f"(SELECT tsuzuki_now({compiler.process(element.clauses, **kw)}))"
 
 
 class _Here(threading.local):

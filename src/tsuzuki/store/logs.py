@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import (
+    CTE,
     BigInteger,
     ColumnElement,
     Connection,
@@ -133,33 +134,7 @@ def stored(
     of a run nor the many runs whose lines have left are looked at. Ids grow with time, so the newest
     run of before that moment says where to stop.
     """
-    newest = (
-        select(job_runs.c.id)
-        .where(job_runs.c.created_at < created_before)
-        .order_by(job_runs.c.created_at.desc())
-        .limit(1)
-        .cte("newest")
-    )
-
-    def next_run(last_id: ColumnElement[int]) -> ColumnElement[int]:
-        return (
-            select(job_run_logs.c.run_id)
-            .where(
-                job_run_logs.c.run_id > last_id,
-                job_run_logs.c.run_id <= select(newest.c.id).scalar_subquery(),
-            )
-            .order_by(job_run_logs.c.run_id)
-            .limit(1)
-            .scalar_subquery()
-        )
-
-    first = select(next_run(literal(after_id)).label("run_id"), literal(1).label("step"))
-    walk = first.cte("walk", recursive=True)
-    walk = walk.union_all(
-        select(next_run(walk.c.run_id), walk.c.step + 1).where(
-            walk.c.run_id.is_not(None), walk.c.step < limit
-        )
-    )
+    walk = _runs_with_lines(created_before=created_before, after_id=after_id, limit=limit)
     statement = (
         select(
             walk.c.run_id,
@@ -172,6 +147,27 @@ def stored(
         .order_by(walk.c.run_id)
     )
     return [StoredLog(**row) for row in connection.execute(statement).mappings()]
+
+
+def _runs_with_lines(*, created_before: datetime, after_id: int, limit: int) -> CTE:
+    newest = (
+        select(job_runs.c.id)
+        .where(job_runs.c.created_at < created_before)
+        .order_by(job_runs.c.created_at.desc())
+        .limit(1)
+        .cte("newest")
+    )
+
+    def next_run(last_id: ColumnElement[int]) -> ColumnElement[int]:
+        run_id = job_run_logs.c.run_id
+        up_to = select(newest.c.id).scalar_subquery()
+        following = select(run_id).where(run_id > last_id, run_id <= up_to)
+        return following.order_by(run_id).limit(1).scalar_subquery()
+
+    first = select(next_run(literal(after_id)).label("run_id"), literal(1).label("step"))
+    walk = first.cte("walk", recursive=True)
+    further = select(next_run(walk.c.run_id), walk.c.step + 1)
+    return walk.union_all(further.where(walk.c.run_id.is_not(None), walk.c.step < limit))
 
 
 def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> bool:

@@ -97,7 +97,9 @@ def join(
         due=DueNow(database=database),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
-        maintenance=Maintenance(database=database, components=COMPONENTS),
+        maintenance=Maintenance(
+            database=database, components=COMPONENTS, folder=configuration.workspace
+        ),
     )
 
 

@@ -1,0 +1,270 @@
+"""An end that is tried again: when, how often, at whose cost, and as what."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from support.checker import check_history
+from support.makers import WORKER, add_job, create_run, read_run, ref, spec, take_lead
+from support.moving_clock import MovingClock
+from support.scripted import ScriptedExecution, ScriptedExecutor
+from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.outcome import Failed, StopCause, Stopped
+from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.engine.worker import RETRY_AFTER_MAX_SECONDS, Identity, Worker
+from tsuzuki.model.retry import RetryPolicy
+from tsuzuki.model.run import Run
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.services.runs import Runs
+from tsuzuki.store import jobs, moves, runs
+from tsuzuki.store.database import Database
+
+STEADY = RetryPolicy(max_retries=3, initial_seconds=10, factor=2, cap_seconds=30, jitter=0)
+SETTINGS = EngineSettings(max_orphans=3)
+
+
+class Chain:
+    """One piece of work and all attempts at it, by one worker that the leader serves."""
+
+    def __init__(self, database: Database, clock: MovingClock) -> None:
+        self.database = database
+        self.clock = clock
+        self.term = take_lead(database, lease_seconds=1_000_000_000)
+        self.executor = ScriptedExecutor()
+        self.assigner = Assigner(database=database)
+        self.rescuer = Rescuer(database=database, settings=lambda: SETTINGS, random=Random(1))
+        self.worker = Worker(
+            identity=Identity(
+                id=WORKER,
+                host="h",
+                pid=1,
+                capacity=1,
+                tags=frozenset(),
+                software_version="test",
+            ),
+            database=database,
+            executor=self.executor,
+            clock=clock,
+            random=Random(1),
+            settings=lambda: SETTINGS,
+            wake=lambda: None,
+        )
+        self.worker.register()
+
+    def submit(self, policy: RetryPolicy = STEADY, **changes: Any) -> int:
+        self.job_id = add_job(self.database, spec(retry=policy))
+        return create_run(self.database, self.job_id, **changes).id
+
+    def begin(self) -> ScriptedExecution:
+        """Let the time of the next attempt come, and begin it."""
+        last = self.all_runs()[-1]
+        ahead = (last.scheduled_for - self.clock.now()).total_seconds()
+        if ahead > 0:
+            self.clock.advance(ahead - 0.001)
+            assert self.assigner.tick(self.term) == 0, "given out before its time"
+            self.clock.advance(0.001)
+        assert self.assigner.tick(self.term) == 1
+        self.worker.tick()
+        return self.executor.last
+
+    def end(self, execution: ScriptedExecution, outcome: Any) -> Run | None:
+        """End it; the run that repeats it, if any."""
+        execution.end(outcome)
+        self.worker.tick()
+        return self.retry_of(execution.task.run.id)
+
+    def retry_of(self, run_id: int) -> Run | None:
+        with self.database.read() as connection:
+            return runs.get_by_key(connection, f"retry:{run_id}")
+
+    def all_runs(self) -> list[Run]:
+        return check_history(self.database)
+
+
+@pytest.fixture
+def chain(database: Database, clock: MovingClock) -> Iterator[Chain]:
+    chain = Chain(database, clock)
+    yield chain
+    chain.all_runs()
+
+
+FAILED = Failed(reason=Reason.HANDLER_FAILED, error="it broke")
+TIMED_OUT = Stopped(cause=StopCause.TIMEOUT)
+SHUT_DOWN = Stopped(cause=StopCause.SHUTDOWN)
+NOT_CONFIRMED = Stopped(cause=StopCause.NOT_CONFIRMED)
+
+
+def test_failures_are_repeated_with_growing_waits_until_the_retries_are_used(
+    chain: Chain,
+) -> None:
+    chain.submit()
+    waits = []
+    for outcome in (FAILED, TIMED_OUT, FAILED):
+        retry = chain.end(chain.begin(), outcome)
+        assert retry is not None
+        waits.append((retry.scheduled_for - chain.clock.now()).total_seconds())
+    assert chain.end(chain.begin(), FAILED) is None
+    assert waits == [10, 20, 30]
+    made = chain.all_runs()
+    assert [run.attempt for run in made] == [1, 2, 3, 4]
+    assert [run.retries_used for run in made] == [0, 1, 2, 3]
+    assert [run.state for run in made] == [
+        RunState.FAILED,
+        RunState.TIMED_OUT,
+        RunState.FAILED,
+        RunState.FAILED,
+    ]
+
+
+def test_every_attempt_names_the_one_it_repeats_and_the_first_of_all(chain: Chain) -> None:
+    first = chain.submit(arguments={"n": 1}, priority=3, concurrency_key="k")
+    executions = [chain.begin()]
+    for _ in range(2):
+        chain.end(executions[-1], FAILED)
+        executions.append(chain.begin())
+    made = chain.all_runs()
+    assert [run.retry_of for run in made] == [None, made[0].id, made[1].id]
+    assert [run.origin_id for run in made] == [None, first, first]
+    assert [run.trigger for run in made[1:]] == [Trigger.RETRY, Trigger.RETRY]
+    assert {(run.arguments["n"], run.priority, run.concurrency_key) for run in made} == {
+        (1, 3, "k")
+    }
+    assert {e.task.idempotency_key for e in executions} == {f"run-{first}"}
+
+
+def test_two_pieces_of_work_have_two_keys(chain: Chain) -> None:
+    chain.submit()
+    create_run(chain.database, chain.job_id)
+    first = chain.begin()
+    first.succeed()
+    chain.worker.tick()
+    second = chain.begin()
+    assert first.task.idempotency_key != second.task.idempotency_key
+
+
+def test_without_retries_a_failure_is_final(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=0))
+    assert chain.end(chain.begin(), FAILED) is None
+
+
+@pytest.mark.parametrize("reason", [Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID])
+def test_what_trying_again_cannot_mend_is_not_tried_again(chain: Chain, reason: Reason) -> None:
+    chain.submit()
+    assert chain.end(chain.begin(), Failed(reason=reason, error="never")) is None
+
+
+def test_a_canceled_run_is_not_tried_again(chain: Chain) -> None:
+    run_id = chain.submit()
+    execution = chain.begin()
+    Runs(database=chain.database, actor="me").cancel(run_id)
+    assert chain.end(execution, FAILED) is None
+    assert read_run(chain.database, run_id).state is RunState.CANCELED
+
+
+def test_a_shutdown_is_repeated_at_once_for_free_however_often(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=0))
+    for number in range(8):
+        retry = chain.end(chain.begin(), SHUT_DOWN)
+        assert retry is not None
+        assert retry.scheduled_for == chain.clock.now()
+        assert (retry.attempt, retry.retries_used) == (number + 2, 0)
+
+
+def test_a_run_its_worker_gave_up_is_free_as_often_as_a_lost_one(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=1, jitter=0))
+    used = []
+    while (retry := chain.end(chain.begin(), NOT_CONFIRMED)) is not None:
+        used.append(retry.retries_used)
+    assert used == [0, 0, 0, 1]
+
+
+def test_a_free_repetition_keeps_the_retries_for_real_failures(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=1, initial_seconds=10, jitter=0))
+    assert chain.end(chain.begin(), SHUT_DOWN) is not None
+    retry = chain.end(chain.begin(), FAILED)
+    assert retry is not None
+    assert (retry.attempt, retry.retries_used) == (3, 1)
+    assert (retry.scheduled_for - chain.clock.now()).total_seconds() == 10
+    assert chain.end(chain.begin(), SHUT_DOWN) is not None
+    assert chain.end(chain.begin(), FAILED) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [
+        (None, 10),
+        (5.0, 10),
+        (600.0, 600),
+        (0, 10),
+        (-3.0, 10),
+        (float("nan"), 10),
+        (float("inf"), RETRY_AFTER_MAX_SECONDS),
+        (1e18, RETRY_AFTER_MAX_SECONDS),
+        ("soon", 10),
+    ],
+)
+def test_what_the_other_side_asked_for_is_honoured_if_it_makes_sense(
+    chain: Chain, asked: Any, waits: float
+) -> None:
+    """Beyond the cap too; and whatever it was, the run ends."""
+    chain.submit()
+    failed = replace(FAILED, retry_after_seconds=asked)
+    retry = chain.end(chain.begin(), failed)
+    assert retry is not None
+    assert retry.scheduled_for - chain.clock.now() == timedelta(seconds=waits)
+
+
+def test_what_the_other_side_asked_for_gives_nobody_more_retries(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=0))
+    assert chain.end(chain.begin(), replace(FAILED, retry_after_seconds=5)) is None
+
+
+def test_the_wait_is_moved_by_its_jitter_and_not_further(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=100, initial_seconds=100, factor=1, jitter=0.2))
+    waits = []
+    for _ in range(6):
+        retry = chain.end(chain.begin(), FAILED)
+        assert retry is not None
+        waits.append((retry.scheduled_for - chain.clock.now()).total_seconds())
+    assert all(80 <= wait <= 120 for wait in waits)
+    assert len(set(waits)) == 6
+
+
+def test_the_policy_as_it_was_when_the_run_began_decides(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=0))
+    execution = chain.begin()
+    with chain.database.write() as connection:
+        job = jobs.get(connection, chain.job_id)
+        assert job is not None
+        jobs.change(connection, job=job, spec=replace(job.spec, retry=STEADY))
+    assert chain.end(execution, FAILED) is None
+
+
+def test_a_retry_by_hand_and_a_retry_by_rule_never_both_happen(chain: Chain) -> None:
+    run_id = chain.submit(RetryPolicy(max_retries=0))
+    execution = chain.begin()
+    chain.end(execution, FAILED)
+    by_hand = Runs(database=chain.database, actor="me").retry(run_id)
+    retry = chain.retry_of(run_id)
+    assert retry is not None
+    assert retry.id == by_hand.run_id
+    chain.worker.tell_ended(execution.task, FAILED)
+    chain.worker.tick()
+    assert [run.retry_of for run in chain.all_runs()] == [None, run_id]
+
+
+def test_orphanings_before_the_start_count_as_losses_not_as_retries(chain: Chain) -> None:
+    run_id = chain.submit(RetryPolicy(max_retries=0))
+    for _ in range(2):
+        assert chain.assigner.tick(chain.term) == 1
+        with chain.database.write() as connection:
+            moves.hand_back(connection, worker_id=WORKER, runs=[ref(chain.database, run_id)])
+    execution = chain.begin()
+    assert (execution.task.run.attempt, execution.task.run.retries_used) == (3, 0)
+    assert chain.end(execution, NOT_CONFIRMED) is not None
+    assert chain.end(chain.begin(), NOT_CONFIRMED) is None
