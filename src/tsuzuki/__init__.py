@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tsuzuki.engine.context import RunContext
+    from tsuzuki.engine.context import RunContext, RunStopped
     from tsuzuki.library import RunHandle, Tsuzuki
     from tsuzuki.model.errors import Fenced, RunFailed, TsuzukiError, WaitTimedOut
     from tsuzuki.services.runs import Request
@@ -16,6 +16,7 @@ __all__ = [
     "RunContext",
     "RunFailed",
     "RunHandle",
+    "RunStopped",
     "Tsuzuki",
     "TsuzukiError",
     "WaitTimedOut",
@@ -31,6 +32,7 @@ _HOMES = {
     "RunContext": "tsuzuki.engine.context",
     "RunFailed": "tsuzuki.model.errors",
     "RunHandle": "tsuzuki.library",
+    "RunStopped": "tsuzuki.engine.context",
     "Tsuzuki": "tsuzuki.library",
     "TsuzukiError": "tsuzuki.model.errors",
     "WaitTimedOut": "tsuzuki.model.errors",

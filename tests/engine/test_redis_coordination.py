@@ -1,5 +1,6 @@
 """Coordination through a real Redis on a good day, and how one is connected."""
 
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from support.coordination import (
     LONG_SECONDS,
+    be_patient,
     everything,
     is_heard,
     listening,
@@ -25,6 +27,11 @@ from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.notices import EVERYBODY, Audience
 
 SECRET = "not-for-the-log"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 @pytest.fixture
@@ -186,6 +193,15 @@ class TestConnecting:
     def test_a_socket_file_will_do(self, server: RedisServer, clock: MovingClock) -> None:
         with closing(connect(f"{server.unix_url}?prefix=a.b:c-d_1", clock)) as coordination:
             assert is_heard(coordination)
+
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+    def test_a_forked_process_is_helped_too(self, coordination: Coordination) -> None:
+        assert is_heard(coordination)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if is_heard(coordination) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert is_heard(coordination)
 
     def test_rediss_speaks_tls(self, clock: MovingClock) -> None:
         """Nobody answers it here, so it is an outage; what counts is what is on the wire."""

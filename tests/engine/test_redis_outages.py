@@ -1,7 +1,6 @@
 """A Redis that is killed, paused, emptied, full or locked: it costs a moment, and never raises."""
 
 import logging
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,12 +12,13 @@ import pytest
 
 from support.coordination import (
     LONG_SECONDS,
-    come_back,
+    be_patient,
     everything,
     is_heard,
     listening,
     lose_touch,
     next_heard,
+    reach,
     seconds_of,
 )
 from support.moving_clock import MovingClock
@@ -34,6 +34,11 @@ from tsuzuki.store.notices import EVERYBODY, Audience
 SECRET = "not-for-the-log"
 SLACK_SECONDS = 0.75
 """What a busy machine may add to a wait."""
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ class TestWaiting:
     def test_nobody_waits_for_a_server_that_was_killed(
         self, coordination: Coordination, clock: MovingClock, server: RedisServer
     ) -> None:
-        assert is_heard(coordination)
+        reach(coordination, clock)
         server.kill()
         lose_touch(coordination)
         spent = seconds_of(lambda: use_in_vain(coordination, clock, rounds=20))
@@ -75,18 +80,18 @@ class TestWaiting:
     def test_a_paused_server_keeps_one_caller_for_a_moment_and_the_others_not_at_all(
         self, coordination: Coordination, clock: MovingClock, server: RedisServer
     ) -> None:
-        assert is_heard(coordination)
+        reach(coordination, clock)
         server.pause()
         assert seconds_of(lambda: lose_touch(coordination)) < PATIENCE_SECONDS + SLACK_SECONDS
         spent = seconds_of(lambda: use_in_vain(coordination, clock, rounds=20))
         assert spent < PATIENCE_SECONDS + SLACK_SECONDS
         server.resume()
-        come_back(coordination, clock)
+        reach(coordination, clock)
 
     def test_many_callers_of_a_paused_server_wait_together_not_in_turn(
-        self, coordination: Coordination, server: RedisServer
+        self, coordination: Coordination, clock: MovingClock, server: RedisServer
     ) -> None:
-        assert is_heard(coordination)
+        reach(coordination, clock)
         server.pause()
         spent = at_once(16, lambda _: seconds_of(lambda: lose_touch(coordination)))
         assert max(spent) < PATIENCE_SECONDS + SLACK_SECONDS
@@ -120,6 +125,7 @@ class TestWaiting:
         assert coordination.listener() is not None, "nobody found out that it is paused"
 
 
+@pytest.mark.usefixtures("patient")
 class TestComingBack:
     def test_a_server_that_was_killed_is_used_again_when_it_is_back(
         self, coordination: Coordination, clock: MovingClock, server: RedisServer
@@ -128,7 +134,7 @@ class TestComingBack:
             server.kill()
             lose_touch(coordination)
             server.start()
-            come_back(coordination, clock)
+            reach(coordination, clock)
 
     def test_it_is_not_tried_before_its_time(
         self, coordination: Coordination, server: RedisServer
@@ -147,7 +153,7 @@ class TestComingBack:
         with closing(connect(server.url, clock)) as coordination:
             everything(coordination)
             server.start()
-            come_back(coordination, clock)
+            reach(coordination, clock)
 
     def test_an_emptied_server_has_only_forgotten(
         self, coordination: Coordination, server: RedisServer
@@ -161,15 +167,6 @@ class TestComingBack:
             assert is_heard(coordination)
             coordination.ring({Audience.LEADER})
             assert next_heard(listener) == {Audience.LEADER}
-
-    @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-    def test_a_forked_process_is_helped_too(self, coordination: Coordination) -> None:
-        assert is_heard(coordination)
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if is_heard(coordination) else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert is_heard(coordination)
 
 
 class TestListening:
@@ -204,12 +201,13 @@ class TestListening:
                 waiting.result(10.0)
         assert coordination.listener() is None, "there is nothing to listen to"
         server.start()
-        come_back(coordination, clock)
+        reach(coordination, clock)
         with listening(coordination) as listener:
             coordination.ring({Audience.LEADER})
             assert next_heard(listener) == {Audience.LEADER}
 
 
+@pytest.mark.usefixtures("patient")
 class TestWhatIsSaid:
     def test_an_outage_is_said_once_and_so_is_its_end(
         self,
@@ -223,7 +221,7 @@ class TestWhatIsSaid:
         lose_touch(coordination)
         use_in_vain(coordination, clock, rounds=5)
         server.start()
-        come_back(coordination, clock)
+        reach(coordination, clock)
         assert [record.levelname for record in said.records] == ["WARNING", "INFO"]
         assert all(str(server.port) in record.getMessage() for record in said.records)
 
@@ -240,7 +238,7 @@ class TestWhatIsSaid:
             assert coordination.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS) == frozenset()
             use_in_vain(coordination, clock, rounds=5)
             client.config_set("maxmemory", 0)
-        come_back(coordination, clock)
+        reach(coordination, clock)
         assert [record.levelname for record in said.records] == ["WARNING", "INFO"]
 
     def test_a_wrong_password_is_an_outage_and_is_not_said(
@@ -289,11 +287,11 @@ def test_nothing_is_raised_while_it_comes_and_goes(
         server.kill()
         wait_until(lambda: coordination.listener() is None, "the crash was noticed")
         server.start()
-        come_back(coordination, clock)
+        reach(coordination, clock)
         server.pause()
         wait_until(lambda: coordination.listener() is None, "the pause was noticed")
         server.resume()
         server.flush()
-        come_back(coordination, clock)
+        reach(coordination, clock)
     is_over.set()
     assert all(user.result(10.0) for user in users)

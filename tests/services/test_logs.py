@@ -11,7 +11,7 @@ from support.old_logs import WORDS, Stage, files_in, folder_stage, numbered
 from tsuzuki.engine.archive_format import DamagedLog
 from tsuzuki.model.errors import ConfigurationError, NotFound, UsageError
 from tsuzuki.services.logs import RunLogs
-from tsuzuki.store import logs
+from tsuzuki.store import logs, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.logs import LogLine
 
@@ -77,6 +77,7 @@ def test_a_log_reads_the_same_wherever_it_is(stage: Stage, run_id: int) -> None:
     assert reader.read(run_id, after_seq=5) == []
     assert reader.tail(run_id, 2) == LINES[-2:]
     assert reader.tail(run_id, 100) == LINES
+    assert list(reader.read_all(run_id)) == LINES
     assert list(reader.follow(run_id, wait=never)) == LINES
     assert list(reader.follow(run_id, wait=never, after_seq=4)) == LINES[4:]
 
@@ -110,16 +111,19 @@ def test_no_answer_is_without_bounds(stage: Stage, count: int) -> None:
         stage.reader.tail(run_id, count)
 
 
-def test_a_log_that_moves_between_the_two_looks_of_a_reader_is_read_once_and_whole(
+def test_a_log_that_moves_after_either_look_of_a_reader_is_read_once_and_whole(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, ask in (
-        ("read", stage.reader.read),
-        ("tail", lambda run_id: stage.reader.tail(run_id, 10)),
-        ("read", lambda run_id: list(stage.reader.follow(run_id, wait=never))),
+    for place, name, ask in (
+        (logs, "read", stage.reader.read),
+        (runs, "get", stage.reader.read),
+        (logs, "tail", lambda run_id: stage.reader.tail(run_id, 10)),
+        (runs, "get", lambda run_id: stage.reader.tail(run_id, 10)),
+        (logs, "read", lambda run_id: list(stage.reader.follow(run_id, wait=never))),
+        (runs, "get", lambda run_id: list(stage.reader.follow(run_id, wait=never))),
     ):
         run_id = stage.old_run()
-        after_call(monkeypatch, logs, name, stage.tick)
+        after_call(monkeypatch, place, name, stage.tick)
 
         assert ask(run_id) == LINES
         assert stage.rows_of(run_id) == []
@@ -154,6 +158,26 @@ def test_following_misses_no_line_that_came_with_the_end(
     after_call(monkeypatch, logs, "read", lambda: stage.end(run, LINES))
 
     assert list(stage.reader.follow(run.id, wait=script(lambda: None))) == LINES
+
+
+def test_reading_all_ends_with_what_is_there_although_the_run_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
+    run = stage.started_run()
+    stage.say(run, LINES)
+
+    assert list(stage.reader.read_all(run.id)) == LINES
+
+
+def test_reading_all_goes_on_in_the_archive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
+    run_id = stage.old_run()
+    reading = stage.reader.read_all(run_id)
+    first = next(reading)
+    stage.tick()
+
+    assert [first, *reading] == LINES
 
 
 def test_following_goes_on_in_the_archive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,10 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 
+import pytest
+
 from support.waiting import wait_until
+from tsuzuki.engine import errands, redis_coordination
 from tsuzuki.engine.coordination import Coordination
 from tsuzuki.engine.errands import RETRY_SECONDS
 from tsuzuki.model.clock import ManualClock
@@ -19,19 +22,25 @@ def is_heard(coordination: Coordination) -> bool:
     return coordination.heard(["w-1"]) == {"w-1"}
 
 
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that measure nothing: a machine that is busy elsewhere is not an outage."""
+    monkeypatch.setattr(errands, "PATIENCE_SECONDS", 10.0)
+    monkeypatch.setattr(redis_coordination, "SOCKET_TIMEOUT_SECONDS", 10.0)
+
+
 def lose_touch(coordination: Coordination) -> None:
     """Make the call that finds out that the server is away."""
     assert coordination.heard(["w-1"]) == frozenset()
 
 
-def come_back(coordination: Coordination, clock: ManualClock) -> None:
-    """Let time pass until it helps again."""
+def reach(coordination: Coordination, clock: ManualClock) -> None:
+    """Let time pass until it helps."""
 
     def helps() -> bool:
         clock.advance(RETRY_SECONDS)
         return is_heard(coordination)
 
-    wait_until(helps, "it helps again")
+    wait_until(helps, "it helps")
 
 
 def everything(coordination: Coordination) -> None:

@@ -52,6 +52,9 @@ class ScriptedExecutor:
         self.begun: list[ScriptedExecution] = []
         self.on_begin: Callable[[ScriptedExecution], None] = lambda _execution: None
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> ScriptedExecution:
         execution = ScriptedExecution(task, surroundings, done)
         self.begun.append(execution)
@@ -77,6 +80,9 @@ class ThreadExecutor:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> "ThreadExecution":
         return ThreadExecution(task, self._handler, done)

@@ -26,6 +26,10 @@ COUNT_MAX = 2**63 - 1
 """What the database can count up to."""
 
 
+LINE_BYTES = 100
+"""What a line costs beside its text: a million empty lines are not free."""
+
+
 @dataclass
 class _Pad:
     """One run's paper: how much it has written."""
@@ -78,7 +82,7 @@ class Desk:
                 stream, text = "log", f"the log was cut here, after {pad.bytes_written} bytes"
             pad.seq += 1
             pad.bytes_written += size
-            self._buffered_bytes += size
+            self._buffered_bytes += size + LINE_BYTES
             line = LogLine(seq=pad.seq, at=self._clock.now(), stream=stream, body=text)
             self._papers.lines.append((task.started, line))
 
@@ -118,7 +122,7 @@ class Desk:
             self._papers = Papers(
                 lines=[*papers.lines, *newer.lines], reports={**papers.reports, **newer.reports}
             )
-            self._buffered_bytes += sum(len(line.body) + 1 for _, line in papers.lines)
+            self._buffered_bytes += sum(len(line.body) + LINE_BYTES for _, line in papers.lines)
 
     def has_papers(self) -> bool:
         with self._lock:

@@ -79,14 +79,20 @@ class Heartbeat:
         self._asked = 0
 
     def seconds_to_next(self, pulse: Pulse) -> float:
-        """How long to wait before the next beat."""
+        """How long to wait before the next beat: never past the deadline, if there is one."""
         settings = self._settings()
-        if pulse in (Pulse.UNHEARD, Pulse.ASKING):
-            return settings.continuation_retry_interval_seconds
-        return settings.heartbeat_interval_seconds
+        match pulse:
+            case Pulse.UNHEARD:
+                return min(
+                    settings.continuation_retry_interval_seconds, max(self._seconds_left(), 0.0)
+                )
+            case Pulse.ASKING:
+                return settings.continuation_retry_interval_seconds
+            case _:
+                return settings.heartbeat_interval_seconds
 
     def _unheard(self) -> Pulse:
-        return Pulse.LOST if self._is_too_late() else Pulse.UNHEARD
+        return Pulse.UNHEARD if self._seconds_left() > 0 else Pulse.LOST
 
     def _ask(self) -> Pulse:
         # Asking is safe however late it is: it marks only runs that are still ours, and from then
@@ -107,8 +113,8 @@ class Heartbeat:
         self._asked += 1
         return Pulse.ASKING
 
-    def _is_too_late(self) -> bool:
-        """Past the moment until which the leader surely leaves our runs to us."""
+    def _seconds_left(self) -> float:
+        """Until the moment up to which the leader surely leaves our runs to us."""
         settings = self._settings()
         silent = self._clock.monotonic() - self._heard_at
-        return silent > settings.worker_ttl_seconds + settings.continuation_seconds
+        return settings.worker_ttl_seconds + settings.continuation_seconds - silent

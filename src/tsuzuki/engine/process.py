@@ -119,6 +119,7 @@ class Engine:
         self.settings = SettingsReader(database=database, clock=clock)
         self._software_version = software_version
         self._database = database
+        self._executor = executor
         self._clock = clock
         first = self._new_identity()
         self.lease = Lease(database=database, clock=clock, settings=self.settings, holder=first.id)
@@ -152,6 +153,7 @@ class Engine:
         self._listener: Listener | None = None
         self._looked_at = clock.monotonic()
         self._is_lost = False
+        self._is_leaving = False
         self._told_epoch: int | None = None
         self._loops: dict[str, Loop] = {}
         self._hurry = threading.Event()
@@ -198,6 +200,7 @@ class Engine:
 
     def shut_down(self) -> None:
         """Stop in three steps. Answers when everything of this process has ended."""
+        self._is_leaving = True
         if self.role.work and not self.drained.is_set():
             self._drain_worker()
         for loop in self._loops.values():
@@ -207,6 +210,7 @@ class Engine:
         for loop in self._loops.values():
             loop.join(5.0)
         self._goodbye()
+        self._executor.close()
         if self._listener is not None:
             self._listener.close()
         log.info("stopped", worker=self.worker.identity.id)
@@ -224,9 +228,8 @@ class Engine:
             self._wait_until_idle(5.0)
 
     def _goodbye(self) -> None:
-        if self.role.work and not self.drained.is_set():
-            self._attempt("leave", self.worker.leave)
-            self.drained.set()
+        if self.role.work:
+            self._leave_drained()
         if self.role.lead:
             self._attempt("step down", self.lease.step_down)
 
@@ -310,6 +313,9 @@ class Engine:
         _tell(worked)
         if worked.ended or worked.lost:
             self.bells.leader.ring()
+        # Whoever leads may judge us by new settings already. After the tick, because a database
+        # that is away must not keep it from stopping what has run too long.
+        self.settings.refresh()
         if self.worker.has_news():
             return
         waits = [self._poll_seconds()]
@@ -324,6 +330,7 @@ class Engine:
             self._loops["beat"].pause(0.05)
             return
         pulse = self.heartbeat.tick()
+        self._is_leaving = self._is_leaving or pulse is Pulse.DRAINING
         if pulse is Pulse.LOST:
             self._cut_off()
         elif pulse is Pulse.DRAINING and self.worker.accepting:
@@ -358,6 +365,9 @@ class Engine:
         self.bells.worker.ring()
 
     def _start_again(self) -> None:
+        if self._is_leaving:
+            self._leave_drained()
+            return
         identity = self._new_identity()
         self.worker.become(identity)
         self.heartbeat.renew(self._clock.monotonic())
@@ -365,8 +375,9 @@ class Engine:
         log.info("attached again", worker=identity.id)
 
     def _leave_drained(self) -> None:
-        self._attempt("leave", self.worker.leave)
-        self.drained.set()
+        if not self.drained.is_set():
+            self._attempt("leave", self.worker.leave)
+            self.drained.set()
 
     def _new_identity(self) -> Identity:
         return new_identity(self.role, software_version=self._software_version)

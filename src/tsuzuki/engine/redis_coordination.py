@@ -121,7 +121,7 @@ class RedisCoordination:
     def _lease(self, assignments: Mapping[int, str], ttl: int) -> frozenset[int]:
         run_ids = list(assignments)
         keys = [self._lease_key(run_id) for run_id in run_ids]
-        arguments = [ttl, *assignments.values()]
+        arguments: list[int | str] = [ttl, *assignments.values()]
         elsewhere: Any = self._client.eval(LEASE, len(keys), *keys, *arguments)
         return frozenset(run_ids[place - 1] for place in elsewhere)
 

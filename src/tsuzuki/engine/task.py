@@ -55,3 +55,6 @@ class Executor(Protocol):
 
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> Execution:
         """Start executing. `done` is called once, from any thread, when it has ended."""
+
+    def close(self) -> None:
+        """Give up whatever still runs, and begin nothing more."""

@@ -141,8 +141,7 @@ class Worker:
         """Take nothing new, and let others have what has not begun."""
         self.accepting = False
         with self._database.write() as connection:
-            workers.drain(connection, [self.identity.id])
-            self._hand_back(connection)
+            self._decline(connection)
             notices.notify(connection, notices.Audience.LEADER)
 
     def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
@@ -212,7 +211,9 @@ class Worker:
             if look_around and self._slots:
                 self._find_lost(connection, endings, worked)
             room = self.identity.capacity - len(self._slots) + len(endings) - len(worked.started)
-            if self.accepting and room > 0:
+            if not self.accepting and look_around:
+                self._decline(connection)
+            elif self.accepting and room > 0:
                 self._begin(connection, room, worked)
             if worked.ended and not self._leads_here():
                 notices.notify(connection, notices.Audience.LEADER)
@@ -301,6 +302,12 @@ class Worker:
             )
             for run, started in chosen
         ]
+
+    def _decline(self, connection: Connection) -> None:
+        """Said again with each look: the first time may not have got through, and something may
+        have been given to us at the same moment."""
+        workers.drain(connection, [self.identity.id])
+        self._hand_back(connection)
 
     def _hand_back(self, connection: Connection) -> None:
         waiting = dispatch.inbox(

@@ -31,19 +31,23 @@ class RunLogs:
     def read(self, run_id: int, *, after_seq: int = 0, limit: int = 1000) -> list[LogLine]:
         """The lines after `after_seq`, in order, at most `limit` of them."""
         _check_count("limit", limit)
-        with self._database.read() as connection:
-            lines = logs.read(connection, run_id=run_id, after_seq=after_seq, limit=limit)
-            run = _find(connection, run_id)
+        lines, run = self._look(run_id, after_seq=after_seq, limit=limit)
         if run.log_ref is None:
             return lines
         return list(islice(self._archived(run, run.log_ref, after_seq=after_seq), limit))
 
     def read_all(self, run_id: int) -> Iterator[LogLine]:
-        """Every line that is there now, a page at a time."""
+        """Every line that is there now, in order; an archived log is unpacked once, not page by page."""
         seq = 0
-        while page := self.read(run_id, after_seq=seq, limit=PAGE_LINES):
-            yield from page
-            seq = page[-1].seq
+        while True:
+            lines, run = self._look(run_id, after_seq=seq, limit=PAGE_LINES)
+            if run.log_ref is not None:
+                yield from self._archived(run, run.log_ref, after_seq=seq)
+                return
+            yield from lines
+            if len(lines) < PAGE_LINES:
+                return
+            seq = lines[-1].seq
 
     def tail(self, run_id: int, count: int) -> list[LogLine]:
         """The last `count` lines, in order."""
@@ -62,9 +66,7 @@ class RunLogs:
         lines were given. Between two looks `wait` is called with the seconds to let pass."""
         seq, had_ended = after_seq, False
         while True:
-            with self._database.read() as connection:
-                lines = logs.read(connection, run_id=run_id, after_seq=seq, limit=PAGE_LINES)
-                run = _find(connection, run_id)
+            lines, run = self._look(run_id, after_seq=seq, limit=PAGE_LINES)
             if run.log_ref is not None:
                 yield from self._archived(run, run.log_ref, after_seq=seq)
                 return
@@ -77,6 +79,12 @@ class RunLogs:
                 wait(POLL_SECONDS)
             # The last lines come with the end itself: after seeing it, one look more is due.
             had_ended = run.state.is_final
+
+    def _look(self, run_id: int, *, after_seq: int, limit: int) -> tuple[list[LogLine], Run]:
+        """The rows, and then the run that says whether they are all there is."""
+        with self._database.read() as connection:
+            lines = logs.read(connection, run_id=run_id, after_seq=after_seq, limit=limit)
+            return lines, _find(connection, run_id)
 
     def _archived(self, run: Run, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
         if pruning.is_marked(ref):

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -34,9 +33,10 @@ def build_engine(
     executors = Executors(
         {
             "command": CommandExecutor(
-                expand=partial(_expand, environ),
+                expand=expand,
                 base_folder=workspace,
                 kill_grace_seconds=kill_grace_seconds,
+                output_bytes_max=lambda: engine.settings().log_bytes_max_per_run,
                 environ=environ,
             ),
             "python": PythonExecutor(
@@ -58,7 +58,3 @@ def build_engine(
         archive=open_archive(log_archive_of(application.configuration)),
     )
     return engine
-
-
-def _expand(environ: Mapping[str, str], text: str) -> str:
-    return expand(text, environ)

@@ -11,17 +11,10 @@ from tsuzuki.engine.task import Done, Execution, Executor, Surroundings, Task
 from tsuzuki.model.states import Reason
 
 
-class ClosableExecutor(Executor, Protocol):
-    """A kind of work that holds threads or processes."""
-
-    def close(self) -> None:
-        """End what still runs, and begin nothing more. Closing again does nothing."""
-
-
 class Executors:
     """Gives each task to the executor of its handler."""
 
-    def __init__(self, executors: Mapping[str, ClosableExecutor]) -> None:
+    def __init__(self, executors: Mapping[str, Executor]) -> None:
         self._executors = MappingProxyType(dict(executors))
         self._is_closed = False
 
