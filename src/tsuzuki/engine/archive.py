@@ -56,6 +56,29 @@ def open_archive(location: str) -> LogArchive:
     return ObjectArchive(location)
 
 
+class DeferredArchive:
+    """An archive that is opened when it is first needed: most commands never look at a log, and must
+    not fail, or wait, because of where logs go."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._opened: LogArchive | None = None
+
+    def write(self, run_id: int, finished_at: datetime, lines: Iterable[LogLine]) -> str:
+        return self._archive().write(run_id, finished_at, lines)
+
+    def read(self, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
+        return self._archive().read(ref, after_seq=after_seq)
+
+    def delete(self, ref: str) -> None:
+        self._archive().delete(ref)
+
+    def _archive(self) -> LogArchive:
+        if self._opened is None:
+            self._opened = open_archive(self._location)
+        return self._opened
+
+
 class FolderArchive:
     """A folder of files, one for each run, below a folder for each day."""
 

@@ -17,7 +17,6 @@ from sqlalchemy import (
     func,
     literal,
     select,
-    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeEngine
@@ -199,11 +198,6 @@ def lock_if_ours(connection: Connection, *, worker_id: str, run: Started) -> boo
     """Whether a run is still ours, and stays so until this transaction ends."""
     statement = select(job_runs.c.id).where(*_still_ours(worker_id, run)).with_for_update()
     return connection.execute(statement).scalar_one_or_none() is not None
-
-
-def set_log_ref(connection: Connection, *, run_id: int, log_ref: str) -> None:
-    """Where a finished run's log went. The one thing that may change on it."""
-    connection.execute(update(job_runs).where(job_runs.c.id == run_id).values(log_ref=log_ref))
 
 
 def _still_ours(worker_id: str, run: Started) -> list[Any]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tsuzuki.config import Configuration, JobKind, load_configuration
-from tsuzuki.engine.archive import open_archive
+from tsuzuki.engine.archive import DeferredArchive, LogArchive
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.due import DueNow
@@ -93,7 +93,7 @@ def join(
         runs=Runs(database=database, actor=actor),
         events=Events(database=database),
         fleet=Fleet(database=database, actor=actor),
-        logs=RunLogs(database=database, archive=open_archive(log_archive_of(configuration))),
+        logs=RunLogs(database=database, archive=log_archive_of(configuration, database)),
         due=DueNow(database=database),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
@@ -103,9 +103,14 @@ def join(
     )
 
 
-def log_archive_of(configuration: Configuration) -> str:
-    """Where old logs go: as configured, or beside the workspace's file."""
-    return configuration.log_archive or str(configuration.workspace / ".tsuzuki" / "logs")
+def log_archive_of(configuration: Configuration, database: Database) -> LogArchive | None:
+    """Where old logs go: as configured; for SQLite else beside the workspace's file. For PostgreSQL
+    there is no such default, because a folder of one machine is not there for the others."""
+    if configuration.log_archive is not None:
+        return DeferredArchive(configuration.log_archive)
+    if database.is_sqlite:
+        return DeferredArchive(str(configuration.workspace / ".tsuzuki" / "logs"))
+    return None
 
 
 def local_actor() -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import tsuzuki
 from tsuzuki.config import expand
-from tsuzuki.engine.archive import open_archive
 from tsuzuki.engine.executors import Executors
 from tsuzuki.engine.executors.command import CommandExecutor
 from tsuzuki.engine.executors.python import PythonExecutor
@@ -55,6 +54,6 @@ def build_engine(
         random=Random(),  # noqa: S311 -- jitter, not secrets
         role=role,
         software_version=tsuzuki.__version__,
-        archive=open_archive(log_archive_of(application.configuration)),
+        archive=log_archive_of(application.configuration, database),
     )
     return engine
