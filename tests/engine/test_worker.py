@@ -767,6 +767,20 @@ def test_a_worker_that_stops_taking_hands_back_what_has_not_begun_and_finishes_t
     assert worker.state is WorkerState.DRAINING
 
 
+def test_handing_back_that_did_not_get_through_is_done_with_the_next_look(bench: Bench) -> None:
+    """Otherwise what was given to it waits until all that it runs has ended."""
+    bench.begin()
+    (waiting,) = bench.give()
+    with away(bench):
+        bench.worker.stop_taking()
+    assert bench.run(waiting).state is RunState.ASSIGNED
+    assert bench.worker.tick().started == []
+    assert bench.run(waiting).state is RunState.ORPHANED
+    with bench.truth.read() as connection:
+        (worker,) = workers.find(connection)
+    assert worker.state is WorkerState.DRAINING
+
+
 def test_a_worker_that_leaves_hands_back_and_is_gone(bench: Bench) -> None:
     (waiting,) = bench.give()
     bench.worker.leave()

@@ -117,7 +117,7 @@ def _set_ref(database: Database, clock: MovingClock, term: Term) -> Write:
 def _delete_lines(database: Database, clock: MovingClock, term: Term) -> Write:
     run_id = _finished_run_with_a_line(database, clock, term)
     return lambda connection, term: logs.delete_lines(
-        connection, term=term, run_ids=[run_id], limit=10
+        connection, term=term, run_id=run_id, limit=10
     )
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store.notices import Audience, Listener
 
 
@@ -75,6 +76,12 @@ class NoCoordination:
 
     def close(self) -> None:
         return
+
+
+def vouched_seconds(settings: EngineSettings) -> float:
+    """How long a sign of life given here counts. Less than a worker may be silent, so that it can be
+    written down as a heartbeat that is no younger than it was."""
+    return settings.worker_ttl_seconds - settings.heartbeat_interval_seconds
 
 
 def connect(url: str, clock: Clock) -> Coordination:

@@ -19,6 +19,7 @@ from tsuzuki.store.runs import RunFilter
 
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
+DELAY_MAX_SECONDS = 3660 * 86_400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +203,11 @@ def _new_run(request: Request, job: Job, now: datetime) -> NewRun:
     priority = job.spec.priority if request.priority is None else request.priority
     if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise UsageError(f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}")
-    if request.delay_seconds < 0:
-        raise UsageError("a delay cannot be negative", hint="Leave it out to run at once.")
+    if not 0 <= request.delay_seconds <= DELAY_MAX_SECONDS:
+        raise UsageError(
+            f"a delay is from 0 to {DELAY_MAX_SECONDS} seconds, not {request.delay_seconds}",
+            hint="Leave it out to run at once.",
+        )
     return NewRun(
         job_definition_id=job.id,
         trigger=Trigger.MANUAL,

@@ -153,7 +153,7 @@ def _runs_with_lines(*, created_before: datetime, after_id: int, limit: int) -> 
     newest = (
         select(job_runs.c.id)
         .where(job_runs.c.created_at < created_before)
-        .order_by(job_runs.c.created_at.desc())
+        .order_by(job_runs.c.created_at.desc(), job_runs.c.id.desc())
         .limit(1)
         .cte("newest")
     )

@@ -42,8 +42,11 @@ class Component:
 
     def scripts(self) -> ScriptDirectory:
         config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.set_main_option("version_locations", str(self.versions))
+        for option, folder in (
+            ("script_location", MIGRATIONS),
+            ("version_locations", self.versions),
+        ):
+            config.set_main_option(option, str(folder).replace("%", "%%"))  # it is a template
         config.set_main_option("path_separator", "newline")
         return ScriptDirectory.from_config(config)
 

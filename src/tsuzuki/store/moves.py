@@ -116,7 +116,7 @@ def orphan(
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.ASSIGNED) & stale & held(term),
+        _in_state(RunState.ASSIGNED) & guard(stale) & held(term),
         {
             **_signed(Actor.LEADER, term.holder, term.epoch),
             **_orphaned(Reason.WORKER_SILENT),
@@ -140,7 +140,7 @@ def fail_lost(
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.RUNNING) & lost & held(term),
+        _in_state(RunState.RUNNING) & guard(lost) & held(term),
         {
             **_signed(Actor.LEADER, term.holder, term.epoch),
             **_ended(RunState.FAILED, Reason.WORKER_LOST),
@@ -155,7 +155,7 @@ def fail_orphaned(
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.ORPHANED) & (job_runs.c.orphan_count >= max_orphans) & held(term),
+        _in_state(RunState.ORPHANED) & guard(job_runs.c.orphan_count >= max_orphans) & held(term),
         {
             **_signed(Actor.LEADER, term.holder, term.epoch),
             **_ended(RunState.FAILED, Reason.ORPHAN_LIMIT),

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Protocol
 
 from tsuzuki.engine.executors.never_begun import NeverBegun
 from tsuzuki.engine.outcome import Failed

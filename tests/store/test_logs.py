@@ -1,0 +1,220 @@
+"""Lines of runs: kept in order while the run is ours, and leaving in an order a crash cannot spoil."""
+
+from collections.abc import Iterable
+
+import pytest
+from sqlalchemy import delete
+
+from support import by_hand
+from support.makers import WORKER, add_worker, run_in_state, take_lead
+from support.moving_clock import MovingClock
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import RunState
+from tsuzuki.store import logs, moves
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.logs import LogLine, StoredLog
+from tsuzuki.store.moves import Started
+from tsuzuki.store.tables import job_runs
+
+
+@pytest.fixture
+def term(database: Database) -> Term:
+    add_worker(database)
+    return take_lead(database)
+
+
+def running(database: Database, term: Term) -> Started:
+    run = run_in_state(database, RunState.RUNNING, term)
+    return Started(id=run.id, version=run.version, epoch=term.epoch)
+
+
+def write(
+    database: Database, run: Started, bodies: Iterable[str], *, first: int = 1
+) -> list[LogLine]:
+    at = database.clock.now()
+    lines = [
+        LogLine(seq=seq, at=at, stream="stdout", body=body)
+        for seq, body in enumerate(bodies, start=first)
+    ]
+    with database.write() as connection:
+        logs.append(connection, worker_id=WORKER, lines=[(run, line) for line in lines])
+    return lines
+
+
+def end(database: Database, run: Started) -> None:
+    with database.write() as connection:
+        ref = RunRef(id=run.id, version=run.version)
+        assert moves.cancel(connection, operator="me", runs=[ref])
+
+
+def read(database: Database, run_id: int, **wanted: int) -> list[LogLine]:
+    with database.read() as connection:
+        return logs.read(connection, run_id=run_id, **wanted)
+
+
+def stored(database: Database, after_id: int = 0, limit: int = 100) -> list[StoredLog]:
+    with database.read() as connection:
+        return logs.stored(
+            connection, created_before=database.clock.now(), after_id=after_id, limit=limit
+        )
+
+
+# --- writing and reading --------------------------------------------------------------------------
+
+
+def test_lines_come_back_as_they_were_written(database: Database, term: Term) -> None:
+    run = running(database, term)
+    at = database.clock.now()
+    lines = [
+        LogLine(seq=1, at=at, stream="stdout", body="hello"),
+        LogLine(seq=2, at=at, stream="stderr", body=""),
+        LogLine(seq=3, at=at, stream="log", body="続き 🙂\ttab 'quote' \\"),
+        LogLine(seq=4, at=at, stream="stdout", body="x" * 100_000),
+    ]
+    with database.write() as connection:
+        logs.append(connection, worker_id=WORKER, lines=[(run, line) for line in lines])
+        logs.append(connection, worker_id=WORKER, lines=[])
+    assert read(database, run.id) == lines
+
+
+def test_what_no_database_can_hold_is_replaced(database: Database, term: Term) -> None:
+    run = running(database, term)
+    write(database, run, ["a\x00b", "c\ud800d"])
+    assert [line.body for line in read(database, run.id)] == ["a\ufffdb", "c?d"]
+
+
+def test_lines_of_several_runs_travel_in_one_batch(database: Database, term: Term) -> None:
+    one, two = running(database, term), running(database, term)
+    at = database.clock.now()
+    lines = [
+        (run, LogLine(seq=seq, at=at, stream="log", body=f"{run.id} {seq}"))
+        for seq in (1, 2, 3)
+        for run in (one, two)
+    ]
+    with database.write() as connection:
+        logs.append(connection, worker_id=WORKER, lines=lines)
+    for run in (one, two):
+        bodies = [line.body for line in read(database, run.id)]
+        assert bodies == [f"{run.id} {seq}" for seq in (1, 2, 3)]
+
+
+def test_lines_of_a_run_that_is_no_longer_ours_are_dropped(database: Database, term: Term) -> None:
+    ours, ended = running(database, term), running(database, term)
+    end(database, ended)
+    write(database, ended, ["late"])
+    for stranger in (
+        Started(id=ours.id, version=ours.version + 1, epoch=ours.epoch),
+        Started(id=ours.id, version=ours.version, epoch=ours.epoch + 1),
+        Started(id=4711, version=1, epoch=1),
+    ):
+        write(database, stranger, ["not mine"])
+    with database.write() as connection:
+        line = LogLine(seq=1, at=database.clock.now(), stream="log", body="not mine")
+        logs.append(connection, worker_id="somebody", lines=[(ours, line)])
+    assert read(database, ours.id) == read(database, ended.id) == []
+    assert read(database, 4711) == []
+
+
+def test_lines_that_are_sent_again_are_kept_once(database: Database, term: Term) -> None:
+    run = running(database, term)
+    first = write(database, run, ["a", "b"])
+    write(database, run, ["a", "b", "c"])
+    assert [line.body for line in read(database, run.id)] == ["a", "b", "c"]
+    assert read(database, run.id)[:2] == first
+
+
+def test_lines_are_read_by_pages_and_from_the_end(database: Database, term: Term) -> None:
+    run = running(database, term)
+    lines = write(database, run, [f"line {n}" for n in range(25)])
+    assert read(database, run.id, limit=10) == lines[:10]
+    assert read(database, run.id, after_seq=10, limit=10) == lines[10:20]
+    assert read(database, run.id, after_seq=20) == lines[20:]
+    assert read(database, run.id, after_seq=25) == []
+    with database.read() as connection:
+        assert logs.tail(connection, run_id=run.id, count=3) == lines[-3:]
+        assert logs.tail(connection, run_id=run.id, count=100) == lines
+
+
+# --- leaving --------------------------------------------------------------------------------------
+
+
+def test_runs_with_lines_are_found_in_order_by_pages(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    found = [running(database, term) for _ in range(5)]
+    silent = running(database, term)
+    for run in found:
+        write(database, run, ["a", "b"])
+    end(database, found[0])
+    clock.advance(60)
+    ids = [log.run_id for log in stored(database)]
+    assert ids == [run.id for run in found]
+    assert silent.id not in ids
+    assert [log.run_id for log in stored(database, limit=2)] == ids[:2]
+    assert [log.run_id for log in stored(database, after_id=ids[1], limit=2)] == ids[2:4]
+    assert stored(database, after_id=ids[-1]) == []
+
+
+def test_only_what_finished_long_ago_is_old(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    ended, live = running(database, term), running(database, term)
+    write(database, ended, ["a"])
+    write(database, live, ["a"])
+    end(database, ended)
+    clock.advance(60)
+    now = clock.now()
+    logs_of = {log.run_id: log for log in stored(database)}
+    assert logs_of[ended.id].is_old(now)
+    assert not logs_of[ended.id].is_old(logs_of[ended.id].finished_at or now)
+    assert not logs_of[live.id].is_old(now)
+
+
+def test_lines_whose_run_is_gone_are_old(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    run, later = running(database, term), running(database, term)
+    write(database, run, ["a"])
+    end(database, run)
+    by_hand.send(database, delete(job_runs).where(job_runs.c.id == run.id))
+    clock.advance(60)
+    (log,) = stored(database)
+    assert (log.run_id, log.run_is_gone, log.is_old(clock.now())) == (run.id, True, True)
+    assert later.id > run.id
+
+
+def test_a_log_moves_only_from_where_it_was_seen(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    run, live = running(database, term), running(database, term)
+    write(database, run, ["a"])
+    write(database, live, ["a"])
+    end(database, run)
+    clock.advance(60)
+    of_run, of_live = stored(database)
+    with database.write() as connection:
+        assert logs.set_ref(connection, term=term, log=of_run, ref="first")
+        assert not logs.set_ref(connection, term=term, log=of_run, ref="second")
+        assert not logs.set_ref(connection, term=term, log=of_live, ref="too early")
+    (again, _) = stored(database)
+    assert again.log_ref == "first"
+    with database.write() as connection:
+        assert logs.set_ref(connection, term=term, log=again, ref="second")
+
+
+def test_lines_are_deleted_from_the_first_on_in_steps(database: Database, term: Term) -> None:
+    run, other = running(database, term), running(database, term)
+    lines = write(database, run, [f"line {n}" for n in range(5)])
+    write(database, other, ["stays"])
+
+    def delete_lines(limit: int) -> int:
+        with database.write() as connection:
+            return logs.delete_lines(connection, term=term, run_id=run.id, limit=limit)
+
+    assert delete_lines(2) == 2
+    assert read(database, run.id) == lines[2:]
+    assert [delete_lines(2), delete_lines(2), delete_lines(2)] == [2, 1, 0]
+    with database.read() as connection:
+        assert logs.having_lines(connection, [run.id, other.id, 4711]) == [other.id]
+        assert logs.having_lines(connection, []) == []

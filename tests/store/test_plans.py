@@ -1,0 +1,143 @@
+"""A batch finds its runs by their key, whatever the statistics say and however many runs are over."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import Connection, text
+
+from support.dialects import only_on_postgresql
+from support.makers import WORKER, add_job, add_worker, new_run, take_lead
+from support.plans import generic_ways_to, last_sent, ways_to
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store import dispatch, moves, runs
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.moves import Assignment, Ending, Started
+
+FINISHED = 20_000
+BY_KEY = {
+    "sqlite": "SEARCH job_runs USING INTEGER PRIMARY KEY (rowid=?)",
+    "postgresql": "Index Scan using pk_job_runs",
+}
+
+Batch = Callable[[Connection, Term, list[int]], object]
+
+
+def refs(ids: list[int]) -> list[RunRef]:
+    return [RunRef(id=run_id, version=1) for run_id in ids]
+
+
+def started(ids: list[int]) -> list[Started]:
+    return [Started(id=run_id, version=1, epoch=1) for run_id in ids]
+
+
+BATCHES: dict[str, Batch] = {
+    "assign": lambda c, term, ids: moves.assign(
+        c, term=term, assignments=[Assignment(run=ref, worker_id=WORKER) for ref in refs(ids)]
+    ),
+    "start": lambda c, _, ids: moves.start(c, worker_id=WORKER, runs=refs(ids)),
+    "finish": lambda c, _, ids: moves.finish(
+        c,
+        worker_id=WORKER,
+        endings=[Ending(run=run, state=RunState.SUCCEEDED) for run in started(ids)],
+    ),
+    "hand_back": lambda c, _, ids: moves.hand_back(c, worker_id=WORKER, runs=refs(ids)),
+    "orphan": lambda c, term, ids: moves.orphan(
+        c, term=term, runs=refs(ids), reassign_after_seconds=1, silent_after_seconds=1
+    ),
+    "fail_lost": lambda c, term, ids: moves.fail_lost(
+        c, term=term, runs=refs(ids), silent_after_seconds=1
+    ),
+    "fail_orphaned": lambda c, term, ids: moves.fail_orphaned(
+        c, term=term, runs=refs(ids), max_orphans=5
+    ),
+    "skip": lambda c, term, ids: moves.skip(c, term=term, runs=refs(ids), reason=Reason.LATE),
+    "replace": lambda c, term, ids: moves.replace(c, term=term, runs=refs(ids)),
+    "cancel": lambda c, _, ids: moves.cancel(c, operator="me", runs=refs(ids)),
+    "report_progress": lambda c, _, ids: dispatch.report_progress(
+        c,
+        worker_id=WORKER,
+        reports=[dispatch.ProgressReport(run=run, processed=1, total=None) for run in started(ids)],
+    ),
+}
+
+
+def analyze(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("ANALYZE"))
+
+
+def fill(database: Database, job_id: int) -> None:
+    """So many runs that were canceled long ago, in two statements."""
+    numbers = (
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {FINISHED})"
+        if database.is_sqlite
+        else f"WITH n(i) AS (SELECT generate_series(1, {FINISHED}))"
+    )
+    moment = "'2025-01-01T00:00:00.000000Z'"
+    with database.write() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO job_runs (job_definition_id, state, version, trigger, scheduled_for,"
+                " priority, arguments, attempt, retries_used, created_at)"
+                f" {numbers} SELECT {job_id}, 'PENDING', 1, 'manual', {moment}, 0, '{{}}', 1, 0,"
+                f" {moment} FROM n"
+            )
+        )
+        connection.execute(
+            text(
+                "UPDATE job_runs SET state = 'CANCELED', version = 2, reason = 'operator',"
+                f" finished_at = {moment}, moved_at = {moment}, moved_as = 'operator',"
+                " moved_by = 'me'"
+            )
+        )
+
+
+@pytest.fixture(params=["never gathered", "from an empty table", "fresh"])
+def crowded(request: pytest.FixtureRequest, live_database: Database) -> Database:
+    """A database with many finished runs and statistics of some kind."""
+    job_id = add_job(live_database)
+    if not live_database.is_sqlite:
+        with live_database.write() as connection:
+            connection.execute(text("ALTER TABLE job_runs SET (autovacuum_enabled = false)"))
+    if request.param == "from an empty table":
+        analyze(live_database)
+    fill(live_database, job_id)
+    if request.param == "fresh":
+        analyze(live_database)
+    return live_database
+
+
+def prepared(database: Database, count: int) -> tuple[Term, list[int]]:
+    term = take_lead(database)
+    add_worker(database)
+    with database.write() as connection:
+        (job_id,) = connection.execute(text("SELECT id FROM job_definitions")).scalars()
+        born = runs.create(connection, [new_run(database, job_id) for _ in range(count)])
+    return term, [run_id for run_id in born if run_id is not None]
+
+
+@pytest.mark.parametrize("count", [10, 500])
+def test_every_batch_finds_its_runs_by_their_key(crowded: Database, count: int) -> None:
+    term, ids = prepared(crowded, count)
+    dialect = crowded.engine.dialect.name
+    for name, batch in BATCHES.items():
+        with crowded.write() as connection:
+            with last_sent(connection) as sent:
+                batch(connection, term, ids)
+            ways = ways_to(connection, "job_runs", sent[-1])
+            assert ways, name
+            assert set(ways) == {BY_KEY[dialect]}, (name, ways)
+
+
+@only_on_postgresql
+def test_a_plan_that_is_kept_for_any_values_goes_by_the_key_too(crowded: Database) -> None:
+    term, ids = prepared(crowded, 10)
+    for name, batch in BATCHES.items():
+        with crowded.write() as connection:
+            with last_sent(connection) as sent:
+                batch(connection, term, ids)
+            ways = generic_ways_to(connection, "job_runs", sent[-1])
+            assert ways, name
+            assert set(ways) == {BY_KEY["postgresql"]}, (name, ways)

@@ -1,0 +1,17 @@
+"""What a process does that starts on databases nobody has prepared."""
+
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.store.database import open_database
+from tsuzuki.store.migrate import require_current, upgrade
+
+
+def prepare_all(urls: list[str]) -> list[tuple[str | None, str]]:
+    """Upgrade one database after the other; where each was found and where it is now."""
+    answers = []
+    for url in urls:
+        database = open_database(url, clock=SystemClock())
+        (done,) = upgrade(database)
+        require_current(database)
+        database.close()
+        answers.append((done.before, done.after))
+    return answers

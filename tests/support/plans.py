@@ -1,0 +1,65 @@
+"""How a database means to carry out a statement that the store has just sent."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, event
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A statement as it reached the driver."""
+
+    statement: str
+    parameters: Any
+
+
+@contextmanager
+def last_sent(connection: Connection) -> Iterator[list[Sent]]:
+    """What a connection sends meanwhile."""
+    sent: list[Sent] = []
+
+    def note(_c: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
+        sent.append(Sent(statement, parameters))
+
+    event.listen(connection, "before_cursor_execute", note)
+    try:
+        yield sent
+    finally:
+        event.remove(connection, "before_cursor_execute", note)
+
+
+def ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
+    """How the rows of `table` are reached, each way once per place in the plan."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sent.statement}", sent.parameters)
+        details = [row.detail for row in rows]
+        return [detail for detail in details if detail.split()[1] == table]
+    explained = connection.exec_driver_sql(
+        f"EXPLAIN (FORMAT JSON) {sent.statement}", sent.parameters
+    )
+    return list(_scans(explained.scalar_one()[0]["Plan"], table))
+
+
+def generic_ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
+    """The same for a plan that PostgreSQL keeps for any values, as it does after some repeats."""
+    cursor: Any = connection.connection.cursor()
+    cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+    cursor.execute(sent.statement, sent.parameters, prepare=True)
+    cursor.execute(
+        "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements"
+        " WHERE statement LIKE 'UPDATE job_runs%' ORDER BY prepare_time DESC LIMIT 1"
+    )
+    name, count = cursor.fetchone()
+    nothing = ", ".join(["NULL"] * count)
+    cursor.execute(f'EXPLAIN (FORMAT JSON) EXECUTE "{name}" ({nothing})')
+    return list(_scans(cursor.fetchone()[0][0]["Plan"], table))
+
+
+def _scans(node: dict[str, Any], table: str) -> Iterator[str]:
+    if node.get("Relation Name") == table and node["Node Type"] != "ModifyTable":
+        yield f"{node['Node Type']} using {node.get('Index Name')}"
+    for inner in node.get("Plans", []):
+        yield from _scans(inner, table)
