@@ -390,7 +390,7 @@ def safe_settings(draw: st.DrawFn) -> EngineSettings:
 
 
 @given(chosen=safe_settings(), phase=st.floats(0, 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_worker_out_of_reach_stops_before_the_leader_can_take_its_runs(
     chosen: EngineSettings, phase: float
 ) -> None:
@@ -415,7 +415,7 @@ def test_a_worker_out_of_reach_stops_before_the_leader_can_take_its_runs(
 
 
 @given(chosen=safe_settings())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_settings_that_would_let_the_leader_judge_first_are_refused(
     chosen: EngineSettings,
 ) -> None:

@@ -30,10 +30,11 @@ def test_an_event_without_a_payload_carries_an_empty_one(door: Events) -> None:
     assert door.emit("pushed")[0].payload == {}
 
 
-@pytest.mark.parametrize("payload", ["text", 3, False, [], {}])
-def test_a_payload_is_any_json(door: Events, payload: Any) -> None:
-    assert door.emit("pushed", payload)[0].payload == payload
-    assert door.find()[0].payload == payload
+def test_a_payload_is_any_json(door: Events) -> None:
+    payloads: list[Any] = ["text", 3, False, [], {}]
+    for payload in payloads:
+        assert door.emit("pushed", payload)[0].payload == payload
+        assert door.find()[0].payload == payload
 
 
 def test_the_same_key_again_answers_with_the_first_event_whatever_it_says(door: Events) -> None:
@@ -80,9 +81,8 @@ def test_in_the_callers_transaction_it_happened_only_if_that_is_committed(
     assert len(door.find()) == 1
 
 
-@pytest.mark.parametrize(
-    ("event_type", "payload", "key"),
-    [
+def test_what_cannot_be_kept_is_refused_and_nothing_is_stored(door: Events) -> None:
+    bad: list[tuple[str, Any, str | None]] = [
         ("", {}, None),
         ("x" * 201, {}, None),
         ("pushed", {"when": NOON}, None),
@@ -90,13 +90,10 @@ def test_in_the_callers_transaction_it_happened_only_if_that_is_committed(
         ("pushed", float("nan"), None),
         ("nul\x00", {}, None),
         ("pushed", {}, "nul\x00"),
-    ],
-)
-def test_what_cannot_be_kept_is_refused_and_nothing_is_stored(
-    door: Events, event_type: str, payload: Any, key: str | None
-) -> None:
-    with pytest.raises(UsageError):
-        door.emit(event_type, payload, dedupe_key=key)
+    ]
+    for event_type, payload, key in bad:
+        with pytest.raises(UsageError):
+            door.emit(event_type, payload, dedupe_key=key)
     assert door.find() == []
 
 

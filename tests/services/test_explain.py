@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -310,5 +311,5 @@ def test_ended_with_what_went_wrong(stage: Stage) -> None:
 
 
 def test_every_cause_is_proven_here() -> None:
-    text = (__import__("pathlib").Path(__file__)).read_text(encoding="utf-8")
+    text = Path(__file__).read_text(encoding="utf-8")
     assert [cause for cause in Cause if f"Cause.{cause.name}" not in text] == []

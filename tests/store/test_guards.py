@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Executable, Text, delete, select, text, update
+from sqlalchemy import Column, Executable, Text, delete, insert, select, text, update
 
 from support import by_hand
 from support.dialects import only_on_postgresql, only_on_sqlite
@@ -19,6 +19,7 @@ from support.makers import (
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, Actor, RunState
 from tsuzuki.store import audit
 from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
 from tsuzuki.store.tables import audit_log, job_run_transitions, job_runs, leadership
 from tsuzuki.store.types import JsonText, KeyText, PlainText, UtcTime
 
@@ -38,33 +39,32 @@ def assert_refused(database: Database, statement: Executable, words: str) -> Non
 # --- runs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", [0, -1, 2])
-def test_the_version_grows_by_one_with_a_move(database: Database, step: int) -> None:
-    term = take_lead(database)
+@pytest.fixture
+def term(database: Database) -> Term:
     add_worker(database)
+    return take_lead(database)
+
+
+def test_the_version_grows_by_one_with_a_move(database: Database, term: Term) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
-    wrong = job_runs.c.version + step
-    move = by_hand.move(run.id, RunState.RUNNING, Actor.WORKER, version=wrong)
-    assert_refused(database, move, VERSION)
+    for step in (0, -1, 2):
+        wrong = job_runs.c.version + step
+        move = by_hand.move(run.id, RunState.RUNNING, Actor.WORKER, version=wrong)
+        assert_refused(database, move, VERSION)
 
 
-@pytest.mark.parametrize("state", sorted(LIVE_STATES))
-def test_the_version_stays_without_a_move(database: Database, state: RunState) -> None:
-    term = take_lead(database)
-    add_worker(database)
-    run = run_in_state(database, state, term)
-    for step in (1, -1, 2):
-        raised = by_hand.change(run.id, version=job_runs.c.version + step)
-        assert_refused(database, raised, VERSION)
+def test_the_version_stays_without_a_move(database: Database, term: Term) -> None:
+    for state in LIVE_STATES:
+        run = run_in_state(database, state, term)
+        for step in (1, -1, 2):
+            changed = by_hand.change(run.id, version=job_runs.c.version + step)
+            assert_refused(database, changed, VERSION)
 
 
-@pytest.mark.parametrize("state", sorted(RunState))
-def test_the_id_of_a_run_never_changes(database: Database, state: RunState) -> None:
-    term = take_lead(database)
-    add_worker(database)
-    run = run_in_state(database, state, term)
-    words = by_hand.refusal(database, by_hand.change(run.id, id=run.id + 1000))
-    assert words.startswith("tsuzuki: ")
+def test_the_id_of_a_run_never_changes(database: Database, term: Term) -> None:
+    for state in RunState:
+        run = run_in_state(database, state, term)
+        assert_refused(database, by_hand.change(run.id, id=run.id + 1000), "tsuzuki: ")
 
 
 def another(column: Column[Any], value: Any) -> Any:
@@ -82,14 +82,12 @@ def another(column: Column[Any], value: Any) -> Any:
 
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_nothing_on_a_finished_run_changes_but_its_log_ref(
-    database: Database, state: RunState
+    database: Database, term: Term, state: RunState
 ) -> None:
-    term = take_lead(database)
-    add_worker(database)
     run = run_in_state(database, state, term)
     with database.read() as connection:
-        before = connection.execute(select(job_runs).where(job_runs.c.id == run.id)).mappings()
-        row = before.one()
+        found = connection.execute(select(job_runs).where(job_runs.c.id == run.id))
+        row = found.mappings().one()
     accepted = set()
     for column in job_runs.columns:
         changed = {column.name: another(column, row[column.name])}
@@ -101,108 +99,93 @@ def test_nothing_on_a_finished_run_changes_but_its_log_ref(
     assert accepted == {"log_ref"}
 
 
-def test_a_finished_run_does_not_lose_a_value_either(database: Database) -> None:
-    term = take_lead(database)
-    add_worker(database)
+def test_a_finished_run_does_not_lose_a_value_either(database: Database, term: Term) -> None:
     run = run_in_state(database, RunState.FAILED, term)
     for name in ("reason", "assigned_worker_id", "started_at", "finished_at", "moved_by"):
         assert_refused(database, by_hand.change(run.id, **{name: None}), FINISHED)
 
 
-@pytest.mark.parametrize("state", sorted(set(RunState) - {RunState.PENDING}))
-def test_a_run_is_born_pending(database: Database, state: RunState) -> None:
-    term = take_lead(database)
-    add_worker(database)
-    run = run_in_state(database, state, term)
-    born = by_hand.copy_of(database, job_runs, {"id": run.id}, id=..., version=1)
-    assert_refused(database, born, BIRTH)
+def test_a_run_is_born_pending(database: Database, term: Term) -> None:
+    for state in set(RunState) - {RunState.PENDING}:
+        run = run_in_state(database, state, term)
+        born = by_hand.copy_of(database, job_runs, {"id": run.id}, id=..., version=1)
+        assert_refused(database, born, BIRTH)
 
 
-@pytest.mark.parametrize("version", [0, 2, 7])
-def test_a_run_is_born_at_version_one(database: Database, version: int) -> None:
+def test_a_run_is_born_at_version_one(database: Database) -> None:
     run = create_run(database, add_job(database))
-    born = by_hand.copy_of(database, job_runs, {"id": run.id}, id=..., version=version)
-    assert_refused(database, born, BIRTH)
+    for version in (0, 2, 7):
+        born = by_hand.copy_of(database, job_runs, {"id": run.id}, id=..., version=version)
+        assert_refused(database, born, BIRTH)
 
 
-@pytest.mark.parametrize("state", sorted(LIVE_STATES))
-def test_an_unfinished_run_cannot_be_deleted(database: Database, state: RunState) -> None:
-    term = take_lead(database)
-    add_worker(database)
-    run = run_in_state(database, state, term)
-    assert_refused(database, delete(job_runs).where(job_runs.c.id == run.id), KEEP)
+def test_an_unfinished_run_cannot_be_deleted(database: Database, term: Term) -> None:
+    for state in LIVE_STATES:
+        run = run_in_state(database, state, term)
+        assert_refused(database, delete(job_runs).where(job_runs.c.id == run.id), KEEP)
 
 
-@pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_a_finished_run_can_be_deleted_and_its_history_only_after_it(
-    database: Database, state: RunState
+    database: Database, term: Term
 ) -> None:
-    term = take_lead(database)
-    add_worker(database)
-    run = run_in_state(database, state, term)
-    forget = delete(job_run_transitions).where(job_run_transitions.c.run_id == run.id)
-    assert_refused(database, forget, HISTORY)
-    by_hand.send(database, delete(job_runs).where(job_runs.c.id == run.id))
-    by_hand.send(database, forget)
+    for state in FINAL_STATES:
+        run = run_in_state(database, state, term)
+        forget = delete(job_run_transitions).where(job_run_transitions.c.run_id == run.id)
+        assert_refused(database, forget, HISTORY)
+        by_hand.send(database, delete(job_runs).where(job_runs.c.id == run.id))
+        by_hand.send(database, forget)
     with database.read() as connection:
         assert connection.execute(select(job_run_transitions)).all() == []
 
 
-@pytest.mark.parametrize("state", sorted(set(RunState) - {RunState.PENDING}))
-def test_an_upsert_is_held_to_the_same_rules(database: Database, state: RunState) -> None:
-    term = take_lead(database)
-    add_worker(database)
-    run = run_in_state(database, state, term)
-    upsert = by_hand.in_words(
-        "INSERT INTO job_runs (id, job_definition_id, state, version, trigger, scheduled_for,"
-        " priority, arguments, attempt, retries_used, created_at)"
-        " SELECT id, job_definition_id, 'PENDING', 1, trigger, scheduled_for, priority, arguments,"
-        " attempt, retries_used, created_at FROM job_runs WHERE id = :run"
-        " ON CONFLICT (id) DO UPDATE SET state = 'PENDING', version = 1,"
-        " assigned_worker_id = NULL, started_at = NULL, finished_at = NULL",
-        run=run.id,
-    )
-    assert by_hand.refusal(database, upsert).startswith("tsuzuki: ")
-    assert read_run(database, run.id).state is state
+UPSERT = """
+    INSERT INTO job_runs (id, job_definition_id, state, version, trigger, scheduled_for, priority,
+        arguments, attempt, retries_used, created_at)
+    SELECT id, job_definition_id, 'PENDING', 1, trigger, scheduled_for, priority, arguments, attempt,
+        retries_used, created_at FROM job_runs WHERE id = :run
+    ON CONFLICT (id) DO UPDATE SET state = 'PENDING', version = 1, assigned_worker_id = NULL,
+        started_at = NULL, finished_at = NULL
+"""
+
+
+def test_an_upsert_is_held_to_the_same_rules(database: Database, term: Term) -> None:
+    for state in set(RunState) - {RunState.PENDING}:
+        run = run_in_state(database, state, term)
+        assert_refused(database, by_hand.in_words(UPSERT, run=run.id), "tsuzuki: ")
+        assert read_run(database, run.id).state is state
 
 
 # --- history --------------------------------------------------------------------------------------
 
 
-def test_history_is_never_rewritten(database: Database) -> None:
-    term = take_lead(database)
-    add_worker(database)
+def test_history_is_never_rewritten(database: Database, term: Term) -> None:
     run = run_in_state(database, RunState.SUCCEEDED, term)
     for changes in ({"actor_id": "me"}, {"reason": "operator"}, {"version": 9}, {"to_state": "X"}):
         rewrite = update(job_run_transitions).where(job_run_transitions.c.run_id == run.id)
         assert_refused(database, rewrite.values(**changes), HISTORY)
 
 
-@pytest.mark.parametrize("state", sorted(RunState))
-def test_history_is_not_written_by_hand(database: Database, state: RunState) -> None:
-    term = take_lead(database)
-    add_worker(database)
-    run = run_in_state(database, state, term)
-    line = (
-        "INSERT INTO job_run_transitions"
-        " (run_id, version, from_state, to_state, at, actor, actor_id)"
-        " VALUES (:run, :version, 'PENDING', :state, :at, 'leader', 'me')"
+def invented_line(run_id: int, version: int, state: RunState) -> Executable:
+    return insert(job_run_transitions).values(
+        run_id=run_id,
+        version=version,
+        from_state=RunState.PENDING,
+        to_state=state,
+        at=by_hand.MOMENT,
+        actor=Actor.LEADER,
+        actor_id="me",
     )
-    at = "2026-03-01T12:00:00.000000Z" if database.is_sqlite else by_hand.MOMENT
-    for version in range(1, run.version + 2):
-        invented = by_hand.in_words(line, run=run.id, version=version, state=state, at=at)
-        assert_refused(database, invented, HISTORY)
+
+
+def test_history_is_not_written_by_hand(database: Database, term: Term) -> None:
+    for state in RunState:
+        run = run_in_state(database, state, term)
+        for version in range(1, run.version + 2):
+            assert_refused(database, invented_line(run.id, version, state), HISTORY)
 
 
 def test_history_of_a_run_that_never_was_is_refused(database: Database) -> None:
-    add_job(database)
-    at = "2026-03-01T12:00:00.000000Z" if database.is_sqlite else by_hand.MOMENT
-    line = (
-        "INSERT INTO job_run_transitions"
-        " (run_id, version, from_state, to_state, at, actor, actor_id)"
-        " VALUES (4711, 2, 'PENDING', 'ASSIGNED', :at, 'leader', 'me')"
-    )
-    assert_refused(database, by_hand.in_words(line, at=at), HISTORY)
+    assert_refused(database, invented_line(4711, 2, RunState.ASSIGNED), HISTORY)
 
 
 # --- audit log and leadership ---------------------------------------------------------------------
@@ -215,22 +198,15 @@ def test_the_audit_log_is_only_added_to(database: Database) -> None:
     assert_refused(database, delete(audit_log), AUDIT)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_the_epoch_only_grows_by_one_and_a_new_holder_needs_a_new_one(database: Database) -> None:
+    take_lead(database)
+    for changes in (
         {"epoch": leadership.c.epoch - 1},
         {"epoch": leadership.c.epoch + 2},
         {"epoch": leadership.c.epoch + 2, "holder": "leader-2"},
         {"holder": "leader-2"},
-    ],
-    ids=["lowered", "raised by two", "raised by two for another", "another holder"],
-)
-def test_the_epoch_only_grows_by_one_and_a_new_holder_needs_a_new_one(
-    database: Database, changes: dict[str, Any]
-) -> None:
-    take_lead(database)
-    take_lead_again = update(leadership).values(**changes)
-    assert_refused(database, take_lead_again, EPOCH)
+    ):
+        assert_refused(database, update(leadership).values(**changes), EPOCH)
 
 
 def test_after_stepping_down_nobody_takes_the_same_epoch(database: Database) -> None:
@@ -250,24 +226,21 @@ def test_leadership_stays_one_row(database: Database) -> None:
 
 
 @only_on_postgresql
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
+def test_truncate_is_refused(database: Database) -> None:
+    for tables, words in [
         ("job_runs", KEEP),
         ("job_run_transitions", HISTORY),
         ("audit_log", AUDIT),
         ("leadership", EPOCH),
         ("job_definitions, job_runs", KEEP),
-    ],
-)
-def test_truncate_is_refused(database: Database, table: str, words: str) -> None:
-    assert_refused(database, text(f"TRUNCATE {table}"), words)
+    ]:
+        assert_refused(database, text(f"TRUNCATE {tables}"), words)
 
 
 @only_on_sqlite
-def test_replace_cannot_put_a_new_row_in_the_place_of_a_guarded_one(database: Database) -> None:
-    term = take_lead(database)
-    add_worker(database)
+def test_replace_cannot_put_a_new_row_in_the_place_of_a_guarded_one(
+    database: Database, term: Term
+) -> None:
     run = run_in_state(database, RunState.SUCCEEDED, term)
     with database.write() as connection:
         audit.record(connection, actor="me", action="x", object_type="y", object_id="z")

@@ -170,41 +170,28 @@ def test_a_removed_job_keeps_its_runs_and_frees_its_name(
 HOURLY = parse_schedule("every 1h")
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "is_planned_anew"),
-    [
-        ({"schedule": HOURLY}, {"schedule": parse_schedule("every 2h")}, True),
-        ({}, {"schedule": HOURLY}, True),
-        ({"schedule": HOURLY}, {"schedule": None}, True),
-        ({"schedule": HOURLY, "enabled": False}, {"enabled": True}, True),
-        ({"schedule": HOURLY}, {"enabled": False}, False),
-        ({"schedule": HOURLY}, {"priority": 5}, False),
-        ({"schedule": HOURLY}, {"schedule": parse_schedule("every 60m")}, False),
-        ({"schedule": HOURLY, "enabled": False}, {"priority": 5}, False),
-    ],
-    ids=[
-        "another schedule",
-        "a first schedule",
-        "no schedule",
-        "switched on",
-        "switched off",
-        "something else",
-        "the same schedule",
-        "something else while off",
-    ],
-)
+OFF = {"schedule": HOURLY, "enabled": False}
+PLANNED_ANEW: dict[str, tuple[dict[str, object], dict[str, object], bool]] = {
+    "another schedule": ({"schedule": HOURLY}, {"schedule": parse_schedule("every 2h")}, True),
+    "a first schedule": ({}, {"schedule": HOURLY}, True),
+    "no schedule": ({"schedule": HOURLY}, {"schedule": None}, True),
+    "switched on": (OFF, {"enabled": True}, True),
+    "switched off": ({"schedule": HOURLY}, {"enabled": False}, False),
+    "something else": ({"schedule": HOURLY}, {"priority": 5}, False),
+    "same schedule": ({"schedule": HOURLY}, {"schedule": parse_schedule("every 60m")}, False),
+    "something else while off": (OFF, {"priority": 5}, False),
+}
+
+
 def test_a_job_is_planned_anew_when_other_times_begin_to_apply(
-    database: Database,
-    clock: MovingClock,
-    before: dict[str, object],
-    after: dict[str, object],
-    is_planned_anew: bool,
+    database: Database, clock: MovingClock
 ) -> None:
-    job = get(database, add_job(database, spec(**before)))
-    clock.advance(3600)
-    assert change(database, job, **after)
-    expected = clock.now() if is_planned_anew else job.planned_until
-    assert get(database, job.id).planned_until == expected
+    for number, (name, (before, after, is_anew)) in enumerate(PLANNED_ANEW.items()):
+        job = get(database, add_job(database, spec(f"job-{number}", **before)))
+        clock.advance(3600)
+        assert change(database, job, **after)
+        expected = clock.now() if is_anew else job.planned_until
+        assert get(database, job.id).planned_until == expected, name
 
 
 def test_planning_advances_only_from_where_it_was_read(

@@ -5,7 +5,15 @@ from datetime import timedelta
 import pytest
 
 from support.dialects import only_on_postgresql
-from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.makers import (
+    WORKER,
+    add_job,
+    add_worker,
+    create_run,
+    read_run,
+    run_in_state,
+    take_lead,
+)
 from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until_blocked
@@ -145,35 +153,16 @@ def test_many_runs_are_read_in_the_order_of_their_ids(database: Database, term: 
 
 
 def test_what_is_due_comes_by_priority_then_time_then_age(
-    database: Database, clock: MovingClock, term: Term
+    database: Database, clock: MovingClock
 ) -> None:
-    def born(priority: int, minutes: int) -> int:
-        first = run_in_state(database, RunState.PENDING, term)
-        job_id = read_run(database, first.id).job_definition_id
-        with database.write() as connection:
-            moves.cancel(connection, operator="me", runs=[first])
-            (run_id,) = runs.create(
-                connection,
-                [
-                    runs.NewRun(
-                        job_definition_id=job_id,
-                        trigger=moves_trigger,
-                        scheduled_for=clock.now() + timedelta(minutes=minutes),
-                        priority=priority,
-                    )
-                ],
-            )
-        assert run_id is not None
-        return run_id
+    job_id = add_job(database)
 
-    moves_trigger = runs.Trigger.MANUAL
-    late, urgent, early, twin, future = (
-        born(0, -1),
-        born(5, 0),
-        born(0, -9),
-        born(0, -1),
-        born(9, 1),
-    )
+    def born(priority: int, minutes: int) -> int:
+        moment = clock.now() + timedelta(minutes=minutes)
+        return create_run(database, job_id, priority=priority, scheduled_for=moment).id
+
+    late, urgent, early, twin = born(0, -1), born(5, 0), born(0, -9), born(0, -1)
+    future = born(9, 1)
     with database.read() as connection:
         due = [run.ref.id for run in dispatch.due_runs(connection, limit=10)]
         assert dispatch.next_due_at(connection) == clock.now() + timedelta(minutes=1)

@@ -61,9 +61,6 @@ class ScriptedExecutor:
         self.on_begin(execution)
         return execution
 
-    def close(self) -> None:
-        """Nothing of it runs by itself."""
-
     @property
     def last(self) -> ScriptedExecution:
         return self.begun[-1]
@@ -89,9 +86,6 @@ class ThreadExecutor:
 
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> "ThreadExecution":
         return ThreadExecution(task, self._handler, done)
-
-    def close(self) -> None:
-        """Its threads end with their handlers."""
 
 
 class ThreadExecution:

@@ -7,6 +7,7 @@ the next look, so that it never hides what could run. All that was decided in a 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.model.job import Job
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.store import dispatch, jobs, moves, notices, workers
@@ -20,6 +21,10 @@ LOOK_MAX = 500
 
 WIDER = 4
 """After a look at something blocked the next one is so many times wider."""
+
+LEASE_SECONDS = 2.0
+"""How long a run that is being given out is marked as such for other leaders. Longer than a round takes,
+and short, because a mark that was left behind keeps its run waiting."""
 
 
 @dataclass(kw_only=True)
@@ -85,8 +90,9 @@ class _Board:
 
 
 class Assigner:
-    def __init__(self, *, database: Database) -> None:
+    def __init__(self, *, database: Database, coordination: Coordination | None = None) -> None:
         self._database = database
+        self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
 
     def tick(self, term: Term) -> int:
@@ -96,13 +102,26 @@ class Assigner:
                 return 0
             board = self._board(connection)
             chosen = self._decide(connection, board)
+        chosen = self._without_leased(chosen)
         if not chosen:
             return 0
         with self._database.write() as connection:
             taken = moves.assign(connection, term=term, assignments=chosen)
             if taken:
                 notices.notify(connection, notices.Audience.WORKERS)
+        self._coordination.release({assignment.run.id for assignment in chosen} - taken)
+        if taken:
+            self._coordination.ring({notices.Audience.WORKERS})
         return len(taken)
+
+    def _without_leased(self, chosen: Sequence[Assignment]) -> list[Assignment]:
+        """Without what is just being given to somebody else. A hint that saves a lost statement: who
+        gets a run is decided in the database."""
+        elsewhere = self._coordination.lease(
+            {assignment.run.id: assignment.worker_id for assignment in chosen},
+            ttl_seconds=LEASE_SECONDS,
+        )
+        return [assignment for assignment in chosen if assignment.run.id not in elsewhere]
 
     def _board(self, connection: Connection) -> _Board:
         attached = [

@@ -78,6 +78,11 @@ class Heartbeat:
         self._heard_at = heard_at
         self._asked = 0
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether the leader surely still leaves our runs to us."""
+        return self._seconds_left() > 0
+
     def seconds_to_next(self, pulse: Pulse) -> float:
         """How long to wait before the next beat: never past the deadline, if there is one."""
         settings = self._settings()

@@ -17,6 +17,7 @@ from tsuzuki.engine.archive import LogArchive
 from tsuzuki.engine.archivist import Archived, Archivist
 from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.bell import Bells
+from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.journal import log
@@ -26,6 +27,7 @@ from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.planner import Planner
 from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.engine.signals import Signals
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.worker import Identity, Worked, Worker
 from tsuzuki.model.clock import Clock
@@ -101,7 +103,7 @@ class SettingsReader:
 class Engine:
     """Everything of one process. Built stopped; `start`, then `shut_down`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- here everything of a process meets
         self,
         *,
         database: Database,
@@ -112,7 +114,9 @@ class Engine:
         software_version: str,
         metrics: Metrics | None = None,
         archive: LogArchive | None = None,
+        coordination: Coordination | None = None,
     ) -> None:
+        self.coordination = coordination or NoCoordination()
         self.metrics = metrics or Metrics()
         self.role = role
         self.bells = Bells(clock)
@@ -127,8 +131,13 @@ class Engine:
             database=database,
             planner=Planner(database=database, settings=self.settings),
             intake=Intake(database=database),
-            rescuer=Rescuer(database=database, settings=self.settings, random=random),
-            assigner=Assigner(database=database),
+            rescuer=Rescuer(
+                database=database,
+                settings=self.settings,
+                random=random,
+                coordination=self.coordination,
+            ),
+            assigner=Assigner(database=database, coordination=self.coordination),
         )
         self.archivist = Archivist(
             database=database, settings=self.settings, archive=archive, clock=clock
@@ -149,6 +158,12 @@ class Engine:
             settings=self.settings,
             worker_id=lambda: self.worker.identity.id,
         )
+        self.signals = Signals(
+            coordination=self.coordination,
+            bells=self.bells,
+            settings=self.settings,
+            living=self._living,
+        )
         self._jitter = random
         self._listener: Listener | None = None
         self._looked_at = clock.monotonic()
@@ -161,6 +176,8 @@ class Engine:
         """Set when the worker has left, by our own will or an operator's."""
         self.ended: Counter[RunState] = Counter()
         """How runs that were executed here have ended."""
+        self.last_led: Led | None = None
+        self.rounds_done = 0
         self.rounds = threading.Event()
         """Set after each round of the leader's duties: something a test can wait for."""
 
@@ -169,6 +186,8 @@ class Engine:
     def start(self) -> None:
         self.settings.refresh()
         steps = {"listen": self._listen_step}
+        if self.coordination.is_configured:
+            steps |= {"hear": self._hear_step}
         if self.role.lead:
             steps |= {
                 "lease": self._lease_step,
@@ -179,6 +198,8 @@ class Engine:
             self.worker.register()
             self.heartbeat.renew(self._clock.monotonic())
             steps |= {"work": self._work_step, "beat": self._beat_step}
+            if self.coordination.is_configured:
+                steps |= {"signal": self._signal_step}
         self._loops = {
             name: Loop(name, step, clock=self._clock, on_error=self.metrics.failed)
             for name, step in steps.items()
@@ -190,7 +211,7 @@ class Engine:
         )
 
     def is_quiet(self) -> bool:
-        """Nothing is due, assigned or running, here or elsewhere."""
+        """Nothing is assigned or running, here or elsewhere, and no event waits."""
         with self._database.read() as connection:
             return not self.worker.running and dispatch.is_quiet(connection)
 
@@ -213,11 +234,12 @@ class Engine:
         self._executor.close()
         if self._listener is not None:
             self._listener.close()
+        self.signals.close()
         log.info("stopped", worker=self.worker.identity.id)
 
     def _drain_worker(self) -> None:
         in_force = self.settings()
-        self._attempt("stop taking work", self.worker.stop_taking)
+        self._attempt("stop taking work", self._stop_taking)
         self._wait_until_idle(in_force.drain_timeout_seconds, unless=self._hurry)
         if self.worker.running:
             at_once = self._hurry.is_set()
@@ -280,6 +302,8 @@ class Engine:
                 self.bells.worker.ring()
             if led.did_something:
                 log.debug("led", epoch=term.epoch, **_counts(led))
+            self.last_led = led
+            self.rounds_done += 1
             self.rounds.set()
             if led.again_at_once:
                 return
@@ -313,6 +337,8 @@ class Engine:
         _tell(worked)
         if worked.ended or worked.lost:
             self.bells.leader.ring()
+            if self.lease.term is None:
+                self.coordination.ring({notices.Audience.LEADER})
         # Whoever leads may judge us by new settings already. After the tick, because a database
         # that is away must not keep it from stopping what has run too long.
         self.settings.refresh()
@@ -335,10 +361,21 @@ class Engine:
             self._cut_off()
         elif pulse is Pulse.DRAINING and self.worker.accepting:
             log.info("asked to drain", worker=self.worker.identity.id)
-            self._attempt("stop taking work", self.worker.stop_taking)
+            self._attempt("stop taking work", self._stop_taking)
         elif pulse is Pulse.DRAINING and not self.worker.running and not self._hurry.is_set():
             self._leave_drained()
         self._loops["beat"].pause(self.heartbeat.seconds_to_next(pulse))
+
+    def _signal_step(self) -> None:
+        self._loops["signal"].pause(self.signals.beat())
+
+    def _hear_step(self) -> None:
+        self._loops["hear"].pause(self.signals.hear())
+
+    def _living(self) -> str | None:
+        """Our worker, while it may go on with what it runs."""
+        is_lost = self._is_lost or self.drained.is_set() or not self.heartbeat.is_sure
+        return None if is_lost else self.worker.identity.id
 
     def _listen_step(self) -> None:
         if self._listener is None:
@@ -376,8 +413,19 @@ class Engine:
 
     def _leave_drained(self) -> None:
         if not self.drained.is_set():
-            self._attempt("leave", self.worker.leave)
+            self._attempt("leave", self._leave)
             self.drained.set()
+
+    def _stop_taking(self) -> None:
+        self._let_go(self.worker.stop_taking())
+
+    def _leave(self) -> None:
+        self._let_go(self.worker.leave())
+
+    def _let_go(self, run_ids: frozenset[int]) -> None:
+        """Handed back in the database already; now nothing else keeps others from them either."""
+        self.coordination.release(run_ids)
+        self.coordination.ring({notices.Audience.LEADER})
 
     def _new_identity(self) -> Identity:
         return new_identity(self.role, software_version=self._software_version)

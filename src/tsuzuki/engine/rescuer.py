@@ -2,13 +2,15 @@
 
 Silence first costs a worker new work (`worker_ttl_seconds`); runs it had not begun are orphaned and given to
 others. Only after a further grace, when the worker has by its own rule stopped whatever it ran, are its
-running runs failed and retried.
+running runs failed and retried. Who is silent in the database but was heard of elsewhere is not silent.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from random import Random
 
+from tsuzuki.engine.coordination import Coordination, NoCoordination, vouched_seconds
 from tsuzuki.engine.retrier import retry_for, store_retries
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run, RunRef
@@ -39,22 +41,33 @@ class Rescued:
 
 class Rescuer:
     def __init__(
-        self, *, database: Database, settings: Callable[[], EngineSettings], random: Random
+        self,
+        *,
+        database: Database,
+        settings: Callable[[], EngineSettings],
+        random: Random,
+        coordination: Coordination | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._random = random
+        self._coordination = coordination or NoCoordination()
 
     def tick(self, term: Term) -> Rescued:
         """Look once. A cheap look when all is well."""
         rescued = Rescued()
-        with self._database.read() as connection:
-            uneasy = self._is_uneasy(connection)
-        if not uneasy:
-            return rescued
         settings = self._settings()
         ttl = settings.worker_ttl_seconds
+        with self._database.read() as connection:
+            if not self._is_uneasy(connection):
+                return rescued
+            late = workers.late(connection, silent_after_seconds=ttl)
+            looked_at = self._database.now(connection)
+        # Between the transactions: nobody's lock waits for an answer from elsewhere.
+        heard = self._coordination.heard(late)
+        heard_at = looked_at - timedelta(seconds=vouched_seconds(settings))
         with self._database.write() as connection:
+            workers.vouch(connection, term=term, worker_ids=heard, heard_at=heard_at)
             rescued.reattached = len(
                 workers.reattach_heard(connection, term=term, silent_after_seconds=ttl)
             )
@@ -62,7 +75,7 @@ class Rescuer:
                 workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
             )
             suspects = dispatch.suspects(connection, silent_after_seconds=ttl)
-            self._orphan(connection, term, suspects, settings, rescued)
+            orphaned = self._orphan(connection, term, suspects, settings)
             self._fail_lost(connection, term, suspects, settings, rescued)
             self._fail_orphaned(connection, term, settings, rescued)
             workers.bury_silent(
@@ -72,6 +85,8 @@ class Rescuer:
             rescued.canceled = len(
                 moves.skip(connection, term=term, runs=removed, reason=Reason.JOB_DELETED)
             )
+        rescued.orphaned = len(orphaned)
+        self._coordination.release(orphaned)
         return rescued
 
     def _is_uneasy(self, connection: Connection) -> bool:
@@ -88,16 +103,13 @@ class Rescuer:
         term: Term,
         suspects: Sequence[Run],
         settings: EngineSettings,
-        rescued: Rescued,
-    ) -> None:
-        rescued.orphaned = len(
-            moves.orphan(
-                connection,
-                term=term,
-                runs=_refs(suspects, RunState.ASSIGNED),
-                reassign_after_seconds=settings.reassign_after_seconds,
-                silent_after_seconds=settings.worker_ttl_seconds,
-            )
+    ) -> frozenset[int]:
+        return moves.orphan(
+            connection,
+            term=term,
+            runs=_refs(suspects, RunState.ASSIGNED),
+            reassign_after_seconds=settings.reassign_after_seconds,
+            silent_after_seconds=settings.worker_ttl_seconds,
         )
 
     def _fail_lost(

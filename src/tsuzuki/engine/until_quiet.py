@@ -24,13 +24,25 @@ def run_until_quiet(engine: Engine, *, stop: threading.Event) -> Counter[RunStat
         )
     engine.start()
     try:
-        while not stop.is_set():
-            engine.rounds.clear()
-            engine.bells.leader.ring()
-            engine.rounds.wait(ROUND_SECONDS)
-            if engine.rounds.is_set() and engine.is_quiet():
-                break
-            stop.wait(0.02)
+        _wait_until_quiet(engine, stop)
     finally:
         engine.shut_down()
     return engine.ended
+
+
+def _wait_until_quiet(engine: Engine, stop: threading.Event) -> None:
+    """Until nothing is held by a worker and a whole round, begun after that was seen, found nothing to
+    do. What waits then is held by a rule (its job is off, no worker has its tags), not by time."""
+    quiet_since: int | None = None
+    while not stop.is_set():
+        engine.rounds.clear()
+        engine.bells.leader.ring()
+        engine.rounds.wait(ROUND_SECONDS)
+        led = engine.last_led
+        if led is None or led.did_something or not engine.is_quiet():
+            quiet_since = None
+        elif quiet_since is None:
+            quiet_since = engine.rounds_done
+        elif engine.rounds_done >= quiet_since + 2:
+            return
+        stop.wait(0.01)

@@ -130,19 +130,21 @@ class Worker:
         self._stop_order = None
         self.accepting = True
 
-    def leave(self) -> None:
-        """Hand back what has not begun, and say goodbye."""
+    def leave(self) -> frozenset[int]:
+        """Hand back what has not begun, and say goodbye. Answers what was handed back."""
         with self._database.write() as connection:
-            self._hand_back(connection)
+            handed_back = self._hand_back(connection)
             workers.leave(connection, self.identity.id)
             notices.notify(connection, notices.Audience.LEADER)
+        return handed_back
 
-    def stop_taking(self) -> None:
-        """Take nothing new, and let others have what has not begun."""
+    def stop_taking(self) -> frozenset[int]:
+        """Take nothing new, and let others have what has not begun. Answers what that is."""
         self.accepting = False
         with self._database.write() as connection:
-            self._decline(connection)
+            handed_back = self._decline(connection)
             notices.notify(connection, notices.Audience.LEADER)
+        return handed_back
 
     def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
         """End every execution, also what is just being begun. Their outcomes come in as usual."""
@@ -303,17 +305,17 @@ class Worker:
             for run, started in chosen
         ]
 
-    def _decline(self, connection: Connection) -> None:
+    def _decline(self, connection: Connection) -> frozenset[int]:
         """Said again with each look: the first time may not have got through, and something may
         have been given to us at the same moment."""
         workers.drain(connection, [self.identity.id])
-        self._hand_back(connection)
+        return self._hand_back(connection)
 
-    def _hand_back(self, connection: Connection) -> None:
+    def _hand_back(self, connection: Connection) -> frozenset[int]:
         waiting = dispatch.inbox(
             connection, worker_id=self.identity.id, limit=self.identity.capacity * 2 + 100
         )
-        moves.hand_back(
+        return moves.hand_back(
             connection,
             worker_id=self.identity.id,
             runs=[RunRef(id=run.id, version=run.version) for run in waiting],

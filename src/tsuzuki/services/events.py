@@ -1,5 +1,6 @@
 """Events: saying that something happened, and looking at what did."""
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 from tsuzuki.model import jsontext
@@ -7,11 +8,18 @@ from tsuzuki.model.errors import UsageError
 from tsuzuki.store import events, notices
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.events import Event
+from tsuzuki.store.notices import Audience
 
 
 class Events:
-    def __init__(self, *, database: Database) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        ring: Callable[[Collection[Audience]], None] = lambda _audiences: None,
+    ) -> None:
         self._database = database
+        self._ring = ring
 
     def emit(
         self,
@@ -29,7 +37,9 @@ class Events:
         if connection is not None:
             return self._emit(connection, event_type, body, dedupe_key)
         with self._database.write() as own:
-            return self._emit(own, event_type, body, dedupe_key)
+            answer = self._emit(own, event_type, body, dedupe_key)
+        self._ring({Audience.LEADER})
+        return answer
 
     def find(
         self, *, event_type: str | None = None, before_id: int | None = None, limit: int = 50
@@ -44,5 +54,5 @@ class Events:
         answer = events.emit(
             connection, event_type=event_type, payload=payload, dedupe_key=dedupe_key
         )
-        notices.notify(connection, notices.Audience.LEADER)
+        notices.notify(connection, Audience.LEADER)
         return answer

@@ -1,7 +1,7 @@
 """Runs: asking for them, looking at them, waiting for them, stopping and repeating them."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.store import audit, jobs, moves, notices, runs
 from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.notices import Audience
 from tsuzuki.store.runs import RunFilter
 
 WAIT_FIRST_SECONDS = 0.005
@@ -59,9 +60,17 @@ class RunView:
 
 
 class Runs:
-    def __init__(self, *, database: Database, actor: str) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        actor: str,
+        ring: Callable[[Collection[Audience]], None] = lambda _audiences: None,
+    ) -> None:
+        """`ring` tells other processes, beside the database, that there is something to look at."""
         self._database = database
         self._actor = actor
+        self._ring = ring
         self._wake: Callable[[], None] = lambda: None
 
     def wake_by(self, wake: Callable[[], None]) -> None:
@@ -81,6 +90,7 @@ class Runs:
         with self._database.write() as own:
             submissions = self._submit(own, requests)
         self._wake()
+        self._ring({Audience.LEADER})
         return submissions
 
     def find(self, wanted: RunFilter) -> list[Run]:
@@ -119,7 +129,8 @@ class Runs:
             if not moves.cancel(connection, operator=self._actor, runs=[ref]):
                 raise _moved(connection, run)
             self._note(connection, "run.cancel", run, after={"state": RunState.CANCELED})
-            notices.notify(connection, notices.Audience.WORKERS)
+            notices.notify(connection, Audience.WORKERS)
+        self._ring({Audience.WORKERS})
         return self.get(run_id).run
 
     def retry(self, run_id: int) -> Submission:
@@ -141,8 +152,9 @@ class Runs:
                     code="run_retried",
                 )
             self._note(connection, "run.retry", run, after={"run": new_id})
-            notices.notify(connection, notices.Audience.LEADER)
+            notices.notify(connection, Audience.LEADER)
         self._wake()
+        self._ring({Audience.LEADER})
         return Submission(run_id=new_id, is_new=True)
 
     def wait(
@@ -177,7 +189,7 @@ class Runs:
         now = self._database.now(connection)
         wanted = [_new_run(request, definitions[request.job], now) for request in requests]
         ids = runs.create(connection, wanted)
-        notices.notify(connection, notices.Audience.LEADER)
+        notices.notify(connection, Audience.LEADER)
         return [
             Submission(run_id=run_id, is_new=True)
             if run_id is not None

@@ -68,4 +68,4 @@ def find(
             statement = statement.where(column == wanted)
     if before_id is not None:
         statement = statement.where(audit_log.c.id < before_id)
-    return [AuditEntry(**row) for row in connection.execute(statement).mappings()]
+    return [AuditEntry(**row) for row in connection.execute(statement).mappings().all()]

@@ -151,7 +151,7 @@ def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run
     statement = select_runs().where(
         job_runs.c.finished_at.is_(None), job_runs.c.state.in_(HELD), ~well
     )
-    return [run_from(row) for row in connection.execute(statement).mappings()]
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> bool:
@@ -189,7 +189,7 @@ def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:
     statement = select_runs().where(
         job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
     )
-    return [run_from(row) for row in connection.execute(statement).mappings()]
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def waiting_of_removed_jobs(connection: Connection, *, limit: int) -> list[RunRef]:
@@ -210,7 +210,7 @@ def live_runs_of(connection: Connection, job_id: int) -> list[Run]:
         .where(job_runs.c.job_definition_id == job_id, job_runs.c.finished_at.is_(None))
         .order_by(job_runs.c.id)
     )
-    return [run_from(row) for row in connection.execute(statement).mappings()]
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[Run]:
@@ -224,7 +224,7 @@ def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[Run]:
         .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
         .limit(limit)
     )
-    return [run_from(row) for row in connection.execute(statement).mappings()]
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def running_on(connection: Connection, *, worker_id: str) -> list[Run]:
@@ -232,7 +232,7 @@ def running_on(connection: Connection, *, worker_id: str) -> list[Run]:
     statement = select_runs().where(
         job_runs.c.assigned_worker_id == worker_id, job_runs.c.state == RunState.RUNNING.value
     )
-    return [run_from(row) for row in connection.execute(statement).mappings()]
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def still_ours(
@@ -312,11 +312,7 @@ def unconfirmed(connection: Connection, worker_id: str) -> int:
 
 
 def is_quiet(connection: Connection) -> bool:
-    """Nothing is due, assigned or running, and no event waits."""
-    due = and_(job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now())
-    live = select(job_runs.c.id).where(
-        job_runs.c.finished_at.is_(None),
-        or_(due, job_runs.c.state.in_(HELD)),
-    )
+    """Nothing is assigned or running, and no event waits."""
+    held = select(job_runs.c.id).where(job_runs.c.finished_at.is_(None), job_runs.c.state.in_(HELD))
     waiting = select(events.c.id).where(events.c.processed_at.is_(None))
-    return not connection.execute(select(or_(exists(live), exists(waiting)))).scalar_one()
+    return not connection.execute(select(or_(exists(held), exists(waiting)))).scalar_one()

@@ -49,7 +49,7 @@ def unprocessed(connection: Connection, *, limit: int) -> list[Event]:
         .order_by(events.c.created_at, events.c.id)
         .limit(limit)
     )
-    return [Event(**row) for row in connection.execute(statement).mappings()]
+    return [Event(**row) for row in connection.execute(statement).mappings().all()]
 
 
 def payloads(connection: Connection, event_ids: Sequence[int]) -> dict[int, Any]:
@@ -86,4 +86,4 @@ def find(
         statement = statement.where(events.c.event_type == event_type)
     if before_id is not None:
         statement = statement.where(events.c.id < before_id)
-    return [Event(**row) for row in connection.execute(statement).mappings()]
+    return [Event(**row) for row in connection.execute(statement).mappings().all()]

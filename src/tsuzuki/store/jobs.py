@@ -133,7 +133,7 @@ def find(connection: Connection, *, source: JobSource | None = None) -> list[Job
     statement = _present().order_by(job_definitions.c.name)
     if source is not None:
         statement = statement.where(job_definitions.c.source == source)
-    return [job_from(row) for row in connection.execute(statement).mappings()]
+    return [job_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def find_scheduled(connection: Connection) -> list[Job]:
@@ -141,7 +141,7 @@ def find_scheduled(connection: Connection) -> list[Job]:
     statement = _present().where(
         job_definitions.c.enabled.is_(True), job_definitions.c.schedule.is_not(None)
     )
-    return [job_from(row) for row in connection.execute(statement).mappings()]
+    return [job_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:
@@ -149,7 +149,7 @@ def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Jo
     statement = _present().where(
         job_definitions.c.enabled.is_(True), job_definitions.c.on_event.in_(event_types)
     )
-    return [job_from(row) for row in connection.execute(statement).mappings()]
+    return [job_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def _present() -> Any:

@@ -146,7 +146,7 @@ def stored(
         .where(walk.c.run_id.is_not(None))
         .order_by(walk.c.run_id)
     )
-    return [StoredLog(**row) for row in connection.execute(statement).mappings()]
+    return [StoredLog(**row) for row in connection.execute(statement).mappings().all()]
 
 
 def _runs_with_lines(*, created_before: datetime, after_id: int, limit: int) -> CTE:

@@ -142,7 +142,7 @@ def get_many(connection: Connection, run_ids: Sequence[int]) -> list[Run]:
         return []
     chosen = batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])
     statement = select_runs().join(chosen, chosen.c.id == job_runs.c.id).order_by(job_runs.c.id)
-    return [run_from(row) for row in connection.execute(statement).mappings()]
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
@@ -163,7 +163,7 @@ def find(connection: Connection, wanted: RunFilter) -> list[Run]:
         statement = statement.where(job_runs.c.reason == wanted.reason)
     if wanted.before_id is not None:
         statement = statement.where(job_runs.c.id < wanted.before_id)
-    return [run_from(row) for row in connection.execute(statement).mappings()]
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def history(connection: Connection, run_id: int) -> list[Transition]:

@@ -4,7 +4,8 @@ A heartbeat is one write per worker whatever it runs, and its answer tells the w
 think of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -61,6 +62,36 @@ def beat(connection: Connection, worker_id: str) -> WorkerState | None:
         .returning(workers.c.state)
     ).scalar_one_or_none()
     return None if state is None else WorkerState(state)
+
+
+def late(connection: Connection, *, silent_after_seconds: float) -> list[str]:
+    """Who would be cut off now: attached, and silent for that long."""
+    statement = select(workers.c.id).where(
+        workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
+        workers.c.heartbeat_at <= db_now(-silent_after_seconds),
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def vouch(
+    connection: Connection, *, term: Term, worker_ids: Collection[str], heard_at: datetime
+) -> frozenset[str]:
+    """The leader knows by another way that workers lived at that moment of the database's clock, and
+    writes down just that. It keeps them attached; whoever was cut off must speak for itself."""
+    if not worker_ids:
+        return frozenset()
+    statement = (
+        update(workers)
+        .where(
+            workers.c.id.in_(sorted(worker_ids)),
+            workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
+            workers.c.heartbeat_at < heard_at,
+            held(term),
+        )
+        .values(heartbeat_at=heard_at)
+        .returning(workers.c.id)
+    )
+    return frozenset(connection.execute(statement).scalars())
 
 
 def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
@@ -197,7 +228,7 @@ def find(connection: Connection, *, with_gone: bool = False) -> list[Worker]:
     statement = select(workers).order_by(workers.c.started_at, workers.c.id)
     if not with_gone:
         statement = statement.where(workers.c.state != WorkerState.GONE)
-    return [worker_from(row) for row in connection.execute(statement).mappings()]
+    return [worker_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def _set_state(

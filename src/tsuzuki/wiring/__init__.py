@@ -3,15 +3,17 @@ most commands do not need, is joined in `wiring.engine`."""
 
 import getpass
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from tsuzuki.config import Configuration, JobKind, load_configuration
 from tsuzuki.engine.archive import DeferredArchive, LogArchive
+from tsuzuki.engine.coordination import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.due import DueNow
 from tsuzuki.services.events import Events
@@ -23,6 +25,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.store.database import Database, open_database
 from tsuzuki.store.migrate import ENGINE, Component
+from tsuzuki.store.notices import Audience
 
 COMPONENTS: tuple[Component, ...] = (ENGINE,)
 """Everything that keeps tables. A collector adds itself here."""
@@ -46,6 +49,8 @@ class Application:
     settings: Settings
     audit: Audit
     maintenance: Maintenance
+    coordination: Callable[[], Coordination]
+    """Connected when first asked for: most commands need none, and its library is slow to load."""
 
 
 @contextmanager
@@ -70,12 +75,21 @@ def opened(
     )
     configuration = read()
     database = open_database(configuration.database_url, clock=clock or SystemClock())
+    coordination = cache(partial(coordination_of, configuration, database))
     try:
-        application = join(configuration, database, reload=read, actor=actor or local_actor())
+        application = join(
+            configuration,
+            database,
+            reload=read,
+            actor=actor or local_actor(),
+            coordination=coordination,
+        )
         if migrate:
             application.maintenance.upgrade()
         yield application
     finally:
+        if coordination.cache_info().currsize:
+            coordination().close()
         database.close()
 
 
@@ -85,13 +99,19 @@ def join(
     *,
     reload: partial[Configuration],
     actor: str,
+    coordination: Callable[[], Coordination],
 ) -> Application:
+    def ring(audiences: Collection[Audience]) -> None:
+        # What is rung for is stored already: whoever starts an engine is told of a wrong URL.
+        with suppress(ConfigurationError):
+            coordination().ring(audiences)
+
     return Application(
         configuration=configuration,
         database=database,
         jobs=Jobs(database=database, reload=reload, kinds=JOB_KINDS, actor=actor),
-        runs=Runs(database=database, actor=actor),
-        events=Events(database=database),
+        runs=Runs(database=database, actor=actor, ring=ring),
+        events=Events(database=database, ring=ring),
         fleet=Fleet(database=database, actor=actor),
         logs=RunLogs(database=database, archive=log_archive_of(configuration, database)),
         due=DueNow(database=database),
@@ -100,7 +120,14 @@ def join(
         maintenance=Maintenance(
             database=database, components=COMPONENTS, folder=configuration.workspace
         ),
+        coordination=coordination,
     )
+
+
+def coordination_of(configuration: Configuration, database: Database) -> Coordination:
+    if configuration.redis_url is None:
+        return NoCoordination()
+    return connect(configuration.redis_url, database.clock)
 
 
 def log_archive_of(configuration: Configuration, database: Database) -> LogArchive | None:

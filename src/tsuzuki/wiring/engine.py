@@ -55,5 +55,6 @@ def build_engine(
         role=role,
         software_version=tsuzuki.__version__,
         archive=log_archive_of(application.configuration, database),
+        coordination=application.coordination(),
     )
     return engine

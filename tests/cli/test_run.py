@@ -1,0 +1,168 @@
+"""`tsuzuki run`, `run-due`, `event`, `worker` and `leader`, typed as a person would."""
+
+import json
+
+import pytest
+
+from support.workspace import Workspace
+
+
+def add(workspace: Workspace, name: str, *argv: str, options: tuple[str, ...] = ()) -> None:
+    workspace.ok("job", "add", name, *options, "--", *argv)
+
+
+def run_of(workspace: Workspace, name: str, *words: str) -> int:
+    return int(workspace.data("job", "run", name, *words)["run_id"])
+
+
+def test_a_run_that_was_asked_for_waits_and_says_why(workspace: Workspace) -> None:
+    run_id = run_of(workspace, "hello")
+    explained = workspace.data("run", "explain", str(run_id))
+    assert [ground["cause"] for ground in explained["grounds"]] == ["no_leader", "no_worker"]
+    assert "tsuzuki up" in explained["grounds"][0]["hint"]
+    shown = workspace.ok("run", "explain", str(run_id))
+    assert "Nobody leads" in shown.out
+
+
+def test_run_due_does_what_is_due_and_ends(workspace: Workspace) -> None:
+    run_id = run_of(workspace, "hello")
+    due = workspace.data("run-due", "--dry-run")
+    assert [row["what"] for row in due] == [f"run {run_id} waits"]
+    ended = workspace.ok("run-due", "--output", "json", "--quiet")
+    assert ended.data == [{"state": "SUCCEEDED", "runs": 1}]
+    assert workspace.ok("run", "logs", str(run_id)).out == "hello from Tsuzuki\n"
+    assert workspace.data("run-due", "--dry-run") == []
+
+
+def test_a_failed_run_is_the_exit_code_of_run_due(workspace: Workspace) -> None:
+    add(workspace, "bad", "sh", "-c", "echo said >&2; exit 3")
+    run_id = run_of(workspace, "bad")
+    assert workspace.run("run-due", "--quiet").code == 1
+    view = workspace.data("run", "show", str(run_id))
+    assert (view["state"], view["reason"], view["error"]) == (
+        "FAILED",
+        "handler_failed",
+        "exit code 3: said",
+    )
+    assert [move["to_state"] for move in view["history"]] == ["ASSIGNED", "RUNNING", "FAILED"]
+    assert workspace.run("run", "watch", str(run_id)).code == 1
+    logs = workspace.run("run", "logs", str(run_id), "--follow")
+    assert (logs.code, logs.out, logs.err) == (1, "", "said\n")
+
+
+def test_a_run_is_repeated_once_and_the_second_time_is_a_conflict(workspace: Workspace) -> None:
+    add(workspace, "bad", "false")
+    run_id = run_of(workspace, "bad")
+    workspace.run("run-due", "--quiet")
+    again = workspace.data("run", "retry", str(run_id))
+    assert again == {"run_id": again["run_id"], "retry_of": run_id}
+    refused = workspace.run("run", "retry", str(run_id), "--output", "json")
+    assert refused.code == 6
+    assert str(again["run_id"]) in refused.error["message"]
+
+
+def test_a_waiting_run_can_be_canceled_once(workspace: Workspace) -> None:
+    run_id = str(run_of(workspace, "hello"))
+    workspace.ok("run", "cancel", run_id)
+    assert workspace.data("run", "show", run_id)["state"] == "CANCELED"
+    assert workspace.run("run", "cancel", run_id).code == 6
+    assert [e["action"] for e in workspace.data("audit", "ls", "--type", "run")] == ["run.cancel"]
+
+
+def test_arguments_reach_the_command_as_json(workspace: Workspace) -> None:
+    add(workspace, "tell", "sh", "-c", 'echo "$TSUZUKI_ARGUMENTS"')
+    run_id = run_of(workspace, "tell", "--args", '{"a": 1}', "--arg", "b=two", "--arg", "c=[3]")
+    workspace.ok("run-due", "--quiet")
+    told = json.loads(workspace.ok("run", "logs", str(run_id)).out)
+    assert told == {"a": 1, "b": "two", "c": [3]}
+
+
+def test_asking_twice_with_one_key_gives_one_run(workspace: Workspace) -> None:
+    first = workspace.data("job", "run", "hello", "--key", "once")
+    second = workspace.data("job", "run", "hello", "--key", "once")
+    assert first == {"run_id": first["run_id"], "is_new": True}
+    assert second == {"run_id": first["run_id"], "is_new": False}
+
+
+def test_waiting_too_long_ends_with_124(workspace: Workspace) -> None:
+    run_id = str(run_of(workspace, "hello"))
+    ended = workspace.run("run", "watch", run_id, "--timeout", "0.05", "--output", "json")
+    assert ended.code == 124
+
+
+def test_an_event_starts_the_jobs_that_wait_for_it_once(workspace: Workspace) -> None:
+    add(workspace, "on-order", "sh", "-c", 'echo "$TSUZUKI_EVENT"', options=("--on-event", "order"))
+    emit = ("event", "emit", "order", "--payload", '{"id": 7}', "--key", "order-7")
+    assert workspace.data(*emit)["is_new"] is True
+    assert workspace.ok(*emit, "--output", "json").data["is_new"] is False
+    workspace.ok("run-due", "--quiet")
+    (run,) = workspace.data("run", "ls", "--job", "on-order")
+    assert json.loads(workspace.ok("run", "logs", str(run["id"])).out) == {"id": 7}
+    (event,) = workspace.data("event", "ls")
+    assert event["processed_at"] is not None
+
+
+def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    asked = workspace.ok("job", "run", "hello")
+    assert "switched off" in asked.err
+    workspace.ok("run-due", "--quiet")
+    explained = workspace.data("job", "explain", "hello")
+    assert explained["grounds"][0]["cause"] == "paused"
+
+
+def test_a_job_with_nothing_waiting_explains_when_it_is_due(workspace: Workspace) -> None:
+    assert "not due before" in workspace.data("job", "explain", "hello")["why"]
+
+
+def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> None:
+    run_of(workspace, "hello")
+    workspace.ok("run-due", "--quiet")
+    lead = workspace.data("leader", "show")
+    assert (lead["epoch"], lead["is_valid"]) == (1, False)
+    (worker,) = workspace.data("worker", "ls", "--all")
+    assert worker["state"] == "GONE"
+    assert workspace.run("leader", "step-down", "--yes").code == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("run", "show", "99"), 4),
+        (("run", "logs", "99"), 4),
+        (("run", "explain", "99"), 4),
+        (("run", "cancel", "99"), 4),
+        (("run", "retry", "99"), 4),
+        (("run", "show", "zero"), 2),
+        (("run", "ls", "--state", "LOST"), 2),
+        (("run", "ls", "--job", "nobody"), 4),
+        (("job", "run", "nobody"), 4),
+        (("job", "run", "hello", "--args", "{"), 2),
+        (("job", "run", "hello", "--args", "[]"), 2),
+        (("job", "run", "hello", "--arg", "novalue"), 2),
+        (("job", "run", "hello", "--priority", "9999"), 2),
+        (("job", "run", "hello", "--delay", "-1"), 2),
+        (("event", "emit", "x", "--payload", "{"), 2),
+        (("event", "emit", ""), 2),
+        (("worker", "drain", "nobody"), 4),
+        (("worker", "detach", "nobody", "--yes"), 4),
+        (("worker", "detach", "nobody"), 2),
+        (("leader", "step-down"), 2),
+        (("up", "--lead-only", "--work-only"), 2),
+        (("up", "--capacity", "0"), 2),
+    ],
+)
+def test_a_mistake_has_its_exit_code_and_a_sentence(
+    workspace: Workspace, words: tuple[str, ...], code: int
+) -> None:
+    ended = workspace.run(*words, "--output", "json")
+    assert ended.code == code
+    assert ended.error["message"]
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "plain"])
+def test_every_listing_prints_in_every_format(workspace: Workspace, output: str) -> None:
+    run_of(workspace, "hello")
+    workspace.ok("event", "emit", "x")
+    for words in (("run", "ls"), ("event", "ls"), ("leader", "show"), ("run", "show", "1")):
+        assert workspace.ok(*words, "--output", output).out
