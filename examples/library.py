@@ -1,6 +1,6 @@
 """Tsuzuki inside a program: a job beside its code, a run that is asked for, its result.
 
-    python examples/library.py
+Run it with `python examples/library.py`.
 """
 
 import tempfile

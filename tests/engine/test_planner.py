@@ -20,7 +20,11 @@ from support.makers import (
 )
 from support.moving_clock import NOON, MovingClock
 from support.unreliable import UnreliableDatabase
+from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.intake import Intake
+from tsuzuki.engine.leader import Leader, Led
 from tsuzuki.engine.planner import Planned, Planner
+from tsuzuki.engine.rescuer import Rescuer
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.model.misfire import Misfire
@@ -156,6 +160,26 @@ def test_next_at_follows_a_skipped_tick_too(
     clock.advance(HOUR)
     planned = planner.tick(term)
     assert (planned.created, planned.skipped, planned.next_at) == (0, 1, at(3))
+
+
+def test_the_leaders_next_round_is_due_with_the_nearest_tick_or_waiting_run(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    settings = EngineSettings()
+    leader = Leader(
+        database=database,
+        planner=a_planner(database),
+        intake=Intake(database=database),
+        rescuer=Rescuer(database=database, settings=lambda: settings, random=Random(1)),
+        assigner=Assigner(database=database),
+    )
+    assert leader.tick(term) == Led()
+    job_id = scheduled(database)
+    assert leader.tick(term).next_at == at(1)
+    create_run(database, job_id, scheduled_for=at(0.5))
+    assert leader.tick(term).next_at == at(0.5)
+    clock.advance(0.5 * HOUR)
+    assert leader.tick(term).next_at == at(1)
 
 
 # --- late: each misfire policy --------------------------------------------------------------------

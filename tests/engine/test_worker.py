@@ -28,6 +28,7 @@ from support.statements import recorded
 from support.threads import in_background
 from support.unreliable import UnreliableDatabase
 from tsuzuki.engine import worker as worker_module
+from tsuzuki.engine.desk import Papers
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.rescuer import Rescuer
@@ -522,6 +523,23 @@ def test_a_canceled_run_is_noticed_and_stopped_and_nothing_of_it_is_written(benc
     assert bench.lines(canceled.task.run.id) == []
 
 
+def test_a_worker_that_wakes_up_after_the_verdict_stops_everything_and_begins_nothing(
+    bench: Bench,
+) -> None:
+    executions = bench.begin(2)
+    (given,) = bench.give()
+    take_away(bench, executions[0].task.run.id, "judged lost")
+    worked = bench.worker.tick()
+    assert len(worked.lost) == 2
+    assert [e.stops for e in executions] == [[(StopCause.FENCED, False)]] * 2
+    assert worked.started == []
+    assert bench.run(given).state is RunState.ORPHANED
+    for execution in executions:
+        execution.obey()
+    bench.worker.tick()
+    assert bench.worker.running == 0
+
+
 def test_an_end_in_the_same_tick_as_its_loss_is_refused_and_not_stopped(bench: Bench) -> None:
     (execution,) = bench.begin()
     bench.cancel(execution.task.run.id)
@@ -618,6 +636,26 @@ def test_whoever_sees_the_end_sees_the_last_line(bench: Bench) -> None:
     bench.door.after_commit.append(look)
     bench.worker.tick(look_around=False)
     assert seen == [(RunState.SUCCEEDED, ["last"])]
+
+
+def test_a_line_said_just_before_the_end_is_kept_wherever_in_a_tick_the_two_fall(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (execution,) = bench.begin()
+    take = bench.worker.desk.take
+
+    def take_and_hear_more() -> Papers:
+        papers = take()
+        monkeypatch.setattr(bench.worker.desk, "take", take)
+        execution.log("last")
+        execution.succeed()
+        return papers
+
+    monkeypatch.setattr(bench.worker.desk, "take", take_and_hear_more)
+    bench.worker.tick()
+    bench.worker.tick()
+    assert bench.run(execution.task.run.id).state is RunState.SUCCEEDED
+    assert bench.lines(execution.task.run.id) == ["last"]
 
 
 def test_a_log_is_cut_at_its_cap_with_a_word_about_it_and_others_are_not(bench: Bench) -> None:

@@ -243,6 +243,20 @@ def test_two_users_of_one_file_wait_for_each_other(file: Path) -> None:
         assert names(one) == names(two) == ["a", "b"]
 
 
+def test_a_write_holds_the_file_from_its_first_moment_and_a_look_never_does(file: Path) -> None:
+    """Whoever reads first and writes then must not find in between that somebody else wrote."""
+    with (
+        opened(f"sqlite:///{file}") as database,
+        closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as other,
+    ):
+        with database.read() as connection:
+            connection.execute(text("SELECT count(*) FROM job_runs"))
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+        with database.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+
+
 @only_on_sqlite
 def test_writers_of_one_process_take_turns(database: Database) -> None:
     inside = []
