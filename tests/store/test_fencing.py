@@ -10,8 +10,10 @@ from support.dialects import only_on_postgresql
 from support.leader_writes import LEADER_WRITES, everything, functions_that_carry_a_term
 from support.makers import (
     WORKER,
+    add_job,
     add_worker,
     depose_and_take,
+    new_run,
     read_run,
     run_in_state,
     take_lead,
@@ -21,7 +23,7 @@ from support.threads import in_background
 from support.waiting import wait_until_blocked
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
-from tsuzuki.store import dispatch, leadership, moves, workers
+from tsuzuki.store import dispatch, leadership, moves, runs, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.moves import Assignment, Ending, Started
@@ -172,7 +174,21 @@ def test_a_move_that_waited_for_another_move_has_lost(database: Database, old_te
 
 @pytest.fixture
 def running(database: Database, old_term: Term) -> list[RunRef]:
-    return [run_in_state(database, RunState.RUNNING, old_term) for _ in range(10)]
+    """Ten of many running runs, which do not lie on the disk in the order of their ids: so that an
+    order which only comes from the plan is found out."""
+    job_id = add_job(database)
+    with database.write() as connection:
+        born = runs.create(connection, [new_run(database, job_id) for _ in range(200)])
+        refs = [RunRef(id=run_id or 0, version=1) for run_id in born]
+        chosen = [Assignment(run=ref, worker_id=WORKER) for ref in refs]
+        moves.assign(connection, term=old_term, assignments=chosen)
+        assigned = [RunRef(id=ref.id, version=2) for ref in refs]
+        ours = list(moves.start(connection, worker_id=WORKER, runs=assigned).values())[95:105]
+    with database.write() as connection:
+        reports = [dispatch.ProgressReport(run=run, processed=1, total=None) for run in ours[:5]]
+        dispatch.report_progress(connection, worker_id=WORKER, reports=reports)
+        connection.execute(text("ANALYZE"))
+    return [RunRef(id=run.id, version=run.version) for run in ours]
 
 
 @only_on_postgresql

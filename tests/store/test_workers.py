@@ -1,6 +1,6 @@
 """Workers as the others see them: attached, draining, cut off, gone, and whether they may go on."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -100,6 +100,27 @@ def test_a_beat_is_noted_and_answers_what_others_think(
     assert beat(database) is None
     assert get(database) == before
     assert beat(database, "nobody") is None
+
+
+def test_a_leader_vouches_only_for_who_is_attached_and_only_forward(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    ids = [add_worker(database, f"host-{n}") for n in range(4)]
+    with database.write() as connection:
+        workers.drain(connection, [ids[1]])
+        workers.expel(connection, [ids[2]])
+        workers.leave(connection, ids[3])
+    heard_at = clock.now() + timedelta(seconds=3)
+
+    def vouch(worker_ids: list[str], moment: datetime) -> frozenset[str]:
+        with database.write() as connection:
+            return workers.vouch(connection, term=term, worker_ids=worker_ids, heard_at=moment)
+
+    assert vouch([*ids, "nobody"], heard_at) == set(ids[:2])
+    assert [get(database, i).heartbeat_at == heard_at for i in ids] == [True, True, False, False]
+    assert vouch(ids, heard_at - timedelta(seconds=1)) == frozenset()
+    assert vouch([], heard_at) == frozenset()
+    assert get(database, ids[0]).heartbeat_at == heard_at
 
 
 def test_draining_asks_only_who_is_attached(database: Database) -> None:

@@ -64,6 +64,15 @@ def _mark_processed(database: Database, _clock: MovingClock, _term: Term) -> Wri
     )
 
 
+def _vouch(database: Database, clock: MovingClock, _term: Term) -> Write:
+    worker_ids = [add_worker(database)]
+    clock.advance(1)
+    heard_at = clock.now()
+    return lambda connection, term: workers.vouch(
+        connection, term=term, worker_ids=worker_ids, heard_at=heard_at
+    )
+
+
 def _detach_silent(database: Database, clock: MovingClock, _term: Term) -> Write:
     add_worker(database)
     clock.advance(LONG_AGO)
@@ -138,6 +147,7 @@ LEADER_WRITES: dict[str, Prepare] = {
     "runs.create": _create,
     "jobs.advance_planning": _advance_planning,
     "events.mark_processed": _mark_processed,
+    "workers.vouch": _vouch,
     "workers.detach_silent": _detach_silent,
     "workers.reattach_heard": _reattach_heard,
     "workers.bury_silent": _bury_silent,
