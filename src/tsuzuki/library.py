@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tsuzuki import wiring
-from tsuzuki.engine.process import Engine, Role
+from tsuzuki.engine.process import Engine
+from tsuzuki.engine.role import Role
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Conflict, RunFailed, UsageError
 from tsuzuki.model.run import Run

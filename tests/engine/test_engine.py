@@ -15,7 +15,8 @@ from support.scripted import Handler, ThreadExecutor
 from support.unreliable import UnreliableDatabase
 from support.waiting import wait_until
 from tsuzuki.engine.outcome import Failed, Outcome, Succeeded
-from tsuzuki.engine.process import Engine, Role
+from tsuzuki.engine.process import Engine
+from tsuzuki.engine.role import Role
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.until_quiet import run_until_quiet
 from tsuzuki.model.clock import SystemClock

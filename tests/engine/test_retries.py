@@ -13,9 +13,10 @@ from support.makers import WORKER, add_job, create_run, read_run, ref, spec, tak
 from support.moving_clock import MovingClock
 from support.scripted import ScriptedExecution, ScriptedExecutor
 from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.endings import RETRY_AFTER_MAX_SECONDS
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped
 from tsuzuki.engine.rescuer import Rescuer
-from tsuzuki.engine.worker import RETRY_AFTER_MAX_SECONDS, Identity, Worker
+from tsuzuki.engine.worker import Identity, Worker
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings

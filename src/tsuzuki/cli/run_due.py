@@ -40,7 +40,7 @@ def run_due(
     \b
     tsuzuki run-due --dry-run
     """
-    from tsuzuki.engine.process import Role  # noqa: PLC0415 - slow to load
+    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow to load
     from tsuzuki.engine.until_quiet import run_until_quiet  # noqa: PLC0415 - slow to load
     from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
 

@@ -116,12 +116,14 @@ def serve(
         engine.start()
         for line in greeting:
             say(invocation, line)
-        while not stopping.asked.wait(0.2):
+        while not (stopping.asked.wait(0.2) or engine.outdated):
             if engine.drained.is_set() and not engine.role.lead:
                 break
         if stopping.asked.is_set():
             say(invocation, "Stopping: waiting for what runs. Ask again to stop at once.")
         engine.shut_down()
+    if engine.outdated is not None:
+        raise engine.outdated
     if stopping.signal == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)
     warn_left_behind(invocation, engine)

@@ -43,7 +43,7 @@ def run_engine(
     metrics_port: int | None,
     log_format: str,
 ) -> None:
-    from tsuzuki.engine.process import Role  # noqa: PLC0415 - slow to load
+    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow to load
     from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
 
     with application(invocation) as workspace:

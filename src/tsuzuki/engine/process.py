@@ -4,13 +4,9 @@ Leading has threads of its own, and so has the heartbeat: a busy handler delays 
 steps: take nothing new, wait for what runs, then end it and hand it back. Asked twice, it skips the wait.
 """
 
-import os
-import secrets
-import socket
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 from tsuzuki.engine.archive import LogArchive
@@ -19,6 +15,7 @@ from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.bell import Bells
 from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
+from tsuzuki.engine.in_force import SettingsReader
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.journal import log
 from tsuzuki.engine.leader import Leader, Lease, Led
@@ -27,15 +24,17 @@ from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.planner import Planner
 from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.engine.role import Role, new_identity
 from tsuzuki.engine.signals import Signals
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.worker import Identity, Worked, Worker
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.model.states import RunState
-from tsuzuki.store import dispatch, notices, settings
-from tsuzuki.store.database import Database
+from tsuzuki.store import dispatch, notices
+from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.migrate import SchemaWatch
 from tsuzuki.store.notices import Listener
 
 LISTEN_PAUSE_SECONDS = 0.01
@@ -49,55 +48,6 @@ LOOK_SECONDS = 0.5
 
 ARCHIVE_SECONDS = 60.0
 """How often to look for old logs."""
-
-SETTINGS_SECONDS = 5.0
-"""How old the settings in use may be."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Role:
-    """What a process does."""
-
-    lead: bool = True
-    work: bool = True
-    capacity: int = 10
-    tags: frozenset[str] = frozenset()
-
-
-def new_identity(role: Role, *, software_version: str) -> Identity:
-    host, pid = socket.gethostname(), os.getpid()
-    return Identity(
-        id=f"{host}-{pid}-{secrets.token_hex(3)}",
-        host=host,
-        pid=pid,
-        capacity=role.capacity,
-        tags=role.tags,
-        software_version=software_version,
-    )
-
-
-class SettingsReader:
-    """The settings in force, read again every few seconds by whoever asks."""
-
-    def __init__(self, *, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._read_at: float | None = None
-        self._settings = EngineSettings()
-
-    def __call__(self) -> EngineSettings:
-        return self._settings
-
-    def refresh(self) -> None:
-        """Read them if they are old. Raises `Unreachable`; the old ones stay in force."""
-        now = self._clock.monotonic()
-        with self._lock:
-            if self._read_at is not None and now - self._read_at < SETTINGS_SECONDS:
-                return
-            with self._database.read() as connection:
-                self._settings = settings.load(connection)
-            self._read_at = now
 
 
 class Engine:
@@ -120,7 +70,10 @@ class Engine:
         self.metrics = metrics or Metrics()
         self.role = role
         self.bells = Bells(clock)
-        self.settings = SettingsReader(database=database, clock=clock)
+        self.settings = SettingsReader(
+            database=database, clock=clock, check_schema=self._require_our_schema
+        )
+        self._schema = SchemaWatch()
         self._software_version = software_version
         self._database = database
         self._executor = executor
@@ -174,6 +127,8 @@ class Engine:
         self._hurry = threading.Event()
         self.drained = threading.Event()
         """Set when the worker has left, by our own will or an operator's."""
+        self.outdated: SchemaMismatch | None = None
+        """Set when the database was upgraded by a newer version: then this process must end."""
         self.ended: Counter[RunState] = Counter()
         """How runs that were executed here have ended."""
         self.last_led: Led | None = None
@@ -371,6 +326,15 @@ class Engine:
 
     def _hear_step(self) -> None:
         self._loops["hear"].pause(self.signals.hear())
+
+    def _require_our_schema(self, connection: Connection) -> None:
+        """A database that was upgraded under us is not ours to work on any more."""
+        try:
+            self._schema.check(connection)
+        except SchemaMismatch as mismatch:
+            self.worker.accepting = False
+            self.outdated = mismatch
+            raise
 
     def _living(self) -> str | None:
         """Our worker, while it may go on with what it runs."""

@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import assert_never
 
 from tsuzuki.engine.desk import Desk, Papers, write_papers
-from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.engine.endings import ending_of, retry_after_of
+from tsuzuki.engine.outcome import Failed, Outcome, StopCause
 from tsuzuki.engine.retrier import retry_for, store_retries
 from tsuzuki.engine.task import Execution, Executor, Task
 from tsuzuki.model.clock import Clock
@@ -30,9 +30,6 @@ from tsuzuki.store.moves import Ending, Started
 
 ENDINGS_MAX = 500
 """At most so many ends in one transaction."""
-
-RETRY_AFTER_MAX_SECONDS = 366 * 86_400.0
-"""Nobody is waited for longer than this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +246,7 @@ class Worker:
                     now=now,
                     random=self._random,
                     losses_max=self._settings().max_orphans,
-                    retry_after_seconds=_retry_after(outcome),
+                    retry_after_seconds=retry_after_of(outcome),
                 )
                 for task, ending, outcome in badly
             ),
@@ -375,43 +372,3 @@ class Worker:
                 slot.deadline = None
                 if slot.execution is not None:
                     slot.execution.stop(StopCause.TIMEOUT)
-
-
-def ending_of(task: Task, outcome: Outcome) -> Ending | None:
-    """The one move an outcome stands for; None when the run is not ours to end."""
-    match outcome:
-        case Succeeded(result=result):
-            return Ending(run=task.started, state=RunState.SUCCEEDED, result=result)
-        case Failed(reason=reason, error=error):
-            return Ending(run=task.started, state=RunState.FAILED, reason=reason, error=error)
-        case Stopped(cause=cause):
-            return _ending_of_stop(task, cause)
-        case _:
-            assert_never(outcome)
-
-
-def _ending_of_stop(task: Task, cause: StopCause) -> Ending | None:
-    match cause:
-        case StopCause.CANCELED | StopCause.FENCED:
-            return None
-        case StopCause.TIMEOUT:
-            error = f"it ran longer than {task.spec.timeout_seconds} s"
-            state, reason = RunState.TIMED_OUT, Reason.TIMEOUT
-        case StopCause.SHUTDOWN:
-            error = "its worker was shut down"
-            state, reason = RunState.FAILED, Reason.WORKER_SHUTDOWN
-        case StopCause.NOT_CONFIRMED:
-            error = "its worker could not confirm in time that it may go on"
-            state, reason = RunState.FAILED, Reason.NOT_CONFIRMED
-        case _:
-            assert_never(cause)
-    return Ending(run=task.started, state=state, reason=reason, error=error)
-
-
-def _retry_after(outcome: Outcome) -> float | None:
-    """What the other side asked for, if it is a time to wait at all: handlers pass on whatever a
-    server said, and one bad word must not keep the ends of all other runs from being stored."""
-    asked: object = outcome.retry_after_seconds if isinstance(outcome, Failed) else None
-    if not isinstance(asked, int | float) or not asked > 0:
-        return None
-    return min(float(asked), RETRY_AFTER_MAX_SECONDS)

@@ -104,6 +104,24 @@ def require_current(database: Database, components: Sequence[Component] = (ENGIN
                 )
 
 
+class SchemaWatch:
+    """Whether the tables are still those this process began with. Two reads of one row."""
+
+    def __init__(self, components: Sequence[Component] = (ENGINE,)) -> None:
+        self._expected = [(component, component.newest()) for component in components]
+
+    def check(self, connection: Connection) -> None:
+        """Refuse tables that another version has changed since."""
+        for component, expected in self._expected:
+            found = current_revision(connection, component)
+            if found != expected:
+                raise SchemaMismatch(
+                    f"the database was brought to revision {found} of {component.name} "
+                    f"while this process worked with {expected}",
+                    hint="It was upgraded by another version: upgrade Tsuzuki here and start again.",
+                )
+
+
 def drift(connection: Connection, component: Component) -> list[str]:
     """How the tables found differ from the ones we define; empty when they are the same."""
     own = set(component.metadata.tables)

@@ -10,7 +10,8 @@ from tsuzuki.config import expand
 from tsuzuki.engine.executors import Executors
 from tsuzuki.engine.executors.command import CommandExecutor
 from tsuzuki.engine.executors.python import PythonExecutor
-from tsuzuki.engine.process import Engine, Role
+from tsuzuki.engine.process import Engine
+from tsuzuki.engine.role import Role
 from tsuzuki.wiring import Application, log_archive_of
 
 
