@@ -1,0 +1,109 @@
+"""Several processes at once: one tick one run, one key one event, one cancel the whole tree."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from processes.test_dying import add_command, started
+from support.checker import check_history
+from support.daemons import Daemons, eventually, is_alive
+from tsuzuki.model.schedule import parse_schedule
+from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.services.runs import Request, Runs
+from tsuzuki.store.database import Database
+from tsuzuki.store.runs import RunFilter
+
+pytestmark = pytest.mark.slow
+
+
+def pids_in(file: Path, count: int) -> list[int]:
+    return eventually(
+        lambda: (
+            (found := file.read_text("utf-8").split() if file.exists() else [])
+            and len(found) >= count
+            and [int(pid) for pid in found]
+        ),
+        what=f"{count} processes to say who they are",
+    )
+
+
+def test_two_schedulers_make_one_run_of_each_tick_and_miss_none(
+    quick_database: Database, daemons: Daemons, runs: Runs
+) -> None:
+    daemons.start("up")
+    daemons.start("up")
+    add_command(quick_database, "often", "true", schedule=parse_schedule("every 1s"))
+    often = RunFilter(job_name="often", limit=100)
+    eventually(lambda: len(runs.find(often)) >= 5, what="five ticks")
+    ticks = sorted(run.scheduled_for for run in runs.find(often) if run.trigger is Trigger.TIME)
+    assert len(ticks) == len(set(ticks))
+    assert all(b - a == timedelta(seconds=1) for a, b in pairwise(ticks))
+    assert ticks[-1] <= datetime.now(UTC)
+    check_history(quick_database)
+
+
+def test_an_event_that_several_processes_emit_at_once_starts_one_run(
+    quick_database: Database, database_url: str, daemons: Daemons, runs: Runs, tmp_path: Path
+) -> None:
+    add_command(quick_database, "on-order", "true", on_event="order")
+    daemons.start("up")
+    emit = [
+        sys.executable,
+        "-m",
+        "tsuzuki",
+        "--database-url",
+        database_url,
+        "event",
+        "emit",
+        "order",
+    ]
+    together = [
+        subprocess.Popen([*emit, "--key", "one"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        for _ in range(3)
+    ]
+    assert [process.wait(100) for process in together] == [0] * 3
+    (only,) = eventually(
+        lambda: runs.find(RunFilter(job_name="on-order", states=frozenset({RunState.SUCCEEDED}))),
+        what="the run of the event",
+    )
+    assert only.trigger is Trigger.EVENT
+    assert len(runs.find(RunFilter(job_name="on-order"))) == 1
+
+
+@pytest.mark.parametrize("ended_by", ["cancel", "timeout"])
+def test_the_whole_tree_of_processes_ends_with_its_run(
+    quick_database: Database, daemons: Daemons, runs: Runs, tmp_path: Path, ended_by: str
+) -> None:
+    pids = tmp_path / "pids"
+    script = f"echo $$ >> {pids}; (trap '' TERM; echo $$ >> {pids}; sh -c 'echo $$ >> {pids}; sleep 600') & wait"
+    timeout = 1.5 if ended_by == "timeout" else None
+    add_command(quick_database, "tree", script, timeout_seconds=timeout)
+    daemons.start("up")
+    run_id = runs.submit(Request(job="tree")).run_id
+    started(runs, run_id)
+    tree = pids_in(pids, 3)
+    if ended_by == "cancel":
+        runs.cancel(run_id)
+    ended = runs.wait(run_id, timeout_seconds=30)
+    expected = {
+        "cancel": (RunState.CANCELED, Reason.OPERATOR),
+        "timeout": (RunState.TIMED_OUT, Reason.TIMEOUT),
+    }
+    assert (ended.state, ended.reason) == expected[ended_by]
+    eventually(lambda: not any(is_alive(pid) for pid in tree), what="all of them to be dead")
+    check_history(quick_database)
+
+
+def test_a_process_whose_database_is_upgraded_under_it_stops_and_says_so(
+    quick_database: Database, daemons: Daemons
+) -> None:
+    daemon = daemons.start("up")
+    with quick_database.write() as connection:
+        connection.execute(text("UPDATE schema_version_engine SET version_num = 'ffff'"))
+    assert daemon.ended() == 5
+    assert "ffff" in "".join(daemon.talk)
