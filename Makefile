@@ -46,6 +46,9 @@ test: lint ## everything a change must pass
 test-fast: lint ## the same without the slow ones
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
+bench: setup ## measure: figures and ratios, written to bench/results
+	@$(BIN)/python -W ignore -m bench.engine.drain
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -54,4 +57,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast lock clean
+.PHONY: help setup run lint format test test-fast bench lock clean

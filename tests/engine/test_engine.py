@@ -298,7 +298,7 @@ def test_changed_settings_reach_also_a_process_that_only_works(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader that judges by new settings a worker that lives by old ones judges too early."""
-    monkeypatch.setattr("tsuzuki.engine.process.SETTINGS_SECONDS", 0.0)
+    monkeypatch.setattr("tsuzuki.engine.in_force.SETTINGS_SECONDS", 0.0)
     worker = house.start(lead=False)
     house.put(worker_ttl_seconds=17.0)
     wait_until(lambda: worker.settings().worker_ttl_seconds == 17.0, "the worker knows")

@@ -19,7 +19,6 @@ from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.database import Database, open_database
 from tsuzuki.store.migrate import upgrade
 
-
 MEMORY_BYTES_MIN = 2 * 1024**3
 
 

@@ -1,0 +1,1 @@
+"""Measurements: figures and ratios, never assertions."""
