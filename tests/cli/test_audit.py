@@ -69,7 +69,7 @@ def test_no_changes_are_told(changed: Workspace) -> None:
     assert (ended.out, ended.err) == ("", "no changes\n")
 
 
-@pytest.mark.parametrize("words", ["--type run", "--limit 0", "--limit 1001", "--before-id x"])
+@pytest.mark.parametrize("words", ["--type planet", "--limit 0", "--limit 1001", "--before-id x"])
 def test_a_wrong_choice_is_a_usage_error(words: str, workspace: Workspace) -> None:
     assert workspace.run("audit", "ls", *words.split()).code == 2
 

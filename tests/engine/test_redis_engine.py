@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from support.coordination import LONG_SECONDS, be_patient, listening, lose_touch, next_heard
+from support.daemons import eventually
 from support.makers import (
     WORKER,
     add_job,
@@ -101,6 +102,7 @@ class TestRescuing:
         coordination.beat(WORKER, ttl_seconds=LONG_SECONDS)
         rescue(database, coordination, term)
         coordination.beat(WORKER, ttl_seconds=0.001)
+        eventually(lambda: not coordination.heard([WORKER]), what="that beat to run out")
         # Heard of at the latest so long before the last look: from then on the time runs.
         clock.advance(TTL - vouched_seconds(SETTINGS))
         assert rescue(database, coordination, term).detached == 1
