@@ -18,6 +18,7 @@ from support.makers import (
     run_in_state,
     take_lead,
 )
+from support.movers import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until_blocked
@@ -131,6 +132,24 @@ def test_a_write_that_meets_a_takeover_waits_for_its_outcome(
 
 
 @only_on_postgresql
+@pytest.mark.parametrize("name", sorted(set(BY_LEADER) - {"replace"}))
+def test_a_leader_leaves_out_a_run_that_somebody_is_just_writing(
+    database: Database, clock: MovingClock, old_term: Term, name: str
+) -> None:
+    run = run_in_state(database, min(states_taken(name)), old_term)
+    clock.advance(LONG_AGO)
+
+    def lead() -> frozenset[int]:
+        with impatient(database) as connection:
+            return MOVERS[name](connection, old_term, run)
+
+    with database.write() as connection:
+        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run.id} FOR UPDATE"))
+        assert in_background(lead).result(30) == frozenset()
+    assert lead() == {run.id}
+
+
+@only_on_postgresql
 def test_a_move_that_waited_for_a_progress_report_still_takes(
     database: Database, old_term: Term
 ) -> None:
@@ -174,29 +193,34 @@ def test_a_move_that_waited_for_another_move_has_lost(database: Database, old_te
 
 @pytest.fixture
 def running(database: Database, old_term: Term) -> list[RunRef]:
-    """Ten of many running runs, which do not lie on the disk in the order of their ids: so that an
-    order which only comes from the plan is found out."""
+    """Ten of many running runs. They do not lie on the disk in the order of their ids, and plans
+    are made without indexes: so that an order which only comes from the plan is found out."""
     job_id = add_job(database)
     with database.write() as connection:
-        born = runs.create(connection, [new_run(database, job_id) for _ in range(200)])
+        born = runs.create(connection, [new_run(database, job_id) for _ in range(50)])
         refs = [RunRef(id=run_id or 0, version=1) for run_id in born]
         chosen = [Assignment(run=ref, worker_id=WORKER) for ref in refs]
         moves.assign(connection, term=old_term, assignments=chosen)
         assigned = [RunRef(id=ref.id, version=2) for ref in refs]
-        ours = list(moves.start(connection, worker_id=WORKER, runs=assigned).values())[95:105]
+        ours = list(moves.start(connection, worker_id=WORKER, runs=assigned).values())[20:30]
     with database.write() as connection:
         reports = [dispatch.ProgressReport(run=run, processed=1, total=None) for run in ours[:5]]
         dispatch.report_progress(connection, worker_id=WORKER, reports=reports)
         connection.execute(text("ANALYZE"))
+        for way in ("indexscan", "bitmapscan", "material", "hashjoin", "mergejoin"):
+            name = database.engine.url.database
+            connection.execute(text(f"ALTER DATABASE {name} SET enable_{way} = off"))
+    database.engine.dispose()
     return [RunRef(id=run.id, version=run.version) for run in ours]
 
 
 @only_on_postgresql
+@pytest.mark.parametrize("meeting_at", [2, 7])
 @pytest.mark.parametrize("other", ["finish", "report_progress", "ask_to_continue", "reattach"])
 def test_two_writers_of_the_same_runs_never_wait_for_each_other_in_a_circle(
-    database: Database, old_term: Term, running: list[RunRef], other: str
+    database: Database, old_term: Term, running: list[RunRef], other: str, meeting_at: int
 ) -> None:
-    """One names them backwards; both stop at a run in the middle that a third one holds."""
+    """One names them backwards; both are stopped by a run that a third one holds."""
     ours = [Started(id=run.id, version=run.version, epoch=old_term.epoch) for run in running]
     if other == "reattach":
         with database.write() as connection:
@@ -223,8 +247,8 @@ def test_two_writers_of_the_same_runs_never_wait_for_each_other_in_a_circle(
                     workers.reattach_heard(connection, term=old_term, silent_after_seconds=6)
 
     with database.write() as connection:
-        middle = running[5].id
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {middle} FOR UPDATE"))
+        held = running[meeting_at].id
+        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
         backwards = in_background(cancel)
         wait_until_blocked(database, 1)
         forwards = in_background(second)

@@ -53,8 +53,26 @@ class Heartbeat:
         self._worker_id = worker_id
         self._heard_at = clock.monotonic()
         self._asked = 0
+        self._hanging_looks = 0
+        self.is_beating = False
 
     def tick(self) -> Pulse:
+        """One beat. It may hang as long as the driver does: see `looks_hung`."""
+        self.is_beating = True
+        try:
+            return self._beat()
+        finally:
+            self.is_beating = False
+
+    def looks_hung(self, look_seconds: float) -> bool:
+        """Asked every `look_seconds` from another thread: whether a beat hangs in the driver although our
+        time is up. Counted in looks and not in time, because a process that was paused looks not once
+        meanwhile, and is to ask first when it wakes."""
+        hangs = self.is_beating and not self.is_sure
+        self._hanging_looks = self._hanging_looks + 1 if hangs else 0
+        return self._hanging_looks * look_seconds >= self._settings().continuation_seconds
+
+    def _beat(self) -> Pulse:
         asked_at = self._clock.monotonic()
         try:
             with self._database.write() as connection:

@@ -43,6 +43,9 @@ LISTEN_PAUSE_SECONDS = 0.01
 LINGER_SECONDS = 0.2
 """How long log lines and progress may wait when nothing else is to be written."""
 
+WATCH_SECONDS = 0.1
+"""How often to look whether the heartbeat hangs."""
+
 LOOK_SECONDS = 0.5
 """How often a busy worker checks that what it runs is still its own."""
 
@@ -152,7 +155,11 @@ class Engine:
         if self.role.work:
             self.worker.register()
             self.heartbeat.renew(self._clock.monotonic())
-            steps |= {"work": self._work_step, "beat": self._beat_step}
+            steps |= {
+                "work": self._work_step,
+                "beat": self._beat_step,
+                "watch": self._watch_step,
+            }
             if self.coordination.is_configured:
                 steps |= {"signal": self._signal_step}
         self._loops = {
@@ -320,6 +327,13 @@ class Engine:
         elif pulse is Pulse.DRAINING and not self.worker.running and not self._hurry.is_set():
             self._leave_drained()
         self._loops["beat"].pause(self.heartbeat.seconds_to_next(pulse))
+
+    def _watch_step(self) -> None:
+        """A beat that hangs in the driver cannot judge itself."""
+        is_ours = not (self._is_lost or self.drained.is_set())
+        if is_ours and self.heartbeat.looks_hung(WATCH_SECONDS):
+            self._cut_off()
+        self._loops["watch"].pause(WATCH_SECONDS)
 
     def _signal_step(self) -> None:
         self._loops["signal"].pause(self.signals.beat())

@@ -129,9 +129,9 @@ class EngineSettings:
                 "lost heartbeat cuts a worker off",
             ),
             (
-                self.continuation_seconds < self.worker_grace_seconds,
-                "continuation_retry_count x continuation_retry_interval_seconds must be less than "
-                "worker_grace_seconds, or a run could be given away while its worker still asks",
+                self.continuation_seconds * 2 < self.worker_grace_seconds,
+                "continuation_retry_count x continuation_retry_interval_seconds must be less than half "
+                "of worker_grace_seconds, or a run could be given away while its worker still asks",
             ),
         ]
         for holds, sentence in rules:

@@ -72,8 +72,12 @@ def locked_batch(
     table: Table,
     columns: Mapping[str, TypeEngine[Any]],
     rows: Sequence[Sequence[Any]],
+    *,
+    skip_locked: bool = False,
 ) -> FromClause:
     """The same, for a statement that changes rows of `table`; the first column is their id.
+
+    With `skip_locked`, rows that somebody is just writing are left out instead of waited for.
 
     PostgreSQL locks those rows one by one, always in the order of their ids: two batches that name
     the same rows wait for each other in one direction, never in a circle. SQLite has one writer.
@@ -82,7 +86,11 @@ def locked_batch(
     if dialect.name == "sqlite":
         return chosen
     row = TableClause(table.name, column("id")).alias("row")
-    lock = select(row.c.id).where(row.c.id == chosen.c.id).with_for_update(key_share=True)
+    lock = (
+        select(row.c.id)
+        .where(row.c.id == chosen.c.id)
+        .with_for_update(key_share=True, skip_locked=skip_locked)
+    )
     # OFFSET keeps the planner from moving another join in between, and so from another order.
     return (
         select(*chosen.c)

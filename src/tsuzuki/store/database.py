@@ -37,6 +37,7 @@ from tsuzuki.store.types import UtcTime, to_text
 __all__ = ["Connection", "Database", "db_now", "open_database"]
 
 BUSY_SECONDS = 60.0
+IDLE_TRANSACTION_SECONDS = 60
 SQLITE_OLDEST = (3, 35, 0)
 SYNCHRONOUS = ("full", "normal", "off", "extra")
 
@@ -202,7 +203,7 @@ def _postgres_engine(url: URL) -> Engine:
     if not connect_timeout.isdecimal():
         raise _not_a_url("connect_timeout is a whole number of seconds")
     try:
-        return create_engine(
+        engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
             connect_args={
                 "connect_timeout": int(connect_timeout),
@@ -221,6 +222,19 @@ def _postgres_engine(url: URL) -> Engine:
             hint="Install it with: pip install 'tsuzuki[postgres]'",
             code="driver_missing",
         ) from None
+
+    @event.listens_for(engine, "connect")
+    def prepare(raw: Any, _record: object) -> None:
+        # Whoever dies, or is paused, inside a transaction must not hold its rows for ever: the
+        # server ends such a session, and notices a host that is gone without a word.
+        raw.execute(
+            f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s';"
+            " SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5;"
+            " SET tcp_keepalives_count = 3"
+        )
+        raw.commit()
+
+    return engine
 
 
 @contextmanager

@@ -69,6 +69,8 @@ class Ending:
 
 
 # --- the leader's moves -------------------------------------------------------------------------
+# They leave out a run whose row somebody is just writing, and find it again in the next round: one handler's
+# long transaction, or one host that died inside one, must not hold up all leading.
 
 
 def assign(
@@ -78,7 +80,9 @@ def assign(
     if not assignments:
         return NOTHING
     rows = [(a.run.id, a.run.version, a.worker_id) for a in assignments]
-    chosen = locked_batch(connection.dialect, job_runs, {**REF_COLUMNS, "worker_id": Text()}, rows)
+    chosen = locked_batch(
+        connection.dialect, job_runs, {**REF_COLUMNS, "worker_id": Text()}, rows, skip_locked=True
+    )
     attached = exists(
         select(workers.c.id).where(
             workers.c.id == chosen.c.worker_id, workers.c.state == WorkerState.ATTACHED
@@ -121,6 +125,7 @@ def orphan(
             **_signed(Actor.LEADER, term.holder, term.epoch),
             **_orphaned(Reason.WORKER_SILENT),
         },
+        skip_locked=True,
     )
 
 
@@ -145,6 +150,7 @@ def fail_lost(
             **_signed(Actor.LEADER, term.holder, term.epoch),
             **_ended(RunState.FAILED, Reason.WORKER_LOST),
         },
+        skip_locked=True,
     )
 
 
@@ -160,6 +166,7 @@ def fail_orphaned(
             **_signed(Actor.LEADER, term.holder, term.epoch),
             **_ended(RunState.FAILED, Reason.ORPHAN_LIMIT),
         },
+        skip_locked=True,
     )
 
 
@@ -175,11 +182,13 @@ def skip(
             **_signed(Actor.LEADER, term.holder, term.epoch),
             **_ended(RunState.CANCELED, reason),
         },
+        skip_locked=True,
     )
 
 
 def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> frozenset[int]:
-    """Any live run -> CANCELED, because its job lets a newer one take its place."""
+    """Any live run -> CANCELED, because its job lets a newer one take its place. This one waits for
+    a row that is just being written: a run left out here would keep the newer one waiting."""
     return _move_refs(
         connection,
         runs,
@@ -339,9 +348,11 @@ def _worker_is_heard(silent_after_seconds: float, *, attached: bool = False) -> 
     return exists(select(workers.c.id).where(*conditions))
 
 
-def _refs(connection: Connection, runs: Sequence[RunRef]) -> FromClause:
+def _refs(
+    connection: Connection, runs: Sequence[RunRef], *, skip_locked: bool = False
+) -> FromClause:
     rows = [(run.id, run.version) for run in runs]
-    return locked_batch(connection.dialect, job_runs, REF_COLUMNS, rows)
+    return locked_batch(connection.dialect, job_runs, REF_COLUMNS, rows, skip_locked=skip_locked)
 
 
 def _move_refs(
@@ -349,10 +360,13 @@ def _move_refs(
     runs: Sequence[RunRef],
     allowed: ColumnElement[bool],
     values: Mapping[str, Any],
+    *,
+    skip_locked: bool = False,
 ) -> frozenset[int]:
     if not runs:
         return NOTHING
-    return _move(connection, _refs(connection, runs), allowed, values)
+    chosen = _refs(connection, runs, skip_locked=skip_locked)
+    return _move(connection, chosen, allowed, values)
 
 
 def _move(
