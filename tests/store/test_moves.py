@@ -229,6 +229,17 @@ def test_an_empty_batch_asks_the_database_nothing(database: Database) -> None:
         assert moves.hand_back(connection, worker_id=WORKER, runs=[]) == frozenset()
         assert moves.cancel(connection, operator="me", runs=[]) == frozenset()
         assert moves.replace(connection, term=term, runs=[]) == frozenset()
+        assert moves.skip(connection, term=term, runs=[], reason=Reason.LATE) == frozenset()
+        assert moves.fail_orphaned(connection, term=term, runs=[], max_orphans=1) == frozenset()
+        assert (
+            moves.fail_lost(connection, term=term, runs=[], silent_after_seconds=1) == frozenset()
+        )
+        assert (
+            moves.orphan(
+                connection, term=term, runs=[], reassign_after_seconds=1, silent_after_seconds=1
+            )
+            == frozenset()
+        )
         assert runs.create(connection, []) == []
     assert asked == []
 
