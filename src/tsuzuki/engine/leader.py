@@ -8,8 +8,10 @@ begin, and whatever it still sends after a long pause is refused by its epoch.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from random import Random
 
 from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.coordination import Coordination
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.planner import Planner
 from tsuzuki.engine.rescuer import Rescuer
@@ -115,6 +117,26 @@ class Leader:
         self._intake = intake
         self._rescuer = rescuer
         self._assigner = assigner
+
+    @classmethod
+    def with_all_duties(
+        cls,
+        *,
+        database: Database,
+        settings: Callable[[], EngineSettings],
+        random: Random,
+        coordination: Coordination,
+    ) -> "Leader":
+        rescuer = Rescuer(
+            database=database, settings=settings, random=random, coordination=coordination
+        )
+        return cls(
+            database=database,
+            planner=Planner(database=database, settings=settings),
+            intake=Intake(database=database),
+            rescuer=rescuer,
+            assigner=Assigner(database=database, coordination=coordination),
+        )
 
     def tick(self, term: Term) -> Led:
         """One round of all duties, in the order in which they make work for each other."""

@@ -10,24 +10,21 @@ from collections.abc import Callable
 from random import Random
 
 from tsuzuki.engine.archive import LogArchive
-from tsuzuki.engine.archivist import Archived, Archivist
-from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.archivist import Archivist
 from tsuzuki.engine.bell import Bells
 from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
 from tsuzuki.engine.in_force import SettingsReader
-from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.journal import log
 from tsuzuki.engine.leader import Leader, Lease, Led
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.outcome import StopCause
-from tsuzuki.engine.planner import Planner
-from tsuzuki.engine.rescuer import Rescuer
 from tsuzuki.engine.role import Role, new_identity
 from tsuzuki.engine.signals import Signals
 from tsuzuki.engine.task import Executor
-from tsuzuki.engine.worker import Identity, Worked, Worker
+from tsuzuki.engine.telling import counts, tell
+from tsuzuki.engine.worker import Identity, Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.model.states import RunState
@@ -83,17 +80,11 @@ class Engine:
         self._clock = clock
         first = self._new_identity()
         self.lease = Lease(database=database, clock=clock, settings=self.settings, holder=first.id)
-        self.leader = Leader(
+        self.leader = Leader.with_all_duties(
             database=database,
-            planner=Planner(database=database, settings=self.settings),
-            intake=Intake(database=database),
-            rescuer=Rescuer(
-                database=database,
-                settings=self.settings,
-                random=random,
-                coordination=self.coordination,
-            ),
-            assigner=Assigner(database=database, coordination=self.coordination),
+            settings=self.settings,
+            random=random,
+            coordination=self.coordination,
         )
         self.archivist = Archivist(
             database=database, settings=self.settings, archive=archive, clock=clock
@@ -263,7 +254,7 @@ class Engine:
             if led.assigned:
                 self.bells.worker.ring()
             if led.did_something:
-                log.debug("led", epoch=term.epoch, **_counts(led))
+                log.debug("led", epoch=term.epoch, **counts(led))
             self.last_led = led
             self.rounds_done += 1
             self.rounds.set()
@@ -281,7 +272,7 @@ class Engine:
         if term is not None:
             archived = self.archivist.tick(term)
             if archived.runs or archived.pruned:
-                log.info("archived", **_counts(archived))
+                log.info("archived", **counts(archived))
             if archived.more:
                 return
         self._loops["archive"].pause(ARCHIVE_SECONDS * self._jitter.uniform(0.8, 1.2))
@@ -296,7 +287,7 @@ class Engine:
         worked = self.worker.tick(look_around=look)
         self.metrics.worked(worked, running=self.worker.running)
         self.ended.update(ending.state for _, ending in worked.ended)
-        _tell(worked)
+        tell(worked)
         if worked.ended or worked.lost:
             self.bells.leader.ring()
             if self.lease.term is None:
@@ -410,20 +401,3 @@ class Engine:
 
     def _poll_seconds(self) -> float:
         return self.settings().poll_interval_seconds * self._jitter.uniform(0.8, 1.2)
-
-
-def _counts(done: Led | Archived) -> dict[str, int]:
-    return {key: value for key, value in vars(done).items() if isinstance(value, int) and value}
-
-
-def _tell(worked: Worked) -> None:
-    for task, ending in worked.ended:
-        log.info(
-            "run ended",
-            run=task.run.id,
-            job=task.run.job_name,
-            state=ending.state.value,
-            reason=ending.reason.value if ending.reason else None,
-        )
-    for task in worked.lost:
-        log.warning("run is no longer ours", run=task.run.id, job=task.run.job_name)
