@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from random import Random
 from typing import Any
 
-import tsuzuki
 from tsuzuki.config import expand
 from tsuzuki.engine.executors import Executors
 from tsuzuki.engine.executors.command import CommandExecutor
@@ -54,7 +54,7 @@ def build_engine(
         clock=database.clock,
         random=Random(),  # noqa: S311 -- jitter, not secrets
         role=role,
-        software_version=tsuzuki.__version__,
+        software_version=version("tsuzuki"),
         archive=log_archive_of(application.configuration, database),
         coordination=application.coordination(),
     )
