@@ -246,7 +246,7 @@ def test_a_live_run_is_canceled_in_every_state_and_the_act_is_recorded(
         assert (move.actor, move.actor_id, move.from_state) == (Actor.OPERATOR, "ada", state)
         entry = audited(database)[0]
         assert (entry.actor, entry.action, entry.object_id) == ("ada", "run.cancel", str(run.id))
-        assert entry.before == {"state": state, "job": "hello"}
+        assert entry.before == {"state": state}
         assert entry.after == {"state": "CANCELED"}
     assert len(audited(database)) == len(LIVE_STATES)
 
@@ -311,7 +311,7 @@ def test_a_run_that_ended_is_repeated_as_a_new_one_with_a_fresh_set_of_retries(
         assert door.get(run.id).retried_as == answer.run_id
         entry = audited(database)[0]
         assert (entry.action, entry.object_id) == ("run.retry", str(run.id))
-        assert entry.after == {"run": answer.run_id}
+        assert entry.after == {"state": state, "retried_as": answer.run_id}
 
 
 def test_a_run_that_has_not_ended_cannot_be_repeated(

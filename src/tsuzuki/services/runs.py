@@ -151,7 +151,9 @@ class Runs:
                     hint="Retry that one, if it failed too.",
                     code="run_retried",
                 )
-            self._note(connection, "run.retry", run, after={"run": new_id})
+            self._note(
+                connection, "run.retry", run, after={"state": run.state, "retried_as": new_id}
+            )
             notices.notify(connection, Audience.LEADER)
         self._wake()
         self._ring({Audience.LEADER})
@@ -204,7 +206,7 @@ class Runs:
             action=action,
             object_type="run",
             object_id=str(run.id),
-            before={"state": run.state, "job": run.job_name},
+            before={"state": run.state},
             after=after,
         )
 
