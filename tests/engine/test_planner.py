@@ -20,11 +20,9 @@ from support.makers import (
 )
 from support.moving_clock import NOON, MovingClock
 from support.unreliable import UnreliableDatabase
-from tsuzuki.engine.assigner import Assigner
-from tsuzuki.engine.intake import Intake
+from tsuzuki.engine.coordination import NoCoordination
 from tsuzuki.engine.leader import Leader, Led
 from tsuzuki.engine.planner import Planned, Planner
-from tsuzuki.engine.rescuer import Rescuer
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.model.misfire import Misfire
@@ -111,7 +109,7 @@ def test_a_tick_becomes_a_run_at_its_moment_and_not_before(
     )
     planner = a_planner(database)
     clock.advance(HOUR - 0.000001)
-    assert planner.tick(term) == Planned(next_at=at(1))
+    assert planner.tick(term) == Planned(now=database.clock.now(), next_at=at(1))
     assert all_runs(database) == []
     clock.advance(0.000001)
     assert planner.tick(term).created == 1
@@ -166,12 +164,11 @@ def test_the_leaders_next_round_is_due_with_the_nearest_tick_or_waiting_run(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     settings = EngineSettings()
-    leader = Leader(
+    leader = Leader.with_all_duties(
         database=database,
-        planner=a_planner(database),
-        intake=Intake(database=database),
-        rescuer=Rescuer(database=database, settings=lambda: settings, random=Random(1)),
-        assigner=Assigner(database=database),
+        settings=lambda: settings,
+        random=Random(1),
+        coordination=NoCoordination(),
     )
     assert leader.tick(term) == Led()
     job_id = scheduled(database)
@@ -504,7 +501,7 @@ def test_a_disabled_job_is_not_planned_and_its_missed_ticks_are_not_made_up_for(
     planner = a_planner(database)
     change_job(database, job_id, spec(schedule=HOURLY, enabled=False))
     clock.advance(2.5 * HOUR)
-    assert planner.tick(term) == Planned()
+    assert planner.tick(term) == Planned(now=database.clock.now())
     change_job(database, job_id, spec(schedule=HOURLY))
     assert planner.tick(term).next_at == at(3)
     clock.advance(0.5 * HOUR)
@@ -520,7 +517,7 @@ def test_a_removed_job_is_not_planned(database: Database, clock: MovingClock, te
     with database.write() as connection:
         jobs.remove(connection, job=job)
     clock.advance(HOUR)
-    assert planner.tick(term) == Planned()
+    assert planner.tick(term) == Planned(now=database.clock.now())
 
 
 def test_a_rescheduled_job_is_planned_by_its_new_schedule_from_then_on(

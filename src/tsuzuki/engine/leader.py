@@ -13,6 +13,7 @@ from random import Random
 from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.coordination import Coordination
 from tsuzuki.engine.intake import Intake
+from tsuzuki.engine.patience import Patience
 from tsuzuki.engine.planner import Planner
 from tsuzuki.engine.rescuer import Rescuer
 from tsuzuki.model.clock import Clock
@@ -111,12 +112,14 @@ class Leader:
         intake: Intake,
         rescuer: Rescuer,
         assigner: Assigner,
+        patience: Patience,
     ) -> None:
         self._database = database
         self._planner = planner
         self._intake = intake
         self._rescuer = rescuer
         self._assigner = assigner
+        self._patience = patience
 
     @classmethod
     def with_all_duties(
@@ -136,13 +139,15 @@ class Leader:
             intake=Intake(database=database),
             rescuer=rescuer,
             assigner=Assigner(database=database, coordination=coordination),
+            patience=Patience(clock=database.clock, settings=settings),
         )
 
     def tick(self, term: Term) -> Led:
         """One round of all duties, in the order in which they make work for each other."""
-        rescued = self._rescuer.tick(term)
         planned = self._planner.tick(term)
         seen = self._intake.tick(term)
+        judge = self._patience.may_judge(term, now=planned.now)
+        rescued = self._rescuer.tick(term, judge=judge)
         assigned = self._assigner.tick(term)
         return Led(
             planned=planned.created,

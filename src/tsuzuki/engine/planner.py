@@ -21,8 +21,10 @@ from tsuzuki.store.leadership import Term
 
 @dataclass(kw_only=True)
 class Planned:
-    """What one tick did; `next_at` is the next tick of any job."""
+    """What one tick did, at which moment of the database's clock; `next_at` is the next tick of any
+    job."""
 
+    now: datetime
     created: int = 0
     skipped: int = 0
     more: bool = False
@@ -42,7 +44,7 @@ class Planner:
         with self._database.read() as connection:
             scheduled = jobs.find_scheduled(connection)
             now = self._database.now(connection)
-        planned = Planned()
+        planned = Planned(now=now)
         upcoming: list[datetime] = []
         for job in scheduled:
             is_due = self._next_tick(job) <= now

@@ -53,8 +53,9 @@ class Rescuer:
         self._random = random
         self._coordination = coordination or NoCoordination()
 
-    def tick(self, term: Term) -> Rescued:
-        """Look once. A cheap look when all is well."""
+    def tick(self, term: Term, *, judge: bool = True) -> Rescued:
+        """Look once. A cheap look when all is well. Without `judge` nobody is cut off for being
+        silent; whoever speaks is still heard."""
         rescued = Rescued()
         settings = self._settings()
         ttl = settings.worker_ttl_seconds
@@ -71,6 +72,8 @@ class Rescuer:
             rescued.reattached = len(
                 workers.reattach_heard(connection, term=term, silent_after_seconds=ttl)
             )
+            if not judge:
+                return rescued
             rescued.detached = len(
                 workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
             )
