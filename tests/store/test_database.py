@@ -184,7 +184,8 @@ def no_database(tmp_path: Path) -> Iterator[dict[str, Path]]:
 def test_what_is_no_database_is_told_so(
     no_database: dict[str, Path], kind: str, words: str
 ) -> None:
-    with opened(f"sqlite:///{no_database[kind]}") as database:
+    url = f"sqlite:///{no_database[kind]}"
+    with closing(open_database(url, clock=SystemClock())) as database:
         problem = complaint(database)
         with pytest.raises(Unreachable):
             look(database)
@@ -216,7 +217,7 @@ def test_a_damaged_file_is_told_so(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     file.write_bytes(content)
-    with opened(f"sqlite:///{file}") as database:
+    with closing(open_database(f"sqlite:///{file}", clock=SystemClock())) as database:
         assert "is damaged" in complaint(database).message
 
 
@@ -293,7 +294,7 @@ def test_a_server_that_is_not_there_is_told_so_quickly_and_without_the_password(
         f"127.0.0.1:{closed_port}/name?user=ada&password=s3cret",
         f"ada:s3cret@127.0.0.1:{closed_port}/name?sslpassword=s3cret",
     ):
-        with opened(f"postgresql://{where}") as database:
+        with closing(open_database(f"postgresql://{where}", clock=clock)) as database:
             problem = complaint(database)
         assert f"127.0.0.1:{closed_port}/name" in problem.message
         assert "does not answer" in problem.message
@@ -306,7 +307,8 @@ def test_a_server_that_is_not_there_is_told_so_quickly_and_without_the_password(
 @only_on_postgresql
 def test_a_name_the_server_does_not_know_is_told_so(database_url: str) -> None:
     name = database_url.split("?", maxsplit=1)[0].rsplit("/", 1)[1]
-    with opened(database_url.replace(name, "nobodys")) as database:
+    elsewhere = database_url.replace(name, "nobodys")
+    with closing(open_database(elsewhere, clock=SystemClock())) as database:
         assert '"nobodys" does not exist' in complaint(database).message
 
 

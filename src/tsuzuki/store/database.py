@@ -37,6 +37,7 @@ from tsuzuki.store.types import UtcTime, to_text
 __all__ = ["Connection", "Database", "db_now", "open_database"]
 
 BUSY_SECONDS = 60.0
+WAL_PAUSE_SECONDS = 0.01
 IDLE_TRANSACTION_SECONDS = 60
 SQLITE_OLDEST = (3, 35, 0)
 SYNCHRONOUS = ("full", "normal", "off", "extra")
@@ -180,8 +181,8 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
         raw.create_function(
             "tsuzuki_now", 1, lambda offset: to_text(clock.now() + timedelta(seconds=offset))
         )
+        _use_wal(raw)
         for pragma in (
-            "journal_mode = WAL",
             f"synchronous = {synchronous}",
             "foreign_keys = ON",
             "temp_store = MEMORY",
@@ -196,6 +197,21 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _use_wal(raw: sqlite3.Connection) -> None:
+    """Switch the file to WAL, which it stays in. Only the first connection ever has to; SQLite does
+    not wait by itself when several try at once, so we do."""
+    pause = threading.Event()
+    for _ in range(int(BUSY_SECONDS / WAL_PAUSE_SECONDS)):
+        try:
+            if raw.execute("PRAGMA journal_mode = WAL").fetchone()[0] in ("wal", "memory"):
+                return
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem):
+                raise
+        pause.wait(WAL_PAUSE_SECONDS)
+    raise sqlite3.OperationalError("database is locked")
 
 
 def _postgres_engine(url: URL) -> Engine:
