@@ -126,7 +126,7 @@ class Tsuzuki:
     ) -> RunHandle:
         """Ask for one run. With `connection`, an SQLAlchemy connection to the same database, it is
         asked for in that transaction: it exists if and only if that commits."""
-        self._define_all()
+        self._define_all(connection)
         request = Request(
             job=job,
             arguments=arguments or {},
@@ -141,7 +141,7 @@ class Tsuzuki:
         self, requests: Sequence[Request], *, connection: Connection | None = None
     ) -> list[RunHandle]:
         """Ask for many runs in one transaction."""
-        self._define_all()
+        self._define_all(connection)
         submitted = self._application.runs.submit_many(requests, connection=connection)
         return [self._handle(submission) for submission in submitted]
 
@@ -154,7 +154,7 @@ class Tsuzuki:
         connection: Connection | None = None,
     ) -> int:
         """Say that something happened. Answers the event's id, the old one for a used key."""
-        self._define_all()
+        self._define_all(connection)
         event, _ = self._application.events.emit(
             event_type, payload, dedupe_key=dedupe_key, connection=connection
         )
@@ -207,11 +207,15 @@ class Tsuzuki:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def _define_all(self) -> None:
-        while self._undefined:
-            name, keys = next(iter(self._undefined.items()))
-            self._application.jobs.define(name, keys)
-            self._undefined.pop(name, None)
+    def _define_all(self, connection: Connection | None = None) -> None:
+        """Store what was defined since. In a transaction of the caller's it is done again the next
+        time, because only the caller knows whether that was committed."""
+        for name, keys in list(self._undefined.items()):
+            if connection is not None:
+                self._application.jobs.define_in(connection, name, keys)
+            else:
+                self._application.jobs.define(name, keys)
+                self._undefined.pop(name, None)
 
     def _handle(self, submission: Submission) -> RunHandle:
         return RunHandle(

@@ -1,7 +1,9 @@
 """Several processes at once: one tick one run, one key one event, one cancel the whole tree."""
 
+import socket
 import subprocess
 import sys
+import urllib.request
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -107,3 +109,22 @@ def test_a_process_whose_database_is_upgraded_under_it_stops_and_says_so(
         connection.execute(text("UPDATE schema_version_engine SET version_num = 'ffff'"))
     assert daemon.ended() == 5
     assert "ffff" in "".join(daemon.talk)
+
+
+def test_metrics_are_served_in_the_form_of_prometheus(
+    quick_database: Database, daemons: Daemons, runs: Runs
+) -> None:
+    add_command(quick_database, "brief", "true")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    daemons.start("up", "--metrics-port", str(port))
+    runs.wait(runs.submit(Request(job="brief")).run_id, timeout_seconds=30)
+
+    def ended() -> bool:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            told = answer.read().decode()
+        assert "tsuzuki_leading 1.0" in told
+        return 'tsuzuki_runs_ended_total{job="brief",state="SUCCEEDED"} 1.0' in told
+
+    eventually(ended, what="the run to be counted")

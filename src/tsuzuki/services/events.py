@@ -35,6 +35,7 @@ class Events:
         body = {} if payload is None else payload
         jsontext.encode(body)
         if connection is not None:
+            self._database.adopt(connection)
             return self._emit(connection, event_type, body, dedupe_key)
         with self._database.write() as own:
             answer = self._emit(own, event_type, body, dedupe_key)

@@ -20,7 +20,7 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.job_changes import Change
 from tsuzuki.store import jobs
-from tsuzuki.store.database import Database
+from tsuzuki.store.database import Connection, Database
 
 
 class Standing(StrEnum):
@@ -179,10 +179,15 @@ class Jobs:
 
     def define(self, name: str, body: Mapping[str, Any]) -> JobView:
         """Make or change a job that lives in the database only."""
-        spec = parse_job(name, body, kinds=self._kinds, default_timezone=self._reload().timezone)
         with self._database.write() as connection:
-            job_changes.define(connection, spec, actor=self._actor)
+            self.define_in(connection, name, body)
         return self.get(name)
+
+    def define_in(self, connection: Connection, name: str, body: Mapping[str, Any]) -> None:
+        """The same inside a transaction of the caller's."""
+        self._database.adopt(connection)
+        spec = parse_job(name, body, kinds=self._kinds, default_timezone=self._reload().timezone)
+        job_changes.define(connection, spec, actor=self._actor)
 
     def apply(self, *, dry_run: bool = False) -> list[Change]:
         """Make the database hold what the file says. Answers what changed (or would)."""

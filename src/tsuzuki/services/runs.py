@@ -86,6 +86,7 @@ class Runs:
     ) -> list[Submission]:
         """Ask for many runs at once: all of them are stored, or none."""
         if connection is not None:
+            self._database.adopt(connection)
             return self._submit(connection, requests)
         with self._database.write() as own:
             submissions = self._submit(own, requests)

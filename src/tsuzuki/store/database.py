@@ -125,6 +125,11 @@ class Database:
         moment: datetime = connection.execute(select(db_now())).scalar_one()
         return moment
 
+    def adopt(self, connection: Connection) -> None:
+        """Let our statements run on a connection that somebody else opened to the same database."""
+        if self.is_sqlite:
+            _lend_clock(connection.connection.driver_connection, self.clock)
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -178,9 +183,7 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(raw: sqlite3.Connection, _record: object) -> None:
         raw.isolation_level = None  # we say BEGIN ourselves
-        raw.create_function(
-            "tsuzuki_now", 1, lambda offset: to_text(clock.now() + timedelta(seconds=offset))
-        )
+        _lend_clock(raw, clock)
         _use_wal(raw)
         for pragma in (
             f"synchronous = {synchronous}",
@@ -197,6 +200,12 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _lend_clock(raw: Any, clock: Clock) -> None:
+    raw.create_function(
+        "tsuzuki_now", 1, lambda offset: to_text(clock.now() + timedelta(seconds=offset))
+    )
 
 
 def _use_wal(raw: sqlite3.Connection) -> None:

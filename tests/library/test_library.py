@@ -1,0 +1,97 @@
+"""Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, cancelling."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from tsuzuki import Request, RunContext, RunFailed, Tsuzuki, WaitTimedOut
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def app(database_url: str, tmp_path: Path) -> Iterator[Tsuzuki]:
+    with Tsuzuki(database_url, environ={}, cwd=tmp_path) as app:
+        yield app
+
+
+def add(left: int, right: int) -> int:
+    return left + right
+
+
+async def greet(run: RunContext, name: str = "you") -> str:
+    run.log(f"greeting {name}")
+    return f"hello {name}"
+
+
+def stumble() -> None:
+    raise ValueError("over a stone")
+
+
+def test_what_a_function_returns_is_the_result_of_its_run(app: Tsuzuki) -> None:
+    app.job()(add)
+    app.job()(greet)
+    with app.running():
+        sums = app.submit_many(
+            [Request(job="add", arguments={"left": n, "right": n}) for n in range(20)]
+        )
+        assert app.submit("greet", {"name": "Ada"}).result(timeout_seconds=PATIENCE) == "hello Ada"
+        assert [run.result(timeout_seconds=PATIENCE) for run in sums] == [n * 2 for n in range(20)]
+
+
+def test_a_function_that_raises_fails_its_run_and_the_result_says_so(app: Tsuzuki) -> None:
+    app.job()(stumble)
+    with app.running(), pytest.raises(RunFailed, match="over a stone"):
+        app.submit("stumble").result(timeout_seconds=PATIENCE)
+
+
+def test_waiting_has_an_end_and_the_run_goes_on(app: Tsuzuki) -> None:
+    app.job()(add)
+    handle = app.submit("add", {"left": 1, "right": 1})
+    with pytest.raises(WaitTimedOut):
+        handle.result(timeout_seconds=0.05)
+    with app.running():
+        assert handle.result(timeout_seconds=PATIENCE) == 2
+
+
+@pytest.mark.parametrize("ends_with", ["commit", "rollback"])
+def test_a_run_and_an_event_asked_for_in_the_callers_own_transaction_share_its_fate(
+    app: Tsuzuki, database_url: str, ends_with: str
+) -> None:
+    app.job()(add)
+    app.job(on_event="paid")(greet)
+    mine = create_engine(
+        database_url.split("?synchronous", maxsplit=1)[0].replace(
+            "postgresql://", "postgresql+psycopg://"
+        )
+    )
+    with mine.connect() as connection:
+        connection.execute(text("CREATE TABLE IF NOT EXISTS orders (id INTEGER)"))
+        connection.execute(text("INSERT INTO orders VALUES (7)"))
+        handle = app.submit("add", {"left": 3, "right": 4}, connection=connection)
+        app.emit("paid", {"order": 7}, dedupe_key="order-7", connection=connection)
+        connection.commit() if ends_with == "commit" else connection.rollback()
+    mine.dispose()
+    stored = app._application
+    if ends_with == "rollback":
+        assert stored.events.find() == []
+        assert app.submit("add", {"left": 1, "right": 1}, idempotency_key="first").is_new
+        return
+    with app.running():
+        assert handle.result(timeout_seconds=PATIENCE) == 7
+    assert [event.dedupe_key for event in stored.events.find()] == ["order-7"]
+
+
+def test_defining_the_same_job_again_changes_nothing(app: Tsuzuki, database_url: str) -> None:
+    app.job(max_retries=2)(add)
+    app.submit("add", {"left": 1, "right": 1})
+    before = app._application.jobs.get("add").job
+    with Tsuzuki(database_url, environ={}) as again:
+        again.job(max_retries=2)(add)
+        again.submit("add", {"left": 1, "right": 1})
+    after = app._application.jobs.get("add").job
+    assert before is not None
+    assert after is not None
+    assert before.version == after.version
