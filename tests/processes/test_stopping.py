@@ -121,7 +121,7 @@ def test_a_worker_that_was_only_paused_for_a_moment_is_confirmed_and_goes_on(
     worker = daemons.start("worker")
     run_id = runs.submit(Request(job="gated")).run_id
     started(runs, run_id)
-    worker.send(signal.SIGSTOP)
+    worker.pause(quick_database)
     eventually(
         lambda: state_of(quick_database, worker.worker_id) is WorkerState.DETACHED,
         what="the silent worker to be detached",
@@ -147,7 +147,7 @@ def test_a_worker_that_wakes_after_its_run_was_given_away_changes_nothing(
     worker = daemons.start("worker")
     run_id = runs.submit(Request(job="gated")).run_id
     started(runs, run_id)
-    worker.send(signal.SIGSTOP)
+    worker.pause(quick_database)
     lost = runs.wait(run_id, timeout_seconds=30)
     assert lost.reason is Reason.WORKER_LOST
     gate.touch()
@@ -165,7 +165,7 @@ def test_a_leader_that_was_paused_beyond_its_lease_finds_itself_replaced(
     add_command(quick_database, "brief", "true")
     old = daemons.start("up", "--lead-only")
     first = old.wait_for("leading")["epoch"]
-    old.send(signal.SIGSTOP)
+    old.pause(quick_database)
     new = daemons.start("up")
     second = new.wait_for("leading")["epoch"]
     assert second == first + 1

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -10,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+from sqlalchemy import text
 
 from tsuzuki.store import settings
 from tsuzuki.store.database import Database
@@ -101,6 +104,18 @@ class Daemon:
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
+    def pause(self, database: Database) -> None:
+        """Stop it between two transactions: stopped inside one it would hold SQLite's only lock, or
+        rows of PostgreSQL, and then nobody could do anything about it."""
+        breath = threading.Event()
+        for _ in range(50):
+            self.send(signal.SIGSTOP)
+            if not holds_a_lock(database):
+                return
+            self.send(signal.SIGCONT)
+            breath.wait(0.1)
+        raise AssertionError("it was never outside a transaction")
+
     def kill(self) -> None:
         """As the kernel would, at any moment."""
         self.send(signal.SIGKILL)
@@ -135,6 +150,27 @@ class Daemons:
                 daemon.kill()
             elif daemon.process.stderr is not None:
                 daemon.process.stderr.close()
+
+
+def holds_a_lock(database: Database) -> bool:
+    """Whether somebody sits in a write transaction and does not get on with it."""
+    if database.path is not None:
+        probe = sqlite3.connect(database.path, timeout=1.0, isolation_level=None)
+        try:
+            probe.execute("BEGIN IMMEDIATE")
+            probe.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return True
+        finally:
+            probe.close()
+        return False
+    stuck = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '0.4 s'"
+    )
+    threading.Event().wait(0.5)
+    with database.read() as connection:
+        return bool(connection.execute(stuck).scalar_one())
 
 
 def is_alive(pid: int) -> bool:
