@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from pydantic import BaseModel
+
 from tsuzuki.config.document import read_document
 from tsuzuki.config.kinds import JobKind
 from tsuzuki.config.schema import DEFAULT_TIMEZONE, ConfigFile, read_config_file
+from tsuzuki.config.sections import Section
 from tsuzuki.config.urls import database_url as checked_database_url
 from tsuzuki.config.urls import redis_url as checked_redis_url
 from tsuzuki.config.variables import expand
@@ -39,8 +42,16 @@ class Configuration:
     timezone: str
     log_archive: str | None = field(repr=False)
     jobs: tuple[JobSpec, ...]
+    sections: Mapping[str, Section] = field(default_factory=dict, compare=False, repr=False)
+    """What the installation says for whole kinds of job, to be read by who needs it."""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Who said so, by field: a flag, a variable or a place in the file. The rest are defaults."""
+
+    def section(self, kind: str) -> BaseModel | None:
+        """What the installation says for jobs of this `kind`, its variables filled in; None for a
+        kind that has no section. Raises `ConfigurationError`."""
+        found = self.sections.get(kind)
+        return found.read() if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +97,7 @@ def load_configuration(
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
         log_archive=_absolute(archive.text, workspace) if archive else None,
         jobs=content.jobs if content else (),
+        sections=given.sections(kinds),
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
             **(_places(content, ("timezone", "jobs")) if content else {}),
@@ -154,6 +166,25 @@ class _Settings:
 
     def redis_url(self) -> _Given | None:
         return self.from_environment("TSUZUKI_REDIS_URL") or self.from_file("redis_url")
+
+    def sections(self, kinds: Mapping[str, JobKind]) -> dict[str, Section]:
+        def from_environment(variable: str) -> str | None:
+            given = self.from_environment(variable)
+            return given.text if given else None
+
+        written = self.content.sections if self.content else {}
+        return {
+            name: Section(
+                name=name,
+                model=kind.section_model,
+                written=written.get(name, {}),
+                document=self.content.document if self.content else None,
+                environ=self.environ,
+                from_environment=from_environment,
+            )
+            for name, kind in kinds.items()
+            if kind.section_model
+        }
 
     def _secret(self, variable: str, path: str) -> str:
         try:

@@ -20,11 +20,14 @@ class JobKind:
     """A kind of work by its name, which is also its handler's, and the keys that only it reads.
 
     A job's own keys are validated by `options_model`; what comes out, under the names of the
-    model's fields, becomes the `options` of its `JobSpec`.
+    model's fields, becomes the `options` of its `JobSpec`. What all jobs of the kind share, such as
+    where its outside service is, stands once under a top-level key of the kind's name and is read
+    by `section_model`.
     """
 
     name: str
     options_model: type[BaseModel]
+    section_model: type[BaseModel] | None = None
 
     def __post_init__(self) -> None:
         taken = self.keys & COMMON_KEYS

@@ -17,7 +17,7 @@ from tsuzuki.config.fields import Expects, Location, Zone
 from tsuzuki.config.jobs import read_job
 from tsuzuki.config.kinds import JobKind
 from tsuzuki.config.problems import Problem, invalid
-from tsuzuki.config.words import validated
+from tsuzuki.config.words import unknown, validated, wrong
 from tsuzuki.model.job import JobSpec
 
 DEFAULT_TIMEZONE = "UTC"
@@ -43,6 +43,7 @@ class ConfigFile:
     redis_url: str | None
     timezone: str
     log_archive: str | None
+    sections: Mapping[str, Mapping[str, Any]]
     jobs: tuple[JobSpec, ...]
 
 
@@ -50,10 +51,12 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
     """What `document` says. Raises `InvalidFile` with everything that is wrong with it."""
     data = {} if document.data is None else document.data
     if not isinstance(data, dict):
-        expected = f"a mapping with the keys {', '.join(keys_of(_FileKeys))}"
+        known = (*keys_of(_FileKeys), *_section_models(kinds))
+        expected = f"a mapping with the keys {', '.join(known)}"
         raise invalid([Problem(path=(), message=f"the file must be {expected}")], document)
     problems: list[Problem] = []
-    top = validated(_FileKeys, data, path=(), problems=problems)
+    sections = _sections(data, kinds, problems)
+    top = _top(data, kinds, problems)
     read = partial(
         read_job,
         kinds=kinds,
@@ -69,6 +72,7 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
         redis_url=top.redis_url,
         timezone=top.timezone,
         log_archive=top.log_archive,
+        sections=sections,
         jobs=tuple(job for job in jobs if job is not None),
     )
 
@@ -93,6 +97,39 @@ def parse_job(
     if job is None:
         raise invalid(problems)
     return job
+
+
+def _section_models(kinds: Mapping[str, JobKind]) -> dict[str, type[BaseModel]]:
+    return {name: kind.section_model for name, kind in kinds.items() if kind.section_model}
+
+
+def _sections(
+    data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[Problem]
+) -> dict[str, Mapping[str, Any]]:
+    """What stands in the file for whole kinds of job. Variables are filled in when a section is
+    asked for, so here only keys and fixed values can be wrong."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, model in _section_models(kinds).items():
+        written = data.get(name)
+        if written is None:
+            continue
+        if not isinstance(written, dict):
+            expected = f"a mapping with the keys {', '.join(keys_of(model))}"
+            problems.append(wrong((name,), (name,), expected, written))
+        elif validated(model, written, path=(name,), problems=problems) is not None:
+            found[name] = written
+    return found
+
+
+def _top(
+    data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[Problem]
+) -> _FileKeys | None:
+    """The keys of every installation; whatever else stands beside them is a stranger."""
+    names = _section_models(kinds).keys()
+    known = [*keys_of(_FileKeys), *names]
+    problems.extend(unknown((key,), (key,), known) for key in data if key not in known)
+    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
+    return validated(_FileKeys, own, path=(), problems=problems)
 
 
 def _job_bodies(data: Mapping[str, Any]) -> Mapping[str, Any]:

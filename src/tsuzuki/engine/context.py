@@ -73,6 +73,11 @@ class RunContext:
         return self._task.run.arguments
 
     @property
+    def options(self) -> Mapping[str, Any]:
+        """The keys of its kind of job, as they were when it started."""
+        return self._task.spec.options
+
+    @property
     def attempt(self) -> int:
         """1 at first, and one more each time the same piece of work is tried again."""
         return self._task.run.attempt

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from tsuzuki.collectors.collector import Collector
 from tsuzuki.config import Configuration, JobKind, load_configuration
 from tsuzuki.engine.archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination import Coordination, NoCoordination, connect
@@ -27,11 +28,14 @@ from tsuzuki.store.database import Database, open_database
 from tsuzuki.store.migrate import ENGINE, Component
 from tsuzuki.store.notices import Audience
 
-COMPONENTS: tuple[Component, ...] = (ENGINE,)
-"""Everything that keeps tables. A collector adds itself here."""
+COLLECTORS: tuple[Collector, ...] = ()
+"""Every collector, named here and nowhere else."""
 
-JOB_KINDS: Mapping[str, JobKind] = {}
-"""Kinds of job beside `command` and `python`. A collector adds itself here."""
+COMPONENTS: tuple[Component, ...] = (ENGINE, *(collector.component for collector in COLLECTORS))
+"""Everything that keeps tables."""
+
+JOB_KINDS: Mapping[str, JobKind] = {collector.kind.name: collector.kind for collector in COLLECTORS}
+"""Kinds of job beside `command` and `python`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,17 +2,19 @@
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from random import Random
 from typing import Any
 
+from tsuzuki.collectors.collector import Equipment, Handler
 from tsuzuki.config import expand
 from tsuzuki.engine.executors import Executors
 from tsuzuki.engine.executors.command import CommandExecutor
 from tsuzuki.engine.executors.python import PythonExecutor
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
-from tsuzuki.wiring import Application, log_archive_of
+from tsuzuki.wiring import COLLECTORS, JOB_KINDS, Application, log_archive_of
 
 
 def build_engine(
@@ -30,8 +32,16 @@ def build_engine(
     def kill_grace_seconds() -> float:
         return engine.settings().kill_grace_seconds
 
+    python = PythonExecutor(
+        functions={**collecting_functions(application), **(functions or {})},
+        base_folder=workspace,
+        max_threads=role.capacity,
+        kill_grace_seconds=kill_grace_seconds,
+        clock=database.clock,
+    )
     executors = Executors(
         {
+            **dict.fromkeys(JOB_KINDS, python),
             "command": CommandExecutor(
                 expand=expand,
                 base_folder=workspace,
@@ -39,13 +49,7 @@ def build_engine(
                 output_bytes_max=lambda: engine.settings().log_bytes_max_per_run,
                 environ=environ,
             ),
-            "python": PythonExecutor(
-                functions=functions or {},
-                base_folder=workspace,
-                max_threads=role.capacity,
-                kill_grace_seconds=kill_grace_seconds,
-                clock=database.clock,
-            ),
+            "python": python,
         }
     )
     engine = Engine(
@@ -59,3 +63,17 @@ def build_engine(
         coordination=application.coordination(),
     )
     return engine
+
+
+def collecting_functions(application: Application) -> dict[str, Handler]:
+    """The handler of every collector, by the kind of job it is for."""
+    return {
+        collector.kind.name: collector.handler(
+            Equipment(
+                database=application.database,
+                workspace=application.configuration.workspace,
+                section=partial(application.configuration.section, collector.kind.name),
+            )
+        )
+        for collector in COLLECTORS
+    }

@@ -19,7 +19,8 @@ from tsuzuki.model.clock import Clock
 
 
 class PythonExecutor:
-    """Calls `options["function"]`: one of `functions`, or else `package.module:function`."""
+    """Calls `options["function"]`: one of `functions`, or else `package.module:function`. For any
+    other handler than `python` it calls the one of `functions` that has the handler's name."""
 
     def __init__(
         self,

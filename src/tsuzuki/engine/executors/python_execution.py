@@ -193,7 +193,8 @@ class PythonExecution:
 
     @property
     def _function_name(self) -> str:
-        return str(self._task.spec.options.get("function", ""))
+        spec = self._task.spec
+        return str(spec.options.get("function", "")) if spec.handler == "python" else spec.handler
 
     def _keywords(self, function: Function) -> dict[str, Any] | Failed:
         try:

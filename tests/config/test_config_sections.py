@@ -1,0 +1,95 @@
+"""What an installation says for a whole kind of job: file, variables, and what is missing when."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.config import Configuration, InvalidFile, JobKind, load_configuration
+from tsuzuki.model.errors import ConfigurationError
+
+
+class Post(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    host: str = "localhost"
+    password: str | None = None
+
+
+class Library(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    url: str = "https://books.example"
+    key: str | None = None
+    calls_per_day: int = Field(default=100, ge=1)
+    post: Post = Post()
+
+
+class Nothing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+KINDS = {
+    "library": JobKind(name="library", options_model=Nothing, section_model=Library),
+    "plain": JobKind(name="plain", options_model=Nothing),
+}
+
+
+def load(folder: Path, text: str = "", **environ: str) -> Configuration:
+    (folder / "tsuzuki.yaml").write_text(text)
+    return load_configuration(environ=environ, cwd=folder, kinds=KINDS)
+
+
+def test_a_section_is_read_from_the_file_over_its_defaults(tmp_path: Path) -> None:
+    found = load(tmp_path, "library:\n  calls_per_day: 7\n  post:\n    host: mail\n")
+    assert found.section("library") == Library(calls_per_day=7, post=Post(host="mail"))
+    assert found.section("plain") is None
+
+
+def test_a_variable_goes_before_the_file_and_reaches_inner_keys(tmp_path: Path) -> None:
+    found = load(
+        tmp_path,
+        "library:\n  key: ${KEY}\n  url: https://${HOST:-here}/v1\n",
+        KEY="from-file",
+        TSUZUKI_LIBRARY_CALLS_PER_DAY="9",
+        TSUZUKI_LIBRARY_POST_PASSWORD="hidden",
+    )
+    assert found.section("library") == Library(
+        key="from-file", url="https://here/v1", calls_per_day=9, post=Post(password="hidden")
+    )
+
+
+def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret\n")
+    found = load(tmp_path, "", TSUZUKI_LIBRARY_KEY_FILE="secret")
+    assert found.section("library") == Library(key="s3cret")
+    assert "s3cret" not in repr(found)
+
+
+def test_a_missing_variable_is_missed_only_by_who_reads_the_section(tmp_path: Path) -> None:
+    found = load(tmp_path, "library:\n  key: ${BOOKS_KEY}\n")
+    with pytest.raises(ConfigurationError, match="BOOKS_KEY is not set") as caught:
+        found.section("library")
+    assert (caught.value.place.line, caught.value.place.column) == (2, 8)
+
+
+def test_a_wrong_key_of_a_section_is_found_with_all_that_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        load(tmp_path, "librery: {}\nlibrary:\n  calls: 1\n  calls_per_day: 0\n")
+    assert [(p.message, p.place.line) for p in caught.value.problems] == [
+        ("`librery` is not a key we know", 1),
+        ("`calls` is not a key we know", 3),
+        ("`calls_per_day` must be at least 1, not 0", 4),
+    ]
+    assert "library" in caught.value.problems[0].hint
+
+
+def test_a_section_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="`library` must be a mapping with the keys url, key"):
+        load(tmp_path, "library: 5\n")
+
+
+def test_a_wrong_variable_is_told_when_the_section_is_read(tmp_path: Path) -> None:
+    found = load(tmp_path, "", TSUZUKI_LIBRARY_CALLS_PER_DAY="many")
+    with pytest.raises(ConfigurationError, match="`calls_per_day` must be a whole number"):
+        found.section("library")
