@@ -165,7 +165,7 @@ def test_of_ten_who_ask_at_once_one_gets_the_run(database: Database, by: str) ->
 
 
 def test_a_run_of_a_job_that_never_was_is_refused(database: Database) -> None:
-    with pytest.raises(Exception, match=r"(?i)foreign key"):
+    with pytest.raises(Exception, match=r"(?i)foreign key|belongs to a job that exists"):
         create(database, [new_run(database, 4711)])
 
 

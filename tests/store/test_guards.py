@@ -14,19 +14,28 @@ from support.makers import (
     create_run,
     read_run,
     run_in_state,
+    spec,
     take_lead,
 )
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, Actor, RunState
 from tsuzuki.store import audit
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.tables import audit_log, job_run_transitions, job_runs, leadership
+from tsuzuki.store.tables import (
+    audit_log,
+    job_definitions,
+    job_run_transitions,
+    job_runs,
+    leadership,
+)
 from tsuzuki.store.types import JsonText, KeyText, PlainText, UtcTime
 
 VERSION = "tsuzuki: the version of a run"
 BIRTH = "tsuzuki: a run is born PENDING"
 FINISHED = "tsuzuki: a finished run does not change"
 KEEP = "tsuzuki: an unfinished run cannot be deleted"
+KEEP_JOB = "tsuzuki: the row of a job stays"
+SAME_JOB = "tsuzuki: a run belongs to a job"
 HISTORY = "tsuzuki: the history of runs"
 AUDIT = "tsuzuki: the audit log"
 EPOCH = "tsuzuki: the epoch only grows"
@@ -232,9 +241,27 @@ def test_truncate_is_refused(database: Database) -> None:
         ("job_run_transitions", HISTORY),
         ("audit_log", AUDIT),
         ("leadership", EPOCH),
-        ("job_definitions, job_runs", KEEP),
+        ("job_definitions", KEEP_JOB),
+        ("job_definitions, job_runs", KEEP_JOB),
     ]:
         assert_refused(database, text(f"TRUNCATE {tables}"), words)
+
+
+def test_the_row_of_a_job_stays(database: Database) -> None:
+    job_id = add_job(database)
+    assert_refused(
+        database, delete(job_definitions).where(job_definitions.c.id == job_id), KEEP_JOB
+    )
+
+
+@only_on_postgresql
+def test_a_run_stays_with_its_job(database: Database) -> None:
+    run, other = create_run(database, add_job(database)), add_job(database, spec("other"))
+    assert_refused(
+        database,
+        update(job_runs).where(job_runs.c.id == run.id).values(job_definition_id=other),
+        SAME_JOB,
+    )
 
 
 @only_on_sqlite

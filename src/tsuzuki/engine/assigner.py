@@ -5,7 +5,8 @@ the next look, so that it never hides what could run. All that was decided in a 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 
 from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.model.job import Job
@@ -28,65 +29,100 @@ and short, because a mark that was left behind keeps its run waiting."""
 
 
 @dataclass(kw_only=True)
+class _Share:
+    """What a job may have, and how much of it is taken."""
+
+    limit: int | None
+    key_limit: int | None
+    queue: "_Queue"
+    taken: int
+
+
+class _Queue:
+    """The workers that may have certain runs, the least loaded first."""
+
+    def __init__(self, workers: Sequence[Worker], by_worker: dict[str, int]) -> None:
+        self._workers = workers
+        self._by_worker = by_worker
+        self._heap = [(self._load(worker), index) for index, worker in enumerate(workers)]
+        heapify(self._heap)
+
+    def take(self) -> str | None:
+        """A place at the least loaded worker; None if all are full. Others draw on the same workers,
+        so a load that has grown meanwhile is put right when it comes to the front."""
+        while self._heap:
+            load, index = self._heap[0]
+            worker = self._workers[index]
+            actual = self._load(worker)
+            if actual >= 1.0:
+                heappop(self._heap)
+            elif actual > load:
+                heapreplace(self._heap, (actual, index))
+            else:
+                self._by_worker[worker.id] = self._by_worker.get(worker.id, 0) + 1
+                return worker.id
+        return None
+
+    def _load(self, worker: Worker) -> float:
+        return self._by_worker.get(worker.id, 0) / worker.capacity
+
+
 class _Board:
     """Who has room and what is at its limit, kept up to date while deciding."""
 
-    workers: Sequence[Worker]
-    held: HeldRuns
-    jobs: Mapping[int, Job]
-    blocked_jobs: set[int] = field(default_factory=set)
-    blocked_keys: set[tuple[int, str]] = field(default_factory=set)
+    def __init__(
+        self, *, workers: Sequence[Worker], held: HeldRuns, jobs: Mapping[int, Job]
+    ) -> None:
+        self.blocked_jobs: set[int] = set()
+        self.blocked_keys: set[tuple[int, str]] = set()
+        self._workers = workers
+        self._held = held
+        self._jobs = jobs
+        self._shares: dict[int, _Share] = {}
+        self._queues: dict[frozenset[str], _Queue] = {}
 
     def free_slots(self) -> int:
-        return sum(self._room(worker) for worker in self.workers)
+        taken = self._held.by_worker
+        return sum(max(w.capacity - taken.get(w.id, 0), 0) for w in self._workers)
 
     def choose(self, run: DueRun) -> str | None:
         """The worker for a run; None if it cannot be given out, which is then remembered."""
-        if run.job_id in self.blocked_jobs:
+        job_id, key = run.job_id, run.concurrency_key
+        if job_id in self.blocked_jobs:
             return None
-        job = self.jobs[run.job_id]
-        if self._at_job_limit(job):
-            self.blocked_jobs.add(run.job_id)
+        share = self._shares.get(job_id) or self._share(job_id)
+        if share.limit is not None and share.taken >= share.limit:
+            self.blocked_jobs.add(job_id)
             return None
-        if self._at_key_limit(job, run.concurrency_key):
-            self.blocked_keys.add((run.job_id, str(run.concurrency_key)))
+        if key is not None and self._at_key_limit(job_id, key, share):
+            self.blocked_keys.add((job_id, key))
             return None
-        worker = self._least_loaded(job.spec.tags)
-        if worker is None:
-            self.blocked_jobs.add(run.job_id)
+        worker_id = share.queue.take()
+        if worker_id is None:
+            self.blocked_jobs.add(job_id)
             return None
-        self._count(run, worker)
-        return worker.id
+        share.taken += 1
+        if key is not None:
+            self._held.by_key[job_id, key] = self._held.by_key.get((job_id, key), 0) + 1
+        return worker_id
 
-    def _at_job_limit(self, job: Job) -> bool:
-        limit = job.spec.concurrency_limit
-        return limit is not None and self.held.by_job.get(job.id, 0) >= limit
+    def _at_key_limit(self, job_id: int, key: str, share: _Share) -> bool:
+        limit = share.key_limit
+        return limit is not None and self._held.by_key.get((job_id, key), 0) >= limit
 
-    def _at_key_limit(self, job: Job, key: str | None) -> bool:
-        limit = job.spec.max_concurrent_per_key
-        return (
-            limit is not None
-            and key is not None
-            and self.held.by_key.get((job.id, key), 0) >= limit
+    def _share(self, job_id: int) -> _Share:
+        spec = self._jobs[job_id].spec
+        queue = self._queues.get(spec.tags)
+        if queue is None:
+            able = [worker for worker in self._workers if spec.tags <= worker.tags]
+            queue = self._queues[spec.tags] = _Queue(able, self._held.by_worker)
+        share = self._shares[job_id] = _Share(
+            limit=spec.concurrency_limit,
+            key_limit=spec.max_concurrent_per_key,
+            queue=queue,
+            taken=self._held.by_job.get(job_id, 0),
         )
-
-    def _least_loaded(self, tags: frozenset[str]) -> Worker | None:
-        able = [w for w in self.workers if tags <= w.tags and self._room(w) > 0]
-        return min(able, key=self._load, default=None)
-
-    def _load(self, worker: Worker) -> float:
-        return self.held.by_worker.get(worker.id, 0) / worker.capacity
-
-    def _room(self, worker: Worker) -> int:
-        return max(worker.capacity - self.held.by_worker.get(worker.id, 0), 0)
-
-    def _count(self, run: DueRun, worker: Worker) -> None:
-        held = self.held
-        held.by_worker[worker.id] = held.by_worker.get(worker.id, 0) + 1
-        held.by_job[run.job_id] = held.by_job.get(run.job_id, 0) + 1
-        if run.concurrency_key is not None:
-            key = (run.job_id, run.concurrency_key)
-            held.by_key[key] = held.by_key.get(key, 0) + 1
+        return share
 
 
 class Assigner:
@@ -94,14 +130,14 @@ class Assigner:
         self._database = database
         self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
+        self._room_left = 1
+        """After the last round. As many runs are looked at first: with a long queue and busy workers,
+        reading more of it than can be given out would be most of the work."""
 
     def tick(self, term: Term) -> int:
         """Give out what can be given out. Answers how many runs were."""
         with self._database.read() as connection:
-            if not dispatch.anything_due(connection):
-                return 0
-            board = self._board(connection)
-            chosen = self._decide(connection, board)
+            chosen = self._decide(connection)
         chosen = self._without_leased(chosen)
         if not chosen:
             return 0
@@ -131,33 +167,48 @@ class Assigner:
         ]
         return _Board(workers=attached, held=dispatch.held_runs(connection), jobs=self._jobs)
 
-    def _decide(self, connection: Connection, board: _Board) -> list[Assignment]:
+    def _decide(self, connection: Connection) -> list[Assignment]:
         """Look until there is no room or nothing left. That ends: whatever is seen is either chosen
         or blocked, and so is not looked at again."""
+        limit = self._room_left
+        found = dispatch.due_runs(connection, limit=limit)
+        if not found:
+            return []
+        board = self._board(connection)
+        room = min(board.free_slots(), LOOK_MAX)
         chosen: list[Assignment] = []
         seen: set[int] = set()
-        width = 0
-        while (room := min(board.free_slots(), LOOK_MAX - len(chosen))) > 0:
-            width = min(max(room, width * WIDER), LOOK_MAX)
-            due = [
-                run
-                for run in dispatch.due_runs(
-                    connection,
-                    limit=width + len(chosen),
-                    without_jobs=board.blocked_jobs,
-                    without_keys=board.blocked_keys,
-                )
-                if run.ref.id not in seen
-            ]
-            if not due:
-                break
-            seen.update(run.ref.id for run in due)
-            self._learn_jobs(connection, due, board)
-            for run in due:
-                worker_id = board.choose(run) if len(chosen) < LOOK_MAX else None
-                if worker_id is not None:
-                    chosen.append(Assignment(run=run.ref, worker_id=worker_id))
+        while self._fill(connection, board, found, seen, chosen, room) and len(found) == limit:
+            limit = min(max(room - len(chosen), limit * WIDER), LOOK_MAX) + len(chosen)
+            found = dispatch.due_runs(
+                connection,
+                limit=limit,
+                without_jobs=board.blocked_jobs,
+                without_keys=board.blocked_keys,
+            )
+        self._room_left = max(room - len(chosen), 1)
         return chosen
+
+    def _fill(
+        self,
+        connection: Connection,
+        board: _Board,
+        found: Sequence[DueRun],
+        seen: set[int],
+        chosen: list[Assignment],
+        room: int,
+    ) -> bool:
+        """Choose from what was found; false when another look would be for nothing."""
+        unseen = [run for run in found if run.ref.id not in seen]
+        self._learn_jobs(connection, unseen, board)
+        for run in unseen:
+            if len(chosen) == room:
+                return False
+            seen.add(run.ref.id)
+            worker_id = board.choose(run)
+            if worker_id is not None:
+                chosen.append(Assignment(run.ref, worker_id))
+        return bool(unseen) and len(chosen) < room
 
     def _learn_jobs(self, connection: Connection, due: Sequence[DueRun], board: _Board) -> None:
         """The definitions as they are now: a job switched off or removed is blocked."""

@@ -15,7 +15,9 @@ class Bell:
         self._rung = threading.Event()
 
     def ring(self) -> None:
-        self._rung.set()
+        # Who waits clears it before looking, so a ring that is still out will do for this one too.
+        if not self._rung.is_set():
+            self._rung.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for a ring, at most that long; true if it rang."""

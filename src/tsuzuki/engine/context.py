@@ -65,7 +65,7 @@ class RunContext:
 
     @property
     def job_name(self) -> str:
-        return self._task.run.job_name
+        return self._task.job_name
 
     @property
     def arguments(self) -> Mapping[str, Any]:

@@ -53,12 +53,12 @@ class Metrics:
 
     def worked(self, worked: Worked, *, running: int) -> None:
         for task in worked.started:
-            self._started.labels(job=task.run.job_name).inc()
+            self._started.labels(job=task.job_name).inc()
             since_due = task.run.assigned_at or task.run.scheduled_for
             delay = (since_due - task.run.scheduled_for).total_seconds()
             self._delay.observe(max(delay, 0.0))
         for task, ending in worked.ended:
-            self._ended.labels(job=task.run.job_name, state=ending.state.value).inc()
+            self._ended.labels(job=task.job_name, state=ending.state.value).inc()
         self._refused.inc(len(worked.refused))
         self._retries.inc(worked.retries)
         self.running.set(running)

@@ -10,7 +10,7 @@ from random import Random
 
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.retry import decide_retry
-from tsuzuki.model.run import NewRun, Run
+from tsuzuki.model.run import NewRun, Run, WorkOrder
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store import runs
 from tsuzuki.store.database import Connection
@@ -18,7 +18,7 @@ from tsuzuki.store.leadership import Term
 
 
 def retry_for(
-    run: Run,
+    run: Run | WorkOrder,
     spec: JobSpec,
     *,
     state: RunState,

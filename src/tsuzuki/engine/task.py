@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.model.job import JobSpec
-from tsuzuki.model.run import Run
+from tsuzuki.model.run import WorkOrder
 from tsuzuki.store.moves import Started
 
 
@@ -15,10 +15,14 @@ from tsuzuki.store.moves import Started
 class Task:
     """`run` is as it was read; `started` is what every write must name."""
 
-    run: Run
+    run: WorkOrder
     started: Started
     spec: JobSpec
     event: Any = None
+
+    @property
+    def job_name(self) -> str:
+        return self.spec.name
 
     @property
     def idempotency_key(self) -> str:

@@ -17,9 +17,9 @@ def tell(worked: Worked) -> None:
         log.info(
             "run ended",
             run=task.run.id,
-            job=task.run.job_name,
+            job=task.job_name,
             state=ending.state.value,
             reason=ending.reason.value if ending.reason else None,
         )
     for task in worked.lost:
-        log.warning("run is no longer ours", run=task.run.id, job=task.run.job_name)
+        log.warning("run is no longer ours", run=task.run.id, job=task.job_name)

@@ -21,7 +21,7 @@ from tsuzuki.engine.retrier import retry_for, store_retries
 from tsuzuki.engine.task import Execution, Executor, Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.job import Job
-from tsuzuki.model.run import Run, RunRef
+from tsuzuki.model.run import RunRef, WorkOrder
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import dispatch, events, jobs, moves, notices, workers
@@ -257,7 +257,7 @@ class Worker:
         started = moves.start(
             connection,
             worker_id=self.identity.id,
-            runs=[RunRef(id=run.id, version=run.version) for run in waiting],
+            runs=[RunRef(run.id, run.version) for run in waiting],
         )
         chosen = [(run, started[run.id]) for run in waiting if run.id in started]
         worked.started.extend(self._tasks(connection, chosen))
@@ -284,7 +284,9 @@ class Worker:
         )
         worked.lost = [task for task in held if task.started.id not in ours]
 
-    def _tasks(self, connection: Connection, chosen: Sequence[tuple[Run, Started]]) -> list[Task]:
+    def _tasks(
+        self, connection: Connection, chosen: Sequence[tuple[WorkOrder, Started]]
+    ) -> list[Task]:
         self._jobs.update(
             jobs.get_many(
                 connection, {run.job_definition_id for run, _ in chosen}, known=self._jobs
@@ -315,7 +317,7 @@ class Worker:
         return moves.hand_back(
             connection,
             worker_id=self.identity.id,
-            runs=[RunRef(id=run.id, version=run.version) for run in waiting],
+            runs=[RunRef(run.id, run.version) for run in waiting],
         )
 
     # --- around it ------------------------------------------------------------------------------

@@ -5,14 +5,17 @@ from typing import Any
 
 from tsuzuki.model.errors import UsageError
 
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+)
+
 
 def encode(value: Any) -> str:
     """The one text form of a JSON value. Raises `UsageError` for whatever JSON cannot hold."""
     try:
-        text = json.dumps(
-            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-        )
-        text.encode("utf-8")
+        text = _ENCODER.encode(value)
+        if not text.isascii():
+            text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as problem:
         raise UsageError(
             f"this value cannot be written as JSON: {problem}",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
 
@@ -84,9 +84,27 @@ class Transition:
     worker_id: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRef:
-    """A run as its mover last saw it: the guard of every move."""
+class RunRef(NamedTuple):
+    """A run as its mover last saw it: the guard of every move. A tuple, as `WorkOrder` is, because
+    hundreds are made in every round."""
 
     id: int
     version: int
+
+
+class WorkOrder(NamedTuple):
+    """A run as the worker that executes it needs to know it."""
+
+    id: int
+    version: int
+    leader_epoch: int | None
+    job_definition_id: int
+    scheduled_for: datetime
+    assigned_at: datetime | None
+    priority: int
+    arguments: Mapping[str, Any]
+    attempt: int
+    retries_used: int
+    origin_id: int | None
+    concurrency_key: str | None
+    event_id: int | None

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -17,7 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.model.run import Run, RunRef
+from tsuzuki.model.run import Run, RunRef, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.batch import batch, by_key, guard, locked_batch
@@ -30,14 +31,12 @@ WAITING = [RunState.PENDING.value, RunState.ORPHANED.value]
 HELD = [RunState.ASSIGNED.value, RunState.RUNNING.value]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DueRun:
+class DueRun(NamedTuple):
     """A run whose time has come, as far as the assigner needs to know it."""
 
     ref: RunRef
     job_id: int
     concurrency_key: str | None
-    orphan_count: int
 
 
 def due_runs(
@@ -55,7 +54,6 @@ def due_runs(
             job_runs.c.version,
             job_runs.c.job_definition_id,
             job_runs.c.concurrency_key,
-            job_runs.c.orphan_count,
         )
         .where(job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now())
         .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
@@ -73,22 +71,9 @@ def due_runs(
         )
         statement = statement.where(~exists(select(blocked.c.job).where(same)))
     return [
-        DueRun(
-            ref=RunRef(id=row.id, version=row.version),
-            job_id=row.job_definition_id,
-            concurrency_key=row.concurrency_key,
-            orphan_count=row.orphan_count,
-        )
-        for row in connection.execute(statement)
+        DueRun(ref=RunRef(run_id, version), job_id=job_id, concurrency_key=key)
+        for run_id, version, job_id, key in connection.execute(statement).all()
     ]
-
-
-def anything_due(connection: Connection) -> bool:
-    """Whether it is worth looking closer."""
-    due = select(job_runs.c.id).where(
-        job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now()
-    )
-    return bool(connection.execute(select(exists(due))).scalar_one())
 
 
 def next_due_at(connection: Connection) -> datetime | None:
@@ -122,7 +107,7 @@ def held_runs(connection: Connection) -> HeldRuns:
             job_runs.c.concurrency_key,
             func.count().label("runs"),
         )
-        .where(job_runs.c.finished_at.is_(None), job_runs.c.state.in_(HELD))
+        .where(job_runs.c.state.in_(HELD))
         .group_by(
             job_runs.c.assigned_worker_id,
             job_runs.c.job_definition_id,
@@ -148,9 +133,7 @@ def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run
             workers.c.heartbeat_at > db_now(-silent_after_seconds),
         )
     )
-    statement = select_runs().where(
-        job_runs.c.finished_at.is_(None), job_runs.c.state.in_(HELD), ~well
-    )
+    statement = select_runs().where(job_runs.c.state.in_(HELD), ~well)
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
@@ -167,7 +150,6 @@ def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orp
         job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
     )
     in_doubt = select(job_runs.c.id).where(
-        job_runs.c.finished_at.is_(None),
         job_runs.c.state.in_(HELD),
         or_(
             job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
@@ -213,10 +195,13 @@ def live_runs_of(connection: Connection, job_id: int) -> list[Run]:
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
-def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[Run]:
+_ORDER_COLUMNS = [job_runs.c[name] for name in WorkOrder._fields]
+
+
+def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[WorkOrder]:
     """What was given to this worker and not begun, most urgent first."""
     statement = (
-        select_runs()
+        select(*_ORDER_COLUMNS)
         .where(
             job_runs.c.assigned_worker_id == worker_id,
             job_runs.c.state == RunState.ASSIGNED.value,
@@ -224,15 +209,15 @@ def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[Run]:
         .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
         .limit(limit)
     )
-    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+    return [WorkOrder._make(row) for row in connection.execute(statement).all()]
 
 
-def running_on(connection: Connection, *, worker_id: str) -> list[Run]:
+def running_on(connection: Connection, *, worker_id: str) -> list[WorkOrder]:
     """What the database says this worker is running."""
-    statement = select_runs().where(
+    statement = select(*_ORDER_COLUMNS).where(
         job_runs.c.assigned_worker_id == worker_id, job_runs.c.state == RunState.RUNNING.value
     )
-    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+    return [WorkOrder._make(row) for row in connection.execute(statement).all()]
 
 
 def still_ours(
@@ -253,7 +238,7 @@ def still_ours(
         guard(job_runs.c.state == RunState.RUNNING.value),
         guard(job_runs.c.assigned_worker_id == worker_id),
     )
-    return frozenset(connection.execute(statement).scalars())
+    return frozenset(connection.execute(statement).scalars().all())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +282,7 @@ def report_progress(
         )
         .returning(job_runs.c.id)
     )
-    return frozenset(connection.execute(statement).scalars())
+    return frozenset(connection.execute(statement).scalars().all())
 
 
 def unconfirmed(connection: Connection, worker_id: str) -> int:
@@ -313,6 +298,6 @@ def unconfirmed(connection: Connection, worker_id: str) -> int:
 
 def is_quiet(connection: Connection) -> bool:
     """Nothing is assigned or running, and no event waits."""
-    held = select(job_runs.c.id).where(job_runs.c.finished_at.is_(None), job_runs.c.state.in_(HELD))
+    held = select(job_runs.c.id).where(job_runs.c.state.in_(HELD))
     waiting = select(events.c.id).where(events.c.processed_at.is_(None))
     return not connection.execute(select(or_(exists(held), exists(waiting)))).scalar_one()

@@ -11,11 +11,12 @@ from tsuzuki.store.migrate import ENGINE, Component, drift, require_current
 from tsuzuki.store.tables import job_run_transitions, job_runs, leadership
 
 GUARDS = {
-    "sqlite": "job_runs_birth job_runs_move job_runs_version job_runs_finished job_runs_keep "
+    "sqlite": "job_runs_birth job_runs_guard job_runs_keep job_definitions_keep "
     "job_runs_history job_run_transitions_insert job_run_transitions_update "
     "job_run_transitions_delete audit_log_insert audit_log_update audit_log_delete "
     "leadership_insert leadership_update leadership_delete",
     "postgresql": "job_runs_birth job_runs_move job_runs_version job_runs_finished job_runs_keep "
+    "job_runs_job job_runs_same_job job_definitions_keep job_definitions_truncate "
     "job_runs_truncate job_runs_history job_run_transitions_insert job_run_transitions_update "
     "job_run_transitions_delete job_run_transitions_truncate audit_log_change "
     "audit_log_truncate leadership_update leadership_delete leadership_truncate",

@@ -126,8 +126,11 @@ def drift(connection: Connection, component: Component) -> list[str]:
     """How the tables found differ from the ones we define; empty when they are the same."""
     own = set(component.metadata.tables)
 
-    def ours(_thing: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
-        return kind != "table" or name in own
+    dialect = connection.dialect.name
+
+    def ours(thing: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
+        belongs_here = thing.info.get(tables.ONLY_ON, dialect) == dialect
+        return belongs_here and (kind != "table" or name in own)
 
     context = _context(connection, component, include_object=ours)
     with warnings.catch_warnings():

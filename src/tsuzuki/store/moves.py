@@ -9,8 +9,7 @@ The guards sit on the primary key's plan (`guard`); history is written by the da
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -40,16 +39,14 @@ REF_COLUMNS = {"id": BigInteger(), "version": Integer()}
 NOTHING: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assignment:
+class Assignment(NamedTuple):
     """A run and the worker the leader chose for it."""
 
     run: RunRef
     worker_id: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Started:
+class Started(NamedTuple):
     """A run that is ours to execute: `version` and `epoch` are what its end must name."""
 
     id: int
@@ -57,8 +54,7 @@ class Started:
     epoch: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ending:
+class Ending(NamedTuple):
     """How a run ended, said by the worker that ran it."""
 
     run: Started
@@ -226,10 +222,8 @@ def start(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> 
             "leader_epoch": epoch,
         },
     ).returning(job_runs.c.id, job_runs.c.version, job_runs.c.leader_epoch)
-    return {
-        row.id: Started(id=row.id, version=row.version, epoch=row.leader_epoch)
-        for row in connection.execute(statement)
-    }
+    rows = connection.execute(statement).all()
+    return {run_id: Started(run_id, version, epoch) for run_id, version, epoch in rows}
 
 
 def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending]) -> frozenset[int]:
@@ -376,7 +370,7 @@ def _move(
     values: Mapping[str, Any],
 ) -> frozenset[int]:
     statement = _statement(chosen, allowed, values).returning(job_runs.c.id)
-    return frozenset(connection.execute(statement).scalars())
+    return frozenset(connection.execute(statement).scalars().all())
 
 
 def _statement(chosen: FromClause, allowed: ColumnElement[bool], values: Mapping[str, Any]) -> Any:

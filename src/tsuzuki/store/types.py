@@ -46,7 +46,7 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-        return moment.astimezone(UTC)
+        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
 class JsonText(TypeDecorator[Any]):
@@ -91,4 +91,6 @@ class PlainText(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         if value is None:
             return None
+        if value.isascii() and "\x00" not in value:
+            return value
         return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8", "replace")

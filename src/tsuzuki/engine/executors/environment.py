@@ -50,7 +50,7 @@ def naming(task: Task) -> dict[str, str]:
     run = task.run
     return {
         "TSUZUKI_RUN_ID": str(run.id),
-        "TSUZUKI_JOB": run.job_name,
+        "TSUZUKI_JOB": task.job_name,
         "TSUZUKI_ATTEMPT": str(run.attempt),
         "TSUZUKI_IDEMPOTENCY_KEY": task.idempotency_key,
         "TSUZUKI_SCHEDULED_FOR": run.scheduled_for.isoformat().replace("+00:00", "Z"),

@@ -100,7 +100,7 @@ class PythonExecution:
         if not self._move(_Place.IN_THREAD):
             return
         thread = threading.current_thread()
-        idle_name, thread.name = thread.name, f"run-{self._task.run.id} {self._task.run.job_name}"
+        idle_name, thread.name = thread.name, f"run-{self._task.run.id} {self._task.job_name}"
         if not self._perform():
             self._stage.crew.come_back()
         thread.name = idle_name
