@@ -22,7 +22,7 @@ from tsuzuki.model.states import RunState
 from tsuzuki.store import runs
 
 RESULTS = Path(__file__).parents[1] / "results"
-CAPACITY = 500
+CAPACITY = 2000
 
 
 async def nothing() -> None:

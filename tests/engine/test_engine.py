@@ -157,7 +157,7 @@ def test_what_is_submitted_is_executed_once_within_the_limits(house: House) -> N
     open_gate.open.set()
 
     def handler(task: Task, stopping: threading.Event) -> Outcome:
-        return (narrow if task.run.job_name == "two" else open_gate)(task, stopping)
+        return (narrow if task.job_name == "two" else open_gate)(task, stopping)
 
     house.start(handler, capacity=5)
     ids = [*house.submit(60), *house.submit(6, "two")]
@@ -178,7 +178,7 @@ def test_ticks_and_events_become_runs_that_end(house: House) -> None:
     heard: list[Any] = []
 
     def handler(task: Task, _stopping: threading.Event) -> Outcome:
-        if task.run.job_name == "listening":
+        if task.job_name == "listening":
             heard.append(task.event)
         return Succeeded()
 

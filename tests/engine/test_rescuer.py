@@ -290,8 +290,7 @@ def test_an_orphan_is_given_to_another_and_the_old_worker_can_no_longer_begin_it
     assert Assigner(database=database).tick(term) == 1
     beat(database)
     with database.write() as connection:
-        stale = replace(run)
-        assert moves.start(connection, worker_id=WORKER, runs=[stale]) == {}
+        assert moves.start(connection, worker_id=WORKER, runs=[run]) == {}
         assert moves.start(connection, worker_id=WORKER, runs=[ref(database, run.id)]) == {}
     after = read_run(database, run.id)
     assert (after.assigned_worker_id, after.attempt) == ("other", 2)

@@ -4,7 +4,7 @@ What is blocked (its job off or at its limit, its key at its limit, no worker wi
 the next look, so that it never hides what could run. All that was decided in a look is one statement.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
@@ -126,8 +126,16 @@ class _Board:
 
 
 class Assigner:
-    def __init__(self, *, database: Database, coordination: Coordination | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        coordination: Coordination | None = None,
+        wake_workers: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`wake_workers` is called as soon as something was given out, for a worker of this process."""
         self._database = database
+        self._wake_workers = wake_workers
         self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
         self._room_left = 1
@@ -145,6 +153,8 @@ class Assigner:
             taken = moves.assign(connection, term=term, assignments=chosen)
             if taken:
                 notices.notify(connection, notices.Audience.WORKERS)
+        if taken:
+            self._wake_workers()
         self._coordination.release({assignment.run.id for assignment in chosen} - taken)
         if taken:
             self._coordination.ring({notices.Audience.WORKERS})

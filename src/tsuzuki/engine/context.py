@@ -27,19 +27,36 @@ class Leash:
     """The executor's end of a `RunContext`: it asks the handler to stop, and can cut it off."""
 
     def __init__(self) -> None:
-        self.stopping = threading.Event()
+        self.is_pulled = False
         self.is_cut = False
         self._lock = threading.Lock()
+        self._stopping: threading.Event | None = None
+
+    @property
+    def stopping(self) -> threading.Event:
+        """Set when the handler is to stop. Made when first asked for: most handlers never wait."""
+        with self._lock:
+            if self._stopping is None:
+                self._stopping = threading.Event()
+                if self.is_pulled:
+                    self._stopping.set()
+            return self._stopping
 
     def pull(self) -> None:
         """Ask the handler to stop, and wake it if it waits."""
-        self.stopping.set()
+        with self._lock:
+            self._pull()
 
     def cut(self) -> None:
         """Nothing the handler does through its context has any effect from here on."""
         with self._lock:
             self.is_cut = True
-        self.stopping.set()
+            self._pull()
+
+    def _pull(self) -> None:
+        self.is_pulled = True
+        if self._stopping is not None:
+            self._stopping.set()
 
     def pass_on(self, say: Callable[..., None], *words: Any) -> None:
         """Say it, unless cut. The lock is held meanwhile: after `cut` nothing more is said."""
@@ -109,7 +126,7 @@ class RunContext:
     def cancelled(self) -> bool:
         """Whether the run was asked to stop, for whatever cause. Whoever sees this should return
         soon: what is returned no longer counts."""
-        return self._leash.stopping.is_set()
+        return self._leash.is_pulled
 
     def raise_if_cancelled(self) -> None:
         """Raise `RunStopped` if the run was asked to stop."""

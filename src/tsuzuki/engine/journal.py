@@ -35,6 +35,11 @@ log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
 )
 
 
+def is_told(level: int) -> bool:
+    """Whether anybody listens. Worth asking before saying the same of hundreds of runs."""
+    return logging.getLogger("tsuzuki").isEnabledFor(level)
+
+
 class JsonLines(logging.Formatter):
     """One JSON object per record."""
 

@@ -129,6 +129,7 @@ class Leader:
         settings: Callable[[], EngineSettings],
         random: Random,
         coordination: Coordination,
+        wake_workers: Callable[[], None] = lambda: None,
     ) -> "Leader":
         rescuer = Rescuer(
             database=database, settings=settings, random=random, coordination=coordination
@@ -138,17 +139,22 @@ class Leader:
             planner=Planner(database=database, settings=settings),
             intake=Intake(database=database),
             rescuer=rescuer,
-            assigner=Assigner(database=database, coordination=coordination),
+            assigner=Assigner(
+                database=database, coordination=coordination, wake_workers=wake_workers
+            ),
             patience=Patience(clock=database.clock, settings=settings),
         )
 
     def tick(self, term: Term) -> Led:
-        """One round of all duties, in the order in which they make work for each other."""
+        """One round of all duties. What waits already is given out first, because somebody may be
+        waiting for it; then the others, in the order in which they make work for each other."""
+        assigned = self._assigner.tick(term)
         planned = self._planner.tick(term)
         seen = self._intake.tick(term)
         judge = self._patience.may_judge(term, now=planned.now)
         rescued = self._rescuer.tick(term, judge=judge)
-        assigned = self._assigner.tick(term)
+        if planned.created or seen or rescued.made_work:
+            assigned += self._assigner.tick(term)
         return Led(
             planned=planned.created,
             skipped=planned.skipped + rescued.canceled,

@@ -1,5 +1,8 @@
 """The engine's own events as Prometheus counters and gauges. One set per process."""
 
+from collections import Counter as Tally
+from datetime import datetime
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tsuzuki.engine.leader import Led
@@ -51,14 +54,14 @@ class Metrics:
         )
         self.epoch = Gauge("tsuzuki_epoch", "The epoch of our last term.", registry=self.registry)
 
-    def worked(self, worked: Worked, *, running: int) -> None:
+    def worked(self, worked: Worked, *, running: int, now: datetime) -> None:
+        for job, count in Tally(task.job_name for task in worked.started).items():
+            self._started.labels(job=job).inc(count)
         for task in worked.started:
-            self._started.labels(job=task.job_name).inc()
-            since_due = task.run.assigned_at or task.run.scheduled_for
-            delay = (since_due - task.run.scheduled_for).total_seconds()
-            self._delay.observe(max(delay, 0.0))
-        for task, ending in worked.ended:
-            self._ended.labels(job=task.job_name, state=ending.state.value).inc()
+            self._delay.observe(max((now - task.run.scheduled_for).total_seconds(), 0.0))
+        ends = Tally((task.job_name, ending.state.value) for task, ending in worked.ended)
+        for (job, state), count in ends.items():
+            self._ended.labels(job=job, state=state).inc(count)
         self._refused.inc(len(worked.refused))
         self._retries.inc(worked.retries)
         self.running.set(running)

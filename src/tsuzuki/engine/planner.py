@@ -35,6 +35,7 @@ class Planner:
     def __init__(self, *, database: Database, settings: Callable[[], EngineSettings]) -> None:
         self._database = database
         self._settings = settings
+        self._jobs: dict[int, Job] = {}
         # Asking a schedule for its next tick costs more than a row; a job that has not changed
         # has the same answer.
         self._next: dict[int, tuple[int, datetime, datetime]] = {}
@@ -42,8 +43,9 @@ class Planner:
     def tick(self, term: Term) -> Planned:
         """Plan every job that is due."""
         with self._database.read() as connection:
-            scheduled = jobs.find_scheduled(connection)
+            scheduled = jobs.find_scheduled(connection, known=self._jobs)
             now = self._database.now(connection)
+        self._jobs = {job.id: job for job in scheduled}
         planned = Planned(now=now)
         upcoming: list[datetime] = []
         for job in scheduled:

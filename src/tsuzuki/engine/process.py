@@ -34,9 +34,6 @@ from tsuzuki.store.leadership import Term
 from tsuzuki.store.migrate import SchemaWatch
 from tsuzuki.store.notices import Listener
 
-LISTEN_PAUSE_SECONDS = 0.01
-"""How often an SQLite file's change counter is looked at."""
-
 LINGER_SECONDS = 0.2
 """How long log lines and progress may wait when nothing else is to be written."""
 
@@ -85,6 +82,7 @@ class Engine:
             settings=self.settings,
             random=random,
             coordination=self.coordination,
+            wake_workers=self.bells.worker.ring,
         )
         self.archivist = Archivist(
             database=database, settings=self.settings, archive=archive, clock=clock
@@ -251,8 +249,6 @@ class Engine:
             self.settings.refresh()
             led = self.leader.tick(term)
             self.metrics.led(led)
-            if led.assigned:
-                self.bells.worker.ring()
             if led.did_something:
                 log.debug("led", epoch=term.epoch, **counts(led))
             self.last_led = led
@@ -285,7 +281,7 @@ class Engine:
         if look:
             self._looked_at = now
         worked = self.worker.tick(look_around=look)
-        self.metrics.worked(worked, running=self.worker.running)
+        self.metrics.worked(worked, running=self.worker.running, now=self._clock.now())
         self.ended.update(ending.state for _, ending in worked.ended)
         tell(worked)
         if worked.ended or worked.lost:
@@ -357,8 +353,6 @@ class Engine:
             self._listener.close()
             self._listener = None
             raise
-        if self._database.is_sqlite:
-            self._loops["listen"].pause(LISTEN_PAUSE_SECONDS)
 
     # --- being cut off, and drained from outside ------------------------------------------------
 

@@ -1,7 +1,9 @@
 """What ticks did, told to the engine's log."""
 
+import logging
+
 from tsuzuki.engine.archivist import Archived
-from tsuzuki.engine.journal import log
+from tsuzuki.engine.journal import is_told, log
 from tsuzuki.engine.leader import Led
 from tsuzuki.engine.worker import Worked
 
@@ -13,7 +15,7 @@ def counts(done: Led | Archived) -> dict[str, int]:
 
 def tell(worked: Worked) -> None:
     """Each run that ended here, or was taken from us."""
-    for task, ending in worked.ended:
+    for task, ending in worked.ended if is_told(logging.INFO) else ():
         log.info(
             "run ended",
             run=task.run.id,

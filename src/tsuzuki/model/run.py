@@ -100,7 +100,6 @@ class WorkOrder(NamedTuple):
     leader_epoch: int | None
     job_definition_id: int
     scheduled_for: datetime
-    assigned_at: datetime | None
     priority: int
     arguments: Mapping[str, Any]
     attempt: int

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import Conflict, NotFound, UsageError, WaitTimedOut
@@ -35,8 +35,7 @@ class Request:
     concurrency_key: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Submission:
+class Submission(NamedTuple):
     """The answer: the run, and whether it is a new one."""
 
     run_id: int

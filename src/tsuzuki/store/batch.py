@@ -6,13 +6,16 @@ cheaper: `by_key` leaves the planner no other join, `guard` hides the other cond
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     FromClause,
+    Select,
     Table,
     TableClause,
     bindparam,
@@ -31,21 +34,65 @@ from sqlalchemy.sql.expression import FunctionElement
 from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import Boolean, Text, TypeEngine
 
+Columns = Mapping[str, TypeEngine[Any]]
+NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
+_Parameter = Callable[[str, TypeEngine[Any]], BindParameter[Any]]
 
-def batch(
-    dialect: Dialect, columns: Mapping[str, TypeEngine[Any]], rows: Sequence[Sequence[Any]]
-) -> FromClause:
-    """`rows` as a FROM clause named `batch` with the given columns."""
+
+class Packed(NamedTuple):
+    """Rows as parameters of a statement. Which of its columns vary from row to row decides how the
+    statement is written; with the same ones varying, it is the same statement."""
+
+    varying: tuple[str, ...]
+    parameters: dict[str, Any]
+
+
+def pack(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> Packed:
+    """The first column is sent for every row. Of the others, one in which all rows agree is sent
+    once: in most batches nearly all of them do."""
+    values = dict(zip(columns, zip(*rows, strict=True), strict=True))
+    key, *others = columns
+    varying = (key, *(name for name in others if not _agree(values[name])))
+    each = {name: _bound(dialect, columns[name], values[name]) for name in varying}
+    parameters = {f"batch_{name}": values[name][0] for name in others if name not in each}
     if dialect.name == "sqlite":
-        return _json_rows(dialect, columns, rows)
-    arrays = [
-        cast(
-            bindparam(f"batch_{name}", _array_text(dialect, kind, values), type_=Text()),
-            ARRAY(kind, dimensions=1),
-        )
-        for (name, kind), values in zip(columns.items(), zip(*rows, strict=True), strict=True)
+        rows_text = json.dumps(list(zip(*each.values(), strict=True)), separators=(",", ":"))
+        return Packed(varying, {**parameters, "batch_rows": rows_text})
+    arrays = {f"batch_{name}": _array_text(column) for name, column in each.items()}
+    return Packed(varying, {**parameters, **arrays})
+
+
+def unpack(
+    dialect: Dialect,
+    columns: Columns,
+    varying: Sequence[str],
+    parameters: Mapping[str, Any] = NO_PARAMETERS,
+) -> FromClause:
+    """Packed rows as a FROM clause named `batch`. Whoever keeps the statement gives the parameters
+    each time it is executed; else they are given here."""
+
+    def parameter(name: str, kind: TypeEngine[Any]) -> BindParameter[Any]:
+        return bindparam(name, parameters.get(name), type_=kind)
+
+    source = (_json_rows if dialect.name == "sqlite" else _unnested)(columns, varying, parameter)
+    if len(varying) == len(columns):
+        return source.subquery("batch")
+    inner = source.subquery("varying")
+    every = [
+        inner.c[name] if name in varying else parameter(f"batch_{name}", kind).label(name)
+        for name, kind in columns.items()
     ]
-    return func.unnest(*arrays).table_valued(*columns, name="batch").render_derived()
+    return select(*every).subquery("batch")
+
+
+def batch(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> FromClause:
+    """`rows` as a FROM clause named `batch` with the given columns."""
+    packed = pack(dialect, columns, rows)
+    return unpack(dialect, columns, packed.varying, packed.parameters)
+
+
+def _agree(values: Sequence[Any]) -> bool:
+    return values.count(values[0]) == len(values)
 
 
 def _bound(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
@@ -54,11 +101,18 @@ def _bound(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> Se
     return [bind(value) for value in values] if bind else values
 
 
-def _array_text(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> str:
+def _unnested(columns: Columns, varying: Sequence[str], parameter: _Parameter) -> Select[Any]:
+    arrays = [
+        cast(parameter(f"batch_{name}", Text()), ARRAY(columns[name], dimensions=1))
+        for name in varying
+    ]
+    return select(*func.unnest(*arrays).table_valued(*varying, name="rows").render_derived().c)
+
+
+def _array_text(values: Sequence[Any]) -> str:
     """A column's values as PostgreSQL writes an array. The driver would look at each value to find
     out what it is, several times over; we know, and that was most of the price of a batch."""
-    bound = _bound(dialect, kind, values)
-    return "{" + ",".join(["NULL" if value is None else _element(value) for value in bound]) + "}"
+    return "{" + ",".join(["NULL" if value is None else _element(value) for value in values]) + "}"
 
 
 def _element(value: Any) -> str:
@@ -68,39 +122,29 @@ def _element(value: Any) -> str:
     return f'"{text}"'
 
 
-def _json_rows(
-    dialect: Dialect, columns: Mapping[str, TypeEngine[Any]], rows: Sequence[Sequence[Any]]
-) -> FromClause:
-    plain = [
-        _bound(dialect, kind, values)
-        for kind, values in zip(columns.values(), zip(*rows, strict=True), strict=True)
-    ]
-    text = json.dumps(list(zip(*plain, strict=True)), separators=(",", ":"))
-    source = func.json_each(bindparam("batch_rows", text, type_=Text())).table_valued("value")
+def _json_rows(columns: Columns, varying: Sequence[str], parameter: _Parameter) -> Select[Any]:
+    source = func.json_each(parameter("batch_rows", Text())).table_valued("value")
     return select(
         *(
-            func.json_extract(source.c.value, literal_column(f"'$[{i}]'"), type_=kind).label(name)
-            for i, (name, kind) in enumerate(columns.items())
+            func.json_extract(
+                source.c.value, literal_column(f"'$[{i}]'"), type_=columns[name]
+            ).label(name)
+            for i, name in enumerate(varying)
         )
-    ).subquery("batch")
+    )
 
 
-def locked_batch(
-    dialect: Dialect,
-    table: Table,
-    columns: Mapping[str, TypeEngine[Any]],
-    rows: Sequence[Sequence[Any]],
-    *,
-    skip_locked: bool = False,
+def locked(
+    dialect: Dialect, table: Table, chosen: FromClause, *, skip_locked: bool = False
 ) -> FromClause:
-    """The same, for a statement that changes rows of `table`; the first column is their id.
+    """The batch `chosen`, for a statement that changes rows of `table`; its first column, `id`, must
+    be in order.
 
     With `skip_locked`, rows that somebody is just writing are left out instead of waited for.
 
     PostgreSQL locks those rows one by one, always in the order of their ids: two batches that name
     the same rows wait for each other in one direction, never in a circle. SQLite has one writer.
     """
-    chosen = batch(dialect, columns, sorted(rows, key=itemgetter(0)))
     if dialect.name == "sqlite":
         return chosen
     row = TableClause(table.name, column("id")).alias("row")
@@ -116,6 +160,19 @@ def locked_batch(
         .offset(literal_column("0"))
         .subquery("batch")
     )
+
+
+def locked_batch(
+    dialect: Dialect,
+    table: Table,
+    columns: Columns,
+    rows: Sequence[Sequence[Any]],
+    *,
+    skip_locked: bool = False,
+) -> FromClause:
+    """`rows` in the order of their ids, locked."""
+    chosen = batch(dialect, columns, sorted(rows, key=itemgetter(0)))
+    return locked(dialect, table, chosen, skip_locked=skip_locked)
 
 
 def by_key(primary: ColumnElement[Any], key: ColumnElement[Any]) -> ColumnElement[bool]:

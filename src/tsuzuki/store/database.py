@@ -57,13 +57,11 @@ class _Now(FunctionElement[Any]):
 
 @compiles(_Now)
 def _now(element: _Now, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"tsuzuki_now({compiler.process(element.clauses, **kw)})"
-
-
-@compiles(_Now, "sqlite")
-def _now_once(element: _Now, compiler: SQLCompiler, **kw: Any) -> str:
-    # A bare call would come back to Python for every row; a scalar subquery does once.
+    # A scalar subquery is asked once for a statement; a bare call would be made for every row.
     return f"(SELECT tsuzuki_now({compiler.process(element.clauses, **kw)}))"
+
+
+_WHAT_TIME = select(db_now())
 
 
 class _Here(threading.local):
@@ -122,7 +120,7 @@ class Database:
         """The database's clock, for decisions that all processes must agree on."""
         if self.is_sqlite:
             return self.clock.now()
-        moment: datetime = connection.execute(select(db_now())).scalar_one()
+        moment: datetime = connection.execute(_WHAT_TIME).scalar_one()
         return moment
 
     def adopt(self, connection: Connection) -> None:

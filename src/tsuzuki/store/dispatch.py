@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
     Text,
     and_,
+    bindparam,
     exists,
     func,
+    literal_column,
     or_,
     select,
     update,
@@ -27,8 +30,14 @@ from tsuzuki.store.moves import Started
 from tsuzuki.store.runs import run_from, select_runs
 from tsuzuki.store.tables import events, job_definitions, job_runs, workers
 
-WAITING = [RunState.PENDING.value, RunState.ORPHANED.value]
-HELD = [RunState.ASSIGNED.value, RunState.RUNNING.value]
+
+def _literal(state: RunState) -> ColumnElement[str]:
+    return literal_column(f"'{state.value}'")
+
+
+# Written out, not as parameters: a partial index serves only a statement that says what it covers.
+WAITING = [_literal(RunState.PENDING), _literal(RunState.ORPHANED)]
+HELD = [_literal(RunState.ASSIGNED), _literal(RunState.RUNNING)]
 
 
 class DueRun(NamedTuple):
@@ -37,6 +46,19 @@ class DueRun(NamedTuple):
     ref: RunRef
     job_id: int
     concurrency_key: str | None
+
+
+_DUE = (
+    select(
+        job_runs.c.id,
+        job_runs.c.version,
+        job_runs.c.job_definition_id,
+        job_runs.c.concurrency_key,
+    )
+    .where(job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now())
+    .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
+    .limit(bindparam("limit", type_=Integer()))
+)
 
 
 def due_runs(
@@ -48,17 +70,7 @@ def due_runs(
 ) -> list[DueRun]:
     """What may be given out now, in order: priority, then time, then age. `without_…` leave out
     what is known to be blocked, so that it cannot hide what is not."""
-    statement = (
-        select(
-            job_runs.c.id,
-            job_runs.c.version,
-            job_runs.c.job_definition_id,
-            job_runs.c.concurrency_key,
-        )
-        .where(job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now())
-        .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
-        .limit(limit)
-    )
+    statement = _DUE
     if without_jobs:
         statement = statement.where(job_runs.c.job_definition_id.not_in(sorted(without_jobs)))
     if without_keys:
@@ -72,18 +84,27 @@ def due_runs(
         statement = statement.where(~exists(select(blocked.c.job).where(same)))
     return [
         DueRun(ref=RunRef(run_id, version), job_id=job_id, concurrency_key=key)
-        for run_id, version, job_id, key in connection.execute(statement).all()
+        for run_id, version, job_id, key in connection.execute(statement, {"limit": limit}).all()
     ]
+
+
+# State by state, so that each is one step into the index, however much waits for later.
+_NEXT_DUE = select(
+    *(
+        select(job_runs.c.scheduled_for)
+        .where(job_runs.c.state == state, job_runs.c.scheduled_for > db_now())
+        .order_by(job_runs.c.scheduled_for)
+        .limit(1)
+        .scalar_subquery()
+        for state in WAITING
+    )
+)
 
 
 def next_due_at(connection: Connection) -> datetime | None:
     """When the next waiting run that is not due yet will be."""
-    moment: datetime | None = connection.execute(
-        select(func.min(job_runs.c.scheduled_for)).where(
-            job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for > db_now()
-        )
-    ).scalar_one()
-    return moment
+    moments = connection.execute(_NEXT_DUE).one()
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,31 +116,28 @@ class HeldRuns:
     by_key: dict[tuple[int, str], int]
 
 
+_HELD_GROUP = (
+    job_runs.c.assigned_worker_id,
+    job_runs.c.job_definition_id,
+    job_runs.c.concurrency_key,
+)
+_HELD = (
+    select(*_HELD_GROUP, func.count().label("runs"))
+    .where(job_runs.c.state.in_(HELD))
+    .group_by(*_HELD_GROUP)
+)
+
+
 def held_runs(connection: Connection) -> HeldRuns:
     """Counted from the rows themselves: a counter could be wrong, these cannot."""
     by_worker: dict[str, int] = {}
     by_job: dict[int, int] = {}
     by_key: dict[tuple[int, str], int] = {}
-    rows = connection.execute(
-        select(
-            job_runs.c.assigned_worker_id,
-            job_runs.c.job_definition_id,
-            job_runs.c.concurrency_key,
-            func.count().label("runs"),
-        )
-        .where(job_runs.c.state.in_(HELD))
-        .group_by(
-            job_runs.c.assigned_worker_id,
-            job_runs.c.job_definition_id,
-            job_runs.c.concurrency_key,
-        )
-    )
-    for row in rows:
-        by_worker[row.assigned_worker_id] = by_worker.get(row.assigned_worker_id, 0) + row.runs
-        by_job[row.job_definition_id] = by_job.get(row.job_definition_id, 0) + row.runs
-        if row.concurrency_key is not None:
-            key = (row.job_definition_id, row.concurrency_key)
-            by_key[key] = by_key.get(key, 0) + row.runs
+    for worker_id, job_id, key, runs in connection.execute(_HELD).all():
+        by_worker[worker_id] = by_worker.get(worker_id, 0) + runs
+        by_job[job_id] = by_job.get(job_id, 0) + runs
+        if key is not None:
+            by_key[job_id, key] = by_key.get((job_id, key), 0) + runs
     return HeldRuns(by_worker=by_worker, by_job=by_job, by_key=by_key)
 
 
@@ -158,10 +176,16 @@ def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orp
             ),
         ),
     )
-    removed = (
-        select(job_runs.c.id)
-        .join(job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
-        .where(job_runs.c.state.in_(WAITING), job_definitions.c.deleted_at.is_not(None))
+    # From the few jobs that were removed to their runs, not from all that waits to its jobs.
+    removed = select(job_definitions.c.id).where(
+        job_definitions.c.deleted_at.is_not(None),
+        exists(
+            select(job_runs.c.id).where(
+                job_runs.c.job_definition_id == job_definitions.c.id,
+                job_runs.c.finished_at.is_(None),
+                job_runs.c.state.in_(WAITING),
+            )
+        ),
     )
     looks = (exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
     return bool(connection.execute(select(or_(*looks))).scalar_one())
@@ -179,7 +203,11 @@ def waiting_of_removed_jobs(connection: Connection, *, limit: int) -> list[RunRe
     statement = (
         select(job_runs.c.id, job_runs.c.version)
         .join(job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
-        .where(job_runs.c.state.in_(WAITING), job_definitions.c.deleted_at.is_not(None))
+        .where(
+            job_definitions.c.deleted_at.is_not(None),
+            job_runs.c.finished_at.is_(None),
+            job_runs.c.state.in_(WAITING),
+        )
         .limit(limit)
     )
     return [RunRef(id=row.id, version=row.version) for row in connection.execute(statement)]
@@ -196,20 +224,21 @@ def live_runs_of(connection: Connection, job_id: int) -> list[Run]:
 
 
 _ORDER_COLUMNS = [job_runs.c[name] for name in WorkOrder._fields]
+_INBOX = (
+    select(*_ORDER_COLUMNS)
+    .where(
+        job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
+        job_runs.c.state == _literal(RunState.ASSIGNED),
+    )
+    .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
+    .limit(bindparam("limit", type_=Integer()))
+)
 
 
 def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[WorkOrder]:
     """What was given to this worker and not begun, most urgent first."""
-    statement = (
-        select(*_ORDER_COLUMNS)
-        .where(
-            job_runs.c.assigned_worker_id == worker_id,
-            job_runs.c.state == RunState.ASSIGNED.value,
-        )
-        .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
-        .limit(limit)
-    )
-    return [WorkOrder._make(row) for row in connection.execute(statement).all()]
+    found = connection.execute(_INBOX, {"me": worker_id, "limit": limit})
+    return [WorkOrder._make(row) for row in found.all()]
 
 
 def running_on(connection: Connection, *, worker_id: str) -> list[WorkOrder]:

@@ -1,11 +1,12 @@
 """Job definitions. A change names the version it was made against; a removed job keeps its row."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, insert, select, text, update
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.misfire import Misfire
@@ -17,6 +18,7 @@ from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.tables import job_definitions
 
 CHANGES_LOCK_KEY = 0x6A6F6273  # "jobs": one advisory lock for all changes of definitions
+NONE_KNOWN: Mapping[int, Job] = MappingProxyType({})
 
 
 def hold(connection: Connection) -> None:
@@ -113,13 +115,30 @@ def get_many(
     """Jobs by id, removed ones too. What `known` holds in its present version is not read again."""
     if not job_ids:
         return {}
-    found: dict[int, Job] = {}
-    statement = select(job_definitions).where(job_definitions.c.id.in_(sorted(job_ids)))
-    for row in connection.execute(statement).mappings():
-        cached = known.get(row["id"])
-        is_current = cached is not None and cached.version == row["version"]
-        found[row["id"]] = cached if cached is not None and is_current else job_from(row)
-    return found
+    wanted = job_definitions.c.id.in_(sorted(job_ids))
+    return {job.id: job for job in _read_anew(connection, wanted, known)}
+
+
+def _read_anew(
+    connection: Connection, wanted: ColumnElement[bool], known: Mapping[int, Job]
+) -> list[Job]:
+    """The jobs `wanted`, in full only those that are new or have changed: a job is asked for many
+    times between two changes, and is a wide row with several documents in it."""
+    heads = connection.execute(
+        select(
+            job_definitions.c.id, job_definitions.c.version, job_definitions.c.planned_until
+        ).where(wanted)
+    ).all()
+    stale = [i for i, version, _ in heads if i not in known or known[i].version != version]
+    fresh: dict[int, Job] = {}
+    if stale:
+        rows = connection.execute(select(job_definitions).where(job_definitions.c.id.in_(stale)))
+        fresh = {row["id"]: job_from(row) for row in rows.mappings().all()}
+    return [
+        job if job.planned_until == planned_until else replace(job, planned_until=planned_until)
+        for job_id, _, planned_until in heads
+        for job in (fresh.get(job_id) or known[job_id],)
+    ]
 
 
 def get_by_name(connection: Connection, name: str) -> Job | None:
@@ -136,12 +155,15 @@ def find(connection: Connection, *, source: JobSource | None = None) -> list[Job
     return [job_from(row) for row in connection.execute(statement).mappings().all()]
 
 
-def find_scheduled(connection: Connection) -> list[Job]:
-    """Every enabled job with a schedule."""
-    statement = _present().where(
-        job_definitions.c.enabled.is_(True), job_definitions.c.schedule.is_not(None)
+def find_scheduled(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> list[Job]:
+    """Every enabled job with a schedule. What `known` holds in its present version is not read
+    again."""
+    wanted = and_(
+        job_definitions.c.deleted_at.is_(None),
+        job_definitions.c.enabled.is_(True),
+        job_definitions.c.schedule.is_not(None),
     )
-    return [job_from(row) for row in connection.execute(statement).mappings().all()]
+    return _read_anew(connection, wanted, known)
 
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:

@@ -9,7 +9,16 @@ writer at a time anyway.
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, exists, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    exists,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from tsuzuki.store.database import db_now
 from tsuzuki.store.tables import leadership
@@ -36,10 +45,14 @@ class Leadership:
 
 def held(term: Term) -> ColumnElement[bool]:
     """True while `term` is the current one, and for the rest of the transaction."""
+    return epoch_is(literal(term.epoch, type_=BigInteger()))
+
+
+def epoch_is(epoch: ColumnElement[int]) -> ColumnElement[bool]:
     # Not a CTE: Python's sqlite3 does not count the rows of a statement that begins with WITH.
     return exists(
         select(leadership.c.epoch)
-        .where(leadership.c.id == 1, leadership.c.epoch == term.epoch)
+        .where(leadership.c.id == 1, leadership.c.epoch == epoch)
         .with_for_update(read=True, key_share=True)
     )
 

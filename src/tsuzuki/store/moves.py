@@ -6,9 +6,14 @@ The answer is the set of runs that took. A run that is missing from it was moved
 first: that is an answer, not an error, and the mover does nothing more about it.
 
 The guards sit on the primary key's plan (`guard`); history is written by the database itself.
+
+The three moves that every run makes are statements that are written once and kept; building them anew would
+cost more than all else a small batch needs.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -18,24 +23,37 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Text,
+    Update,
     and_,
+    bindparam,
     case,
     exists,
     not_,
     select,
     update,
 )
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.batch import by_key, guard, locked_batch
+from tsuzuki.store.batch import Columns, by_key, guard, locked, locked_batch, pack, unpack
 from tsuzuki.store.database import db_now
-from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.leadership import Term, epoch_is, held
 from tsuzuki.store.tables import job_runs, leadership, workers
 from tsuzuki.store.types import JsonText, PlainText
 
-REF_COLUMNS = {"id": BigInteger(), "version": Integer()}
+REF_COLUMNS: Columns = {"id": BigInteger(), "version": Integer()}
+ASSIGN_COLUMNS: Columns = {**REF_COLUMNS, "worker_id": Text()}
+FINISH_COLUMNS: Columns = {
+    **REF_COLUMNS,
+    "epoch": BigInteger(),
+    "state": Text(),
+    "reason": Text(),
+    "error": PlainText(),
+    "result": JsonText(),
+}
 NOTHING: frozenset[int] = frozenset()
 
 
@@ -75,29 +93,36 @@ def assign(
     """PENDING or ORPHANED -> ASSIGNED, each to its worker if that worker still takes work."""
     if not assignments:
         return NOTHING
-    rows = [(a.run.id, a.run.version, a.worker_id) for a in assignments]
-    chosen = locked_batch(
-        connection.dialect, job_runs, {**REF_COLUMNS, "worker_id": Text()}, rows, skip_locked=True
-    )
+    rows = sorted((run.id, run.version, worker_id) for run, worker_id in assignments)
+    packed = pack(connection.dialect, ASSIGN_COLUMNS, rows)
+    statement = _assigning(connection.dialect, packed.varying)
+    parameters = {**packed.parameters, "leader": term.holder, "epoch": term.epoch}
+    return frozenset(connection.execute(statement, parameters).scalars().all())
+
+
+@lru_cache
+def _assigning(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    chosen = unpack(dialect, ASSIGN_COLUMNS, varying)
+    chosen = locked(dialect, job_runs, chosen, skip_locked=True)
+    epoch = bindparam("epoch", type_=BigInteger())
     attached = exists(
         select(workers.c.id).where(
             workers.c.id == chosen.c.worker_id, workers.c.state == WorkerState.ATTACHED
         )
     )
     reassigned = job_runs.c.state == RunState.ORPHANED
-    return _move(
-        connection,
+    return _statement(
         chosen,
-        _in_state(RunState.PENDING, RunState.ORPHANED) & attached & held(term),
+        _in_state(RunState.PENDING, RunState.ORPHANED) & attached & epoch_is(epoch),
         {
-            **_signed(Actor.LEADER, term.holder, term.epoch),
+            **_signed(Actor.LEADER, bindparam("leader", type_=Text()), epoch),
             "state": RunState.ASSIGNED,
             "assigned_worker_id": chosen.c.worker_id,
             "assigned_at": db_now(),
             "attempt": case((reassigned, job_runs.c.attempt + 1), else_=job_runs.c.attempt),
             "reason": None,
         },
-    )
+    ).returning(job_runs.c.id)
 
 
 def orphan(
@@ -204,61 +229,60 @@ def start(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> 
     """ASSIGNED -> RUNNING for the worker it is assigned to. Not in the answer: do not execute."""
     if not runs:
         return {}
-    chosen = _refs(connection, runs)
+    packed = pack(connection.dialect, REF_COLUMNS, sorted(runs))
+    statement = _starting(connection.dialect, packed.varying)
+    rows = connection.execute(statement, {**packed.parameters, "me": worker_id}).all()
+    return {run_id: Started(run_id, version, epoch) for run_id, version, epoch in rows}
+
+
+@lru_cache
+def _starting(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    chosen = locked(dialect, job_runs, unpack(dialect, REF_COLUMNS, varying))
+    me = bindparam("me", type_=Text())
     epoch = select(leadership.c.epoch).where(leadership.c.id == 1).scalar_subquery()
     may_start = exists(
         select(workers.c.id).where(
-            workers.c.id == worker_id,
+            workers.c.id == me,
             workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
         )
     )
-    statement = _statement(
+    return _statement(
         chosen,
-        _in_state(RunState.ASSIGNED) & _mine(worker_id) & may_start,
+        _in_state(RunState.ASSIGNED) & _mine(me) & may_start,
         {
-            **_signed(Actor.WORKER, worker_id, epoch),
+            **_signed(Actor.WORKER, me, epoch),
             "state": RunState.RUNNING,
             "started_at": db_now(),
             "leader_epoch": epoch,
         },
     ).returning(job_runs.c.id, job_runs.c.version, job_runs.c.leader_epoch)
-    rows = connection.execute(statement).all()
-    return {run_id: Started(run_id, version, epoch) for run_id, version, epoch in rows}
 
 
 def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending]) -> frozenset[int]:
     """RUNNING -> its end, for the worker that started it, under the epoch it started under."""
     if not endings:
         return NOTHING
-    chosen = locked_batch(
-        connection.dialect,
-        job_runs,
-        {
-            **REF_COLUMNS,
-            "epoch": BigInteger(),
-            "state": Text(),
-            "reason": Text(),
-            "error": PlainText(),
-            "result": JsonText(),
-        },
-        [
-            (e.run.id, e.run.version, e.run.epoch, e.state.value, e.reason, e.error, e.result)
-            for e in endings
-        ],
-    )
-    return _move(
-        connection,
+    rows = [(*run, state.value, *how) for run, state, *how in endings]
+    packed = pack(connection.dialect, FINISH_COLUMNS, sorted(rows, key=itemgetter(0)))
+    statement = _finishing(connection.dialect, packed.varying)
+    parameters = {**packed.parameters, "me": worker_id}
+    return frozenset(connection.execute(statement, parameters).scalars().all())
+
+
+@lru_cache
+def _finishing(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    chosen = locked(dialect, job_runs, unpack(dialect, FINISH_COLUMNS, varying))
+    me = bindparam("me", type_=Text())
+    return _statement(
         chosen,
-        _in_state(RunState.RUNNING)
-        & _mine(worker_id)
-        & guard(job_runs.c.leader_epoch == chosen.c.epoch),
+        _in_state(RunState.RUNNING) & _mine(me) & guard(job_runs.c.leader_epoch == chosen.c.epoch),
         {
-            **_signed(Actor.WORKER, worker_id, chosen.c.epoch),
+            **_signed(Actor.WORKER, me, chosen.c.epoch),
             **_ended(chosen.c.state, chosen.c.reason),
             "error": chosen.c.error,
             "result": chosen.c.result,
         },
-    )
+    ).returning(job_runs.c.id)
 
 
 def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> frozenset[int]:
@@ -293,7 +317,7 @@ def cancel(connection: Connection, *, operator: str, runs: Sequence[RunRef]) -> 
 # --- what they are made of ----------------------------------------------------------------------
 
 
-def _signed(actor: Actor, actor_id: str, epoch: Any) -> dict[str, Any]:
+def _signed(actor: Actor, actor_id: Any, epoch: Any) -> dict[str, Any]:
     """The mover's signature: the database copies it into the history."""
     return {
         "version": job_runs.c.version + 1,
@@ -326,7 +350,7 @@ def _in_state(*states: RunState) -> ColumnElement[bool]:
     return guard(job_runs.c.state.in_([state.value for state in states]))
 
 
-def _mine(worker_id: str) -> ColumnElement[bool]:
+def _mine(worker_id: Any) -> ColumnElement[bool]:
     return guard(job_runs.c.assigned_worker_id == worker_id)
 
 
@@ -373,7 +397,9 @@ def _move(
     return frozenset(connection.execute(statement).scalars().all())
 
 
-def _statement(chosen: FromClause, allowed: ColumnElement[bool], values: Mapping[str, Any]) -> Any:
+def _statement(
+    chosen: FromClause, allowed: ColumnElement[bool], values: Mapping[str, Any]
+) -> Update:
     return (
         update(job_runs)
         .where(

@@ -1,19 +1,23 @@
 """Wake-ups between processes. Hints only: a lost one costs a poll interval, never a run.
 
 PostgreSQL: NOTIFY without payload, sent with the commit; one listening connection per process.
-SQLite: `PRAGMA data_version` tells that another process has committed something.
+SQLite: the kernel tells that the write-ahead log was written to, and `PRAGMA data_version` that
+something was committed.
 """
 
 import sqlite3
+import threading
 from collections.abc import Collection
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Text, bindparam, func, select
 from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store.database import Database, translated
+from tsuzuki.store.file_watch import watch
 
 
 class Audience(StrEnum):
@@ -28,11 +32,23 @@ class Audience(StrEnum):
 
 EVERYBODY = frozenset(Audience)
 
+LOOK_SECONDS = 0.01
+"""How often to look at an SQLite file where nobody tells that it was written to."""
+
+TOLD_SECONDS = 0.1
+"""How often to look where somebody tells: a net, and a chance to stop waiting."""
+
+TOGETHER_SECONDS = 0.001
+"""Changes of an SQLite file within this time are one."""
+
+
+_NOTIFY = select(func.pg_notify(bindparam("audience", type_=Text()), ""))
+
 
 def notify(connection: Connection, audience: Audience) -> None:
     """Tell other processes when this transaction commits. SQLite's file tells by itself."""
     if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_notify(audience.value, "")))
+        connection.execute(_NOTIFY, {"audience": audience.value})
 
 
 class Listener(Protocol):
@@ -51,16 +67,31 @@ def listen(database: Database) -> Listener:
 
 
 class SqliteListener:
-    """Looks at the file's change counter: a read of shared memory, no query and no lock."""
+    """Looks at the file's change counter, a read of shared memory without a query or a lock, whenever
+    the log was written to; and from time to time, where the kernel does not tell."""
 
     def __init__(self, database: Database) -> None:
+        self._clock = database.clock
+        self._never = threading.Event()
         self._connection = database.engine.connect()
         raw: Any = self._connection.connection.driver_connection
         self._raw: sqlite3.Connection = raw
         self._seen = self._version()
+        # The log stays the same file for as long as anybody, such as we, has the database open.
+        self._watch = watch([Path(f"{database.path}-wal")])
 
     def wait(self, seconds: float) -> Collection[Audience]:
-        del seconds  # the caller paces itself: there is nothing here to block on
+        if self._watch is None:
+            self._clock.wait(self._never, min(seconds, LOOK_SECONDS))
+        else:
+            self._watch.wait(min(seconds, TOLD_SECONDS))
+        found = self._look()
+        if found:
+            # What comes in quick succession is told once.
+            self._clock.wait(self._never, TOGETHER_SECONDS)
+        return found
+
+    def _look(self) -> Collection[Audience]:
         try:
             version = self._version()
         except sqlite3.Error as problem:
@@ -74,6 +105,8 @@ class SqliteListener:
         return int(self._raw.execute("PRAGMA data_version").fetchone()[0])
 
     def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
         self._connection.close()
 
 

@@ -5,6 +5,9 @@ A run is born PENDING at version 1 and nothing else; all that follows is in `sto
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -14,12 +17,14 @@ from sqlalchemy import (
     RowMapping,
     Select,
     Text,
+    bindparam,
     func,
     literal,
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.dml import ReturningInsert
 
 from tsuzuki.model.run import NewRun, Run, Transition
 from tsuzuki.model.states import (
@@ -30,14 +35,14 @@ from tsuzuki.model.states import (
     RunState,
     Trigger,
 )
-from tsuzuki.store.batch import batch, guard
+from tsuzuki.store.batch import Columns, batch, guard, pack, unpack
 from tsuzuki.store.database import db_now
-from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.leadership import Term, epoch_is
 from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.types import JsonText, KeyText, PlainText, UtcTime
 
-NEW_COLUMNS: dict[str, TypeEngine[Any]] = {
+NEW_COLUMNS: Columns = {
     "job_definition_id": BigInteger(),
     "trigger": Text(),
     "scheduled_for": UtcTime(),
@@ -62,53 +67,71 @@ def create(
     had a run already. With a `term`, nothing is stored once that term is over."""
     if not runs:
         return []
-    rows = [tuple(getattr(run, name) for name in NEW_COLUMNS) for run in runs]
-    source = batch(connection.dialect, NEW_COLUMNS, rows)
+    packed = pack(connection.dialect, NEW_COLUMNS, [_new_values(run) for run in runs])
+    is_keyed = any(r.idempotency_key is not None or r.trigger is Trigger.TIME for r in runs)
+    statement = _creating(
+        connection.dialect, packed.varying, is_led=term is not None, is_keyed=is_keyed
+    )
+    parameters = packed.parameters if term is None else {**packed.parameters, "epoch": term.epoch}
+    born = connection.execute(statement, parameters)
+    if is_keyed:
+        return _in_order_asked(runs, born.all())
+    ids = sorted(born.scalars().all())
+    # A term that is over stores none of them; nothing else can refuse a run without a key.
+    return [*ids] if ids else [None] * len(runs)
+
+
+@lru_cache
+def _creating(
+    dialect: Dialect, varying: tuple[str, ...], *, is_led: bool, is_keyed: bool
+) -> ReturningInsert[Any]:
+    source = unpack(dialect, NEW_COLUMNS, varying)
     chosen = select(
         *(source.c[name] for name in NEW_COLUMNS),
         literal(RunState.PENDING.value),
         literal(1),
         db_now(),
     )
-    if term is not None:
-        chosen = chosen.where(held(term))
-    elif connection.dialect.name == "sqlite":
+    if is_led:
+        chosen = chosen.where(epoch_is(bindparam("epoch", type_=BigInteger())))
+    elif dialect.name == "sqlite":
         # Without a WHERE, SQLite reads "ON CONFLICT" as a join condition of the SELECT.
         chosen = chosen.where(literal(True))
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
+    flavour = sqlite if dialect.name == "sqlite" else postgresql
     statement = (
         flavour.insert(job_runs)
         .from_select([*NEW_COLUMNS, "state", "version", "created_at"], chosen)
         .on_conflict_do_nothing()
-        .returning(
-            job_runs.c.id,
-            job_runs.c.trigger,
-            job_runs.c.job_definition_id,
-            job_runs.c.scheduled_for,
-            job_runs.c.idempotency_key,
-        )
     )
-    return _in_order_asked(runs, connection.execute(statement).mappings().all())
+    answer = _IDENTITY if is_keyed else [job_runs.c.id]
+    returning: ReturningInsert[Any] = statement.returning(*answer)
+    return returning
 
 
-def _in_order_asked(runs: Sequence[NewRun], born: Sequence[RowMapping]) -> list[int | None]:
+_new_values = attrgetter(*NEW_COLUMNS)
+_IDENTITY = [
+    job_runs.c.id,
+    job_runs.c.trigger,
+    job_runs.c.job_definition_id,
+    job_runs.c.scheduled_for,
+    job_runs.c.idempotency_key,
+]
+
+
+def _in_order_asked(runs: Sequence[NewRun], born: Sequence[Sequence[Any]]) -> list[int | None]:
     """Match what was stored to what was asked: by its key where it has one, and the keyless rest,
     which nothing can refuse, in the order of their ids."""
-    by_key = {
-        row["idempotency_key"]: row["id"] for row in born if row["idempotency_key"] is not None
-    }
-    by_tick = {
-        (row["job_definition_id"], row["scheduled_for"]): row["id"]
-        for row in born
-        if row["trigger"] == Trigger.TIME and row["idempotency_key"] is None
-    }
-    keyless = iter(
-        sorted(
-            row["id"]
-            for row in born
-            if row["trigger"] != Trigger.TIME and row["idempotency_key"] is None
-        )
-    )
+    by_key: dict[str, int] = {}
+    by_tick: dict[tuple[int, datetime], int] = {}
+    others: list[int] = []
+    for run_id, trigger, job_id, scheduled_for, key in born:
+        if key is not None:
+            by_key[key] = run_id
+        elif trigger == Trigger.TIME:
+            by_tick[job_id, scheduled_for] = run_id
+        else:
+            others.append(run_id)
+    keyless = iter(sorted(others))
     answer: list[int | None] = []
     for run in runs:
         if run.idempotency_key is not None:

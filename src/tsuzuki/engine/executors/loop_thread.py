@@ -49,8 +49,11 @@ class LoopThread:
         with self._lock:
             posted, self._posted = self._posted, []
         for call, args in posted:
-            # A context of its own: what others have bound is not for the code that runs here.
-            loop.call_soon(call, *args, context=Context())
+            try:
+                # A context of its own: what others have bound is not for the code that runs here.
+                Context().run(call, *args)
+            except Exception as problem:  # noqa: BLE001 -- the others were posted too
+                loop.call_exception_handler({"message": "a call failed", "exception": problem})
 
     def _start(self) -> asyncio.AbstractEventLoop:
         self._loop = asyncio.new_event_loop()
