@@ -184,10 +184,18 @@ job_runs = Table(
         " AND (continuation_state = 'NONE' OR state = 'RUNNING')",
         name="continuation",
     ),
-    UniqueConstraint("idempotency_key"),
+    UniqueConstraint("idempotency_key", info={ONLY_ON: "sqlite"}),
     # PostgreSQL looks once per statement (a trigger), not once per row.
     ForeignKeyConstraint(["job_definition_id"], ["job_definitions.id"], info={ONLY_ON: "sqlite"}),
     sqlite_autoincrement=True,
+)
+# PostgreSQL writes every index with every move: what has no key needs no place in this one.
+Index(
+    "uq_job_runs_idempotency_key_given",
+    job_runs.c.idempotency_key,
+    unique=True,
+    postgresql_where=text("idempotency_key IS NOT NULL"),
+    info={ONLY_ON: "postgresql"},
 )
 Index("ix_job_runs_state_scheduled_for", job_runs.c.state, job_runs.c.scheduled_for)
 Index("ix_job_runs_assigned_worker_id_state", job_runs.c.assigned_worker_id, job_runs.c.state)

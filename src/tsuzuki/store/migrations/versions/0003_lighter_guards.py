@@ -6,6 +6,8 @@
 - PostgreSQL looked up the job of each new run one by one; one look per statement says the same. A job's row
   never leaves (a removed job is marked), which is a rule of the database now, so it needs no lock either.
 - The index of live runs no longer holds their state, so that a move does not have to move there too.
+- PostgreSQL writes every index anew with each move. Most runs have no idempotency key, and those that have
+  none need no place in its index.
 - PostgreSQL is asked to tidy up `job_runs` after a few per cent of changes: every move leaves an old row.
 """
 
@@ -119,6 +121,11 @@ def guard_postgresql() -> None:
         CREATE TRIGGER job_definitions_truncate BEFORE TRUNCATE ON job_definitions
         FOR EACH STATEMENT EXECUTE FUNCTION tsuzuki_refuse('{SAYS["keep_job"]}')
     """)
+    op.execute("ALTER TABLE job_runs DROP CONSTRAINT uq_job_runs_idempotency_key")
+    op.execute(
+        "CREATE UNIQUE INDEX uq_job_runs_idempotency_key_given ON job_runs (idempotency_key)"
+        " WHERE idempotency_key IS NOT NULL"
+    )
     op.execute(
         "ALTER TABLE job_runs SET (autovacuum_vacuum_scale_factor = 0.05,"
         " autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05)"
