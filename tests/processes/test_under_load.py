@@ -1,0 +1,78 @@
+"""Processes die and freeze in the middle of a steady stream of work: nothing is lost, nothing doubled."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.daemons import Daemon, Daemons, eventually
+from support.load import Load
+from tsuzuki.model.states import Reason
+from tsuzuki.store import dispatch, leadership
+from tsuzuki.store.database import Database
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def load(quick_database: Database, tmp_path: Path) -> Load:
+    return Load(quick_database, tmp_path, seconds=0.5)
+
+
+def running_on(database: Database, worker_id: str) -> set[int]:
+    with database.read() as connection:
+        return {run.id for run in dispatch.running_on(connection, worker_id=worker_id)}
+
+
+def leader_of(database: Database, *daemons: Daemon) -> Daemon:
+    """The one of them that leads, once one does."""
+
+    def leading() -> Daemon | None:
+        with database.read() as connection:
+            current = leadership.current(connection)
+        holders = {daemon.worker_id: daemon for daemon in daemons}
+        return holders.get(current.holder or "") if current.is_valid else None
+
+    return eventually(leading, what="one of them to lead")
+
+
+@pytest.mark.parametrize("victims", ["worker", "leader", "both"])
+def test_whoever_is_killed_under_load_every_piece_of_work_is_done(
+    quick_database: Database, daemons: Daemons, load: Load, victims: str
+) -> None:
+    one, other, worker = daemons.start_together(["up"], ["up"], ["worker"])
+    leader = leader_of(quick_database, one, other)
+    killed = {"worker": [worker], "leader": [leader], "both": [worker, leader]}[victims]
+    with load:
+        load.wait_for_ends(10)
+        for daemon in killed:
+            daemon.send(signal.SIGKILL)
+        load.wait_for_ends(10)
+    runs = load.settle()
+    lost = {run.assigned_worker_id for run in runs if run.reason is Reason.WORKER_LOST}
+    assert lost <= {daemon.worker_id for daemon in killed}
+
+
+@pytest.mark.parametrize("frozen", ["worker", "leader"])
+def test_whoever_is_frozen_under_load_and_wakes_after_its_work_was_given_away_changes_nothing(
+    quick_database: Database, daemons: Daemons, load: Load, frozen: str
+) -> None:
+    one, other, worker = daemons.start_together(["up"], ["up"], ["worker"])
+    leader = leader_of(quick_database, one, other)
+    sleeper = {"worker": worker, "leader": leader}[frozen]
+    name = sleeper.worker_id
+    with load:
+        load.wait_for_ends(10)
+        sleeper.pause(quick_database)
+        held = running_on(quick_database, name)
+        assert held
+        eventually(
+            lambda: not running_on(quick_database, name), what="its work to be taken from it"
+        )
+        assert (leader_of(quick_database, one, other) is leader) == (frozen == "worker")
+        sleeper.send(signal.SIGCONT)
+        sleeper.wait_for("attached again")
+        load.wait_for_ends(10)
+    runs = load.settle(somebody_was_frozen=True)
+    assert held == {run.id for run in runs if run.reason is Reason.WORKER_LOST}
+    assert daemons.are_all_up()

@@ -1,0 +1,117 @@
+"""A network between a process and its PostgreSQL, which a test may cut and mend.
+
+It passes bytes from a port of this machine to the server's socket file. While it is silent it takes connections
+and bytes and passes nothing on, as a network does that loses packets; what was under way arrives when it
+is mended. While it refuses, nobody gets in and whoever was in is thrown out.
+"""
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+CHUNK_BYTES = 65_536
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER so that closing sends a reset and nothing else."""
+
+
+class Proxy:
+    """Works when made, ends when left."""
+
+    def __init__(self, socket_file: Path) -> None:
+        self._target = str(socket_file)
+        self._flows = threading.Event()
+        self._flows.set()
+        self._lock = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+        self.port = 0
+        self._listen()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.refuse()
+        self._flows.set()
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def fall_silent(self) -> None:
+        """Nothing arrives any more, in either direction, and nobody is told."""
+        self._flows.clear()
+
+    def refuse(self) -> None:
+        """Nobody gets in, and every connection is reset."""
+        # A thread that waits in accept keeps the port open until it is woken.
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.reset()
+
+    def reset(self) -> None:
+        """Throw everybody out; they may come again."""
+        with self._lock:
+            thrown_out, self._sockets = self._sockets, set()
+        for one in thrown_out:
+            _abort(one)
+
+    def mend(self) -> None:
+        """As if nothing had been."""
+        self._flows.set()
+        if self._listener.fileno() < 0:
+            self._listen()
+
+    def _listen(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self.port), reuse_port=False)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        with self._lock:
+            self._sockets.add(client)
+        self._flows.wait()
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self._target)
+        except OSError:
+            _abort(client)
+            server.close()
+            return
+        with self._lock:
+            self._sockets.add(server)
+        threading.Thread(target=self._pump, args=(server, client), daemon=True).start()
+        self._pump(client, server)
+
+    def _pump(self, source: socket.socket, drain: socket.socket) -> None:
+        with suppress(OSError):
+            while chunk := source.recv(CHUNK_BYTES):
+                self._flows.wait()
+                drain.sendall(chunk)
+        self._flows.wait()
+        with self._lock:
+            self._sockets -= {source, drain}
+        _close(source)
+        _close(drain)
+
+
+def _abort(one: socket.socket) -> None:
+    with suppress(OSError):
+        if one.family == socket.AF_INET:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    _close(one)
+
+
+def _close(one: socket.socket) -> None:
+    """Also for a thread that waits in it."""
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()
