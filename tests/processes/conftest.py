@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.daemons import Daemons, be_quick
+from support.daemons import Daemons, be_quick, started_on
+from support.databases import PostgresServer
 from tsuzuki.services.runs import Runs
 from tsuzuki.store.database import Database
 
@@ -18,9 +19,16 @@ def quick_database(live_database: Database) -> Database:
 
 @pytest.fixture
 def daemons(database_url: str, quick_database: Database, tmp_path: Path) -> Iterator[Daemons]:
-    every = Daemons(database_url, tmp_path)
-    yield every
-    every.kill_all()
+    with started_on(database_url, tmp_path) as daemons:
+        yield daemons
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL that no other test uses, for what would disturb them."""
+    server = PostgresServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

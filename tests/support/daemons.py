@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -181,6 +182,16 @@ class Daemons:
                 daemon.kill()
             elif daemon.process.stderr is not None:
                 daemon.process.stderr.close()
+
+
+@contextmanager
+def started_on(url: str, folder: Path, **options: Any) -> Iterator[Daemons]:
+    """Processes for a test, and their end. `options` are those of `Daemons`."""
+    daemons = Daemons(url, folder, **options)
+    try:
+        yield daemons
+    finally:
+        daemons.kill_all()
 
 
 def holds_a_lock(database: Database) -> bool:

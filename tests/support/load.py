@@ -3,6 +3,7 @@
 import shutil
 import threading
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -14,14 +15,17 @@ from support.daemons import eventually
 from support.makers import add_job, spec
 from tsuzuki.model.errors import Conflict, Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, Reason, RunState
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store import runs as stored
 from tsuzuki.store.database import Database
 
-GIVEN_UP = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED, Reason.WORKER_SHUTDOWN})
-"""How an attempt may end that chaos ended."""
+GIVEN_UP = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED, Reason.HANDLER_FAILED})
+"""How an attempt may end that chaos ended: with its worker, or for want of its database."""
+
+AGAIN_SOON = RetryPolicy(max_retries=10, initial_seconds=0.5, factor=1.5)
 
 
 class Load:
@@ -56,6 +60,7 @@ class Load:
                 handler="python",
                 options=options,
                 concurrency_policy=ConcurrencyPolicy.ALLOW,
+                retry=AGAIN_SOON,
             ),
         )
 
@@ -98,7 +103,7 @@ class Load:
         for chain in chains.values():
             *given_up, last = chain
             assert last.state is RunState.SUCCEEDED
-            assert all(run.reason in GIVEN_UP for run in given_up)
+            assert {run.reason for run in given_up} <= GIVEN_UP
         succeeded = {(key, chain[-1].attempt) for key, chain in chains.items()}
         ledger, rows = self._ledger(), self._rows()
         for words in ("begin", "end"):
@@ -135,10 +140,8 @@ class Load:
     def _ask(self) -> None:
         while not self._stopping.is_set():
             key = f"piece-{len(self.confirmed)}"
-            try:
+            with suppress(Unreachable, Conflict):
                 self.confirmed[key] = self._runs.submit(self._request(key)).run_id
-            except (Unreachable, Conflict):
-                pass
             self._stopping.wait(self._pause_seconds)
 
     def _request(self, key: str) -> Request:

@@ -1,0 +1,134 @@
+"""The database goes away and comes back: no process needs a restart, and meanwhile nothing runs twice."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from processes.test_dying import add_command, started
+from support.checker import check_history
+from support.daemons import QUICK, Daemons, be_quick, started_on
+from support.databases import PostgresServer, opened
+from support.load import Load
+from support.proxy import Proxy
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.services.runs import Request, Runs
+from tsuzuki.store.database import Database
+
+pytestmark = pytest.mark.slow
+
+TRUE_SECONDS = 30.0
+SPEED = QUICK["lease_seconds"] / EngineSettings().lease_seconds
+"""How long a second lasts with the quick settings."""
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "postgresql"
+
+
+@pytest.fixture
+def proxy(postgres: PostgresServer) -> Iterator[Proxy]:
+    with Proxy(postgres.socket_file) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def behind(live_database: Database, proxy: Proxy, tmp_path: Path) -> Iterator[Daemons]:
+    """Processes that reach the database through the proxy; the test itself does not need it."""
+    with started_on(proxy.url(live_database.engine.url.database or ""), tmp_path) as daemons:
+        yield daemons
+
+
+def wait_for_a_while(seconds: float) -> None:
+    """The outage itself: a matter of time and of nothing else."""
+    threading.Event().wait(seconds)
+
+
+def cut(proxy: Proxy, how: str) -> None:
+    {"silent": proxy.fall_silent, "refusing": proxy.refuse}[how]()
+
+
+def test_a_server_that_is_restarted_under_load_is_used_again_by_everybody(
+    own_server: PostgresServer, tmp_path: Path
+) -> None:
+    with opened(url := own_server.create()) as database:
+        be_quick(database)
+        with started_on(url, tmp_path) as daemons:
+            daemons.start_together(["up"], ["up"], ["worker"])
+            with Load(database, tmp_path, seconds=0.3) as load:
+                load.wait_for_ends(10)
+                for how in ("fast", "immediate"):
+                    own_server.halt(how=how)
+                    own_server.start_again()
+                    load.wait_for_ends(10)
+            load.settle()
+            assert daemons.are_all_up()
+
+
+@pytest.mark.parametrize("how", ["silent", "refusing"])
+def test_a_database_that_nobody_reaches_for_long_is_used_again_by_everybody(
+    quick_database: Database, behind: Daemons, proxy: Proxy, tmp_path: Path, how: str
+) -> None:
+    everybody = behind.start_together(["up"], ["up"], ["worker"])
+    with Load(quick_database, tmp_path, seconds=0.3) as load:
+        load.wait_for_ends(10)
+        cut(proxy, how)
+        wait_for_a_while(TRUE_SECONDS * SPEED)
+        proxy.mend()
+        load.wait_for_ends(10)
+    load.settle()
+    assert behind.are_all_up()
+    for daemon in everybody:
+        daemon.wait_for("attached again")
+
+
+def test_thirty_seconds_without_the_database_cost_nothing_but_time(
+    live_database: Database, behind: Daemons, proxy: Proxy, tmp_path: Path
+) -> None:
+    """The same as above in true length, with the settings everybody begins with."""
+    behind.start_together(["up"], ["up"])
+    with Load(live_database, tmp_path, seconds=0.3) as load:
+        load.wait_for_ends(10)
+        proxy.fall_silent()
+        wait_for_a_while(TRUE_SECONDS)
+        proxy.mend()
+        load.wait_for_ends(10)
+    load.settle()
+    assert behind.are_all_up()
+
+
+@pytest.mark.parametrize("how", ["silent", "refusing"])
+def test_a_worker_without_the_database_stops_what_it_runs_before_it_is_given_to_another(
+    quick_database: Database,
+    daemons: Daemons,
+    behind: Daemons,
+    proxy: Proxy,
+    runs: Runs,
+    tmp_path: Path,
+    how: str,
+) -> None:
+    beats = tmp_path / "beats"
+    beat = f'echo "$TSUZUKI_ATTEMPT $$" >> {beats}; test $TSUZUKI_ATTEMPT = 1 || exit 0; sleep 0.02'
+    add_command(quick_database, "long", f"while :; do {beat}; done")
+    daemons.start("up", "--lead-only")
+    cut_off = behind.start("worker")
+    run_id = runs.submit(Request(job="long")).run_id
+    assert started(runs, run_id) == cut_off.worker_id
+    cut(proxy, how)
+    daemons.start("worker")
+    lost = runs.wait(run_id, timeout_seconds=30)
+    assert (lost.state, lost.reason) == (RunState.FAILED, Reason.WORKER_LOST)
+    heard = beats.read_text("utf-8").split("\n")
+    retry_id = runs.get(run_id).retried_as
+    assert retry_id is not None
+    assert runs.wait(retry_id, timeout_seconds=30).state is RunState.SUCCEEDED
+    attempts = [line.split()[0] for line in beats.read_text("utf-8").splitlines()]
+    assert attempts == sorted(attempts)
+    assert attempts.count("1") == len(heard) - 1
+    proxy.mend()
+    cut_off.wait_for("attached again")
+    assert runs.get(run_id).run == lost
+    check_history(quick_database)

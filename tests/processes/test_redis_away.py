@@ -1,0 +1,63 @@
+"""Redis dies, forgets everything and comes back under load: it is a help, and its loss costs no run anything."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.daemons import Daemons, be_quick, started_on
+from support.load import Load
+from support.redis_server import RedisServer
+from tsuzuki.model.states import RunState
+from tsuzuki.store import runs as stored
+from tsuzuki.store.database import Database
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def helped(
+    database_url: str, quick_database: Database, redis: RedisServer, tmp_path: Path
+) -> Iterator[Daemons]:
+    """Processes that use this Redis."""
+    environ = {"TSUZUKI_REDIS_URL": redis.url}
+    with started_on(database_url, tmp_path, environ=environ) as daemons:
+        yield daemons
+
+
+def test_a_redis_that_is_emptied_and_dies_and_comes_back_under_load_costs_nothing(
+    quick_database: Database, helped: Daemons, redis: RedisServer, tmp_path: Path
+) -> None:
+    be_quick(quick_database, worker_ttl_seconds=3.0)
+    everybody = helped.start_together(["up"], ["up"], ["worker"])
+    with Load(quick_database, tmp_path, seconds=0.3) as load:
+        load.wait_for_ends(10)
+        redis.flush()
+        load.wait_for_ends(10)
+        redis.kill()
+        for daemon in everybody:
+            daemon.wait_for("a helper is out of reach, going on without it")
+        load.wait_for_ends(70)  # at twenty a second: for longer than a silent worker is kept
+        redis.start()
+        for daemon in everybody:
+            daemon.wait_for("a helper is back")
+        load.wait_for_ends(10)
+    runs = load.settle()
+    assert [(run.id, run.attempt, run.reason, run.error) for run in runs if run.attempt > 1] == []
+    with quick_database.read() as connection:
+        moved = {move.to_state for run in runs for move in stored.history(connection, run.id)}
+    assert RunState.ORPHANED not in moved
+    assert beats_of(redis) == {daemon.worker_id for daemon in everybody}
+    assert helped.are_all_up()
+
+
+def beats_of(redis: RedisServer) -> set[str]:
+    """The workers that say there that they live."""
+    with redis.client() as client:
+        return {str(key).rsplit(":", 1)[1] for key in client.scan_iter("tsuzuki:worker:beat:*")}
