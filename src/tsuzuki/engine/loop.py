@@ -51,7 +51,7 @@ class Loop:
                 self._step()
                 self._recovered()
             except TsuzukiError as problem:
-                self._failed(problem.message, code=problem.specific_code)
+                self._failed(problem.message, code=problem.specific_code, hint=problem.hint)
             except Exception as problem:  # noqa: BLE001 -- one bad step must not end the engine
                 self._failed(repr(problem), code="bug", exc_info=True)
 
@@ -60,7 +60,9 @@ class Loop:
             log.info("recovered", loop=self.name, after_failures=self._failures)
             self._failures = 0
 
-    def _failed(self, message: str, *, code: str, exc_info: bool = False) -> None:
+    def _failed(
+        self, message: str, *, code: str, hint: str | None = None, exc_info: bool = False
+    ) -> None:
         """Said once per streak: a database that is away for an hour is one line, not a thousand."""
         self._failures += 1
         self._on_error(self.name)
@@ -70,6 +72,7 @@ class Loop:
                 loop=self.name,
                 code=code,
                 error=message,
+                hint=hint,
                 exc_info=exc_info,
             )
         backoff = BACKOFF_FIRST_SECONDS * 2 ** min(self._failures - 1, 10)

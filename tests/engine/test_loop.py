@@ -1,0 +1,39 @@
+"""A loop survives what its step raises, and tells a person what to do about it, once."""
+
+import logging
+import threading
+
+import pytest
+
+from tsuzuki.engine.journal import FIELDS
+from tsuzuki.engine.loop import Loop
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.errors import Unreachable
+
+
+def test_a_streak_of_failures_is_told_once_with_what_to_do_and_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="tsuzuki")
+    went_well = threading.Event()
+    failures = iter([Unreachable("no room left", hint="Free some space.", code="database")] * 2)
+
+    def step() -> None:
+        if (failure := next(failures, None)) is not None:
+            raise failure
+        went_well.set()
+        loop.stop()
+
+    loop = Loop("work", step, clock=SystemClock(), on_error=lambda _name: None)
+    loop.start()
+    assert went_well.wait(30)
+    assert loop.join(30)
+    failed, recovered = [getattr(record, FIELDS) for record in caplog.records]
+    assert failed == {
+        "event": "a step failed, trying again",
+        "loop": "work",
+        "code": "database",
+        "error": "no room left",
+        "hint": "Free some space.",
+    }
+    assert recovered == {"event": "recovered", "loop": "work", "after_failures": 2}
