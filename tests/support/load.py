@@ -87,6 +87,16 @@ class Load:
         enough = self.ends() + more
         eventually(lambda: self.ends() >= enough, what=f"{more} more executions to end")
 
+    def wait_for_all(self) -> None:
+        """Until every piece has been executed to its end at least once."""
+        ended = {key for key, _, word in self._ledger() if word == "end"}
+        eventually(
+            lambda: (
+                {key for key, _, word in self._ledger() if word == "end"} >= set(self.confirmed)
+            ),
+            what=f"what is missing: {set(self.confirmed) - ended}",
+        )
+
     def settle(self, *, somebody_was_frozen: bool = False) -> list[Run]:
         """Wait until nothing is left to do; then check that nothing was lost or doubled, and that no
         two attempts at one piece were ever under way together. Answers all runs.
