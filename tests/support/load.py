@@ -51,7 +51,9 @@ class Load:
         self.confirmed: dict[str, int] = {}
         shutil.copy(work.__file__, folder)
         with database.write() as connection:
-            connection.execute(text(f"CREATE TABLE {work.TABLE} (key TEXT, attempt INTEGER)"))
+            place = "INTEGER PRIMARY KEY" if database.is_sqlite else "BIGSERIAL PRIMARY KEY"
+            columns = f"(place {place}, key TEXT, attempt INTEGER)"
+            connection.execute(text(f"CREATE TABLE {work.TABLE} {columns}"))
         options = {"function": "work:brief"}
         add_job(
             database,
@@ -134,12 +136,8 @@ class Load:
         return [(key, int(attempt), word) for key, attempt, word in lines]
 
     def _rows(self) -> list[tuple[str, int]]:
-        # Nothing is ever deleted from it, so this is the order in which the rows came in.
-        place = "rowid" if self._database.is_sqlite else "ctid"
         with self._database.read() as connection:
-            rows = connection.execute(
-                text(f"SELECT key, attempt FROM {work.TABLE} ORDER BY {place}")
-            )
+            rows = connection.execute(text(f"SELECT key, attempt FROM {work.TABLE} ORDER BY place"))
             return [(row.key, row.attempt) for row in rows]
 
     def _is_done(self) -> bool:

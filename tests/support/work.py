@@ -29,5 +29,6 @@ async def brief(run: Any, *, key: str, seconds: float) -> None:
     await asyncio.sleep(seconds)
     with run.transaction() as connection:
         row = {"key": key, "attempt": run.attempt}
-        connection.execute(text(f"INSERT INTO {TABLE} VALUES (:key, :attempt)"), row)
+        insert = f"INSERT INTO {TABLE} (key, attempt) VALUES (:key, :attempt)"
+        connection.execute(text(insert), row)
     note(key, run.attempt, "end")

@@ -1,0 +1,82 @@
+"""Fifty processes on one PostgreSQL: one leads, all work alike, and half of them may die at once."""
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from support.daemons import eventually
+from support.databases import PostgresServer, opened
+from support.fleet import Fleet
+from support.load import Load
+from tsuzuki.model.states import Reason
+from tsuzuki.model.worker import WorkerState
+from tsuzuki.store import leadership, runs, workers
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Leadership
+
+pytestmark = pytest.mark.slow
+
+PROCESSES = 50
+PIECES = 1200
+CONNECTIONS_EACH = 12
+
+
+def attached(database: Database) -> dict[str, int]:
+    """Workers that take work, with their process ids."""
+    with database.read() as connection:
+        return {
+            worker.id: worker.pid
+            for worker in workers.find(connection)
+            if worker.state is WorkerState.ATTACHED
+        }
+
+
+def leading(database: Database) -> Leadership:
+    with database.read() as connection:
+        return leadership.current(connection)
+
+
+def given_to(database: Database) -> Counter[str]:
+    """How many runs each worker was given so far."""
+    with database.read() as connection:
+        found = runs.find(connection, runs.RunFilter(limit=PIECES))
+    return Counter(run.assigned_worker_id for run in found if run.assigned_worker_id)
+
+
+def test_fifty_processes_have_one_leader_share_the_work_and_lose_nothing_with_half_of_them(
+    own_server: PostgresServer, tmp_path: Path
+) -> None:
+    own_server.allow_connections(PROCESSES * CONNECTIONS_EACH)
+    with opened(url := own_server.create()) as database:
+        load = Load(database, tmp_path, seconds=0.2)
+        with Fleet(url, tmp_path, PROCESSES, "up", "--capacity", "2") as fleet:
+            names = eventually(
+                lambda: (all_of := attached(database)) and len(all_of) == PROCESSES and all_of,
+                what="everybody to be there",
+            )
+            assert set(names.values()) == set(fleet.pids)
+            before = eventually(
+                lambda: (now := leading(database)).is_valid and now, what="somebody to lead"
+            )
+            load.ask_at_once(PIECES)
+            load.wait_for_ends(PIECES // 3)
+            shares = given_to(database)
+            assert leading(database).epoch == before.epoch
+            leader_pid = names[before.holder or ""]
+            doomed = {leader_pid, *sorted(fleet.pids)[: PROCESSES // 2 - 1]}
+            for pid in doomed:
+                os.kill(pid, signal.SIGKILL)
+            every = load.settle()
+            assert leading(database).epoch == before.epoch + 1
+    dead = {name for name, pid in names.items() if pid in doomed}
+    lost = {run.assigned_worker_id for run in every if run.reason is Reason.WORKER_LOST}
+    assert lost
+    assert lost <= dead
+    # Whoever is quicker is given more, and on a busy machine some are slow for a while; but nobody
+    # is forgotten and nobody is given most of it.
+    fair_share = shares.total() / PROCESSES
+    assert min(shares[name] for name in names) >= fair_share / 2, sorted(shares.values())
+    assert max(shares.values()) <= fair_share * 2, sorted(shares.values())
