@@ -1,0 +1,29 @@
+"""`tsuzuki`, with every statement that it sends to its database counted.
+
+    python -m bench.engine.counted FILE up ...
+
+The size of FILE in bytes is the number of statements so far. What only frames a transaction is not one.
+"""
+
+import os
+import sys
+
+from sqlalchemy import Engine, event
+
+from tsuzuki.cli import main
+
+FRAMES = ("BEGIN", "COMMIT", "ROLLBACK")
+
+
+def count_into(path: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def count(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if not statement.startswith(FRAMES):
+            os.write(file, b".")
+
+
+if __name__ == "__main__":
+    count_into(sys.argv.pop(1))
+    main()

@@ -1,0 +1,80 @@
+"""What a process costs that has nothing to do, with the settings everybody begins with.
+
+    python -m bench.engine.idle
+
+Of one that leads and works, and of one that only works beside it: statements per second, processor time in percent
+of one core, and resident memory. Statements are counted in other processes than those that are watched.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from bench.engine.processes import database, onlooker, processes, wait_until
+
+SETTLE_SECONDS = 5.0
+WATCH_SECONDS = 30.0
+COUNTED = ("-m", "bench.engine.counted")
+GOALS = {"queries_per_second": 2.0, "cpu_percent": 1.0, "memory_mb": 120.0}
+
+
+def measure(name: str, *, seconds: float = WATCH_SECONDS) -> dict[str, dict[str, float]]:
+    """The figures of each role, on "sqlite" or "postgresql"."""
+    roles = {"leads_and_works": ["up"], "works": ["worker"]}
+    with (
+        tempfile.TemporaryDirectory() as notes,
+        database(name) as url,
+        onlooker(url) as app,
+    ):
+        with processes(url) as watched:
+            pids = {role: watched.start(*words).pid for role, words in roles.items()}
+            wait_until(lambda: len(app.fleet.workers()) == len(roles), "the processes")
+            figures = _watch(pids, seconds)
+        with processes(url) as counted:
+            for role, words in roles.items():
+                counted.start(str(Path(notes, role)), *words, program=COUNTED)
+            known = len(roles) * 2
+            wait_until(lambda: len(app.fleet.workers(with_gone=True)) == known, "the processes")
+            _count(notes, figures, seconds)
+    return figures
+
+
+def _watch(pids: dict[str, int], seconds: float) -> dict[str, dict[str, float]]:
+    watched = {role: psutil.Process(pid) for role, pid in pids.items()}
+    time.sleep(SETTLE_SECONDS)
+    before = {role: _processor_seconds(process) for role, process in watched.items()}
+    time.sleep(seconds)
+    return {
+        role: {
+            "cpu_percent": round((_processor_seconds(process) - before[role]) / seconds * 100, 2),
+            "memory_mb": round(process.memory_info().rss / 1024**2, 1),
+        }
+        for role, process in watched.items()
+    }
+
+
+def _processor_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _count(notes: str, figures: dict[str, dict[str, float]], seconds: float) -> None:
+    time.sleep(SETTLE_SECONDS)
+    before = {role: Path(notes, role).stat().st_size for role in figures}
+    time.sleep(seconds)
+    for role, figure in figures.items():
+        counted = Path(notes, role).stat().st_size - before[role]
+        figure["queries_per_second"] = round(counted / seconds, 2)
+
+
+def main() -> None:
+    for name in ("sqlite", "postgresql"):
+        for role, figures in measure(name).items():
+            told = "  ".join(f"{key}={value}" for key, value in figures.items())
+            print(f"database={name}  role={role}  {told}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Real `tsuzuki` processes on a database of their own, for what can only be measured from outside."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.engine.drain import postgres
+from tsuzuki.wiring import Application, opened
+
+PATIENCE_SECONDS = 120.0
+TSUZUKI = ("-m", "tsuzuki")
+REPOSITORY = Path(__file__).parents[2]
+
+
+@contextmanager
+def database(name: str) -> Iterator[str]:
+    """A URL nobody has used: "sqlite" or "postgresql", both with durable commits."""
+    if name == "postgresql":
+        with postgres() as url:
+            yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="tsuzuki-bench-") as folder:
+        yield f"sqlite:///{folder}/bench.db"
+
+
+class Processes:
+    """What was started; whatever is left is killed."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._folder = folder
+        self._all: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *arguments: str, program: Sequence[str] = TSUZUKI) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, *program, *arguments],
+            cwd=self._folder,
+            env={**os.environ, "TSUZUKI_DATABASE_URL": self._url, "PYTHONPATH": str(REPOSITORY)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._all.append(process)
+        return process
+
+    def kill_all(self) -> None:
+        for process in self._all:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+@contextmanager
+def processes(url: str) -> Iterator[Processes]:
+    with tempfile.TemporaryDirectory(prefix="tsuzuki-bench-") as folder:
+        started = Processes(url, Path(folder))
+        try:
+            yield started
+        finally:
+            started.kill_all()
+
+
+@contextmanager
+def onlooker(url: str) -> Iterator[Application]:
+    """Somebody who asks for runs and looks, and takes no part."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        opened(database_url=url, environ={}, cwd=Path(folder)) as application,
+    ):
+        yield application
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> float:
+    """When it became so, by `time.perf_counter`."""
+    end = time.perf_counter() + PATIENCE_SECONDS
+    while time.perf_counter() < end:
+        if is_so():
+            return time.perf_counter()
+        time.sleep(0.02)
+    raise TimeoutError(f"waited in vain for {what}")

@@ -1,0 +1,117 @@
+"""What a death costs, with the settings everybody begins with.
+
+    python -m bench.engine.recovery
+
+A worker is killed (SIGKILL) in the middle of a long job: seconds until the job runs again elsewhere. The leader is
+killed: seconds until a run that is asked for at that moment has started. The worst and the mean of several.
+"""
+
+import statistics
+import subprocess
+import time
+
+from bench.engine.processes import Processes, database, onlooker, processes, wait_until
+from tsuzuki.model.run import Run
+from tsuzuki.model.states import LIVE_STATES, RunState
+from tsuzuki.services.runs import Request
+from tsuzuki.store.runs import RunFilter
+from tsuzuki.wiring import Application
+
+TIMES = 3
+RUNNING = frozenset({RunState.RUNNING})
+
+
+def measure(name: str, *, times: int = TIMES) -> dict[str, float]:
+    """Seconds after the death of a worker and of the leader, on "sqlite" or "postgresql"."""
+    with database(name) as url, onlooker(url) as app, processes(url) as started:
+        app.jobs.define("long", {"command": ["sleep", "60"], "concurrency_policy": "allow"})
+        app.jobs.define("brief", {"command": ["true"], "concurrency_policy": "allow"})
+        worker = [_after_worker(app, started) for _ in range(times)]
+        leader = [_after_leader(app, started) for _ in range(times)]
+    return {
+        "worker_killed_mean_seconds": round(statistics.mean(worker), 1),
+        "worker_killed_worst_seconds": round(max(worker), 1),
+        "leader_killed_mean_seconds": round(statistics.mean(leader), 1),
+        "leader_killed_worst_seconds": round(max(leader), 1),
+    }
+
+
+def _after_worker(app: Application, started: Processes) -> float:
+    leader = started.start("up", "--lead-only")
+    first, second = started.start("worker"), started.start("worker")
+    _wait_for_workers(app, {first.pid, second.pid})
+    asked = app.runs.submit(Request(job="long"))
+    run = _running(app, asked.run_id)
+    victim = first if f"-{first.pid}-" in str(run.assigned_worker_id) else second
+    died = _kill(victim)
+    seconds = wait_until(lambda: _repeats(app, asked.run_id), "the job to run again") - died
+    _end(app, leader, first, second)
+    return seconds
+
+
+def _after_leader(app: Application, started: Processes) -> float:
+    leader = started.start("up", "--lead-only")
+    wait_until(lambda: _leads(app, leader.pid), "the first to lead")
+    other = started.start("up")
+    _wait_for_workers(app, {other.pid})
+    died = _kill(leader)
+    asked = app.runs.submit(Request(job="brief"))
+    seconds = wait_until(lambda: _has_begun(app, asked.run_id), "another to lead") - died
+    _end(app, other)
+    return seconds
+
+
+def _kill(process: subprocess.Popen[bytes]) -> float:
+    process.kill()
+    died = time.perf_counter()
+    process.wait()
+    return died
+
+
+def _end(app: Application, *gone: subprocess.Popen[bytes]) -> None:
+    """Leave nothing behind that the next time would have to wait for."""
+    for run in _live(app):
+        app.runs.cancel(run.id)
+    for process in gone:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(60)
+
+
+def _live(app: Application) -> list[Run]:
+    return app.runs.find(RunFilter(states=LIVE_STATES))
+
+
+def _has_begun(app: Application, run_id: int) -> bool:
+    return app.runs.get(run_id).run.started_at is not None
+
+
+def _running(app: Application, run_id: int) -> Run:
+    runs = app.runs
+    wait_until(lambda: runs.get(run_id).run.state is RunState.RUNNING, "the job to run")
+    return runs.get(run_id).run
+
+
+def _repeats(app: Application, run_id: int) -> bool:
+    found = app.runs.find(RunFilter(states=RUNNING))
+    return any(run.origin_id == run_id for run in found)
+
+
+def _leads(app: Application, pid: int) -> bool:
+    leader = app.fleet.leader()
+    return leader.is_valid and f"-{pid}-" in str(leader.holder)
+
+
+def _wait_for_workers(app: Application, pids: set[int]) -> None:
+    fleet = app.fleet
+    wait_until(lambda: pids <= {view.worker.pid for view in fleet.workers()}, "the workers")
+
+
+def main() -> None:
+    for name in ("sqlite", "postgresql"):
+        figures = measure(name)
+        print(f"database={name}  " + "  ".join(f"{key}={value}" for key, value in figures.items()))
+
+
+if __name__ == "__main__":
+    main()
