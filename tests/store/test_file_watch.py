@@ -1,11 +1,25 @@
 """Being told that a file was written to, without looking at it."""
 
 import os
+import threading
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from support.databases import opened
+from support.makers import add_job, spec
+from tsuzuki.store import notices
+from tsuzuki.store.database import Database
 from tsuzuki.store.file_watch import watch
+from tsuzuki.store.notices import SqliteListener
 
 LONG_SECONDS = 30.0
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "sqlite"
 
 
 def test_a_write_is_told_once_and_silence_is_not(tmp_path: Path) -> None:
@@ -36,3 +50,23 @@ def test_many_writes_are_one_change(tmp_path: Path) -> None:
 
 def test_where_there_is_nothing_to_watch_one_has_to_look(tmp_path: Path) -> None:
     assert watch([tmp_path / "not there"]) is None
+
+
+def test_a_commit_is_heard_that_takes_longer_than_its_first_write(
+    live_database: Database, database_url: str
+) -> None:
+    """The kernel tells of the write, not of the commit; nobody tells of that."""
+    with opened(database_url) as elsewhere, closing(notices.listen(live_database)) as listener:
+        assert isinstance(listener, SqliteListener)
+        commit = threading.Timer(0.02, add_job, (elsewhere, spec("new")))
+
+        class WrittenTo:
+            def wait(self, seconds: float) -> bool:
+                commit.start()
+                return True
+
+            def close(self) -> None: ...
+
+        listener._watch = WrittenTo()  # type: ignore[assignment]
+        assert listener.wait(LONG_SECONDS) == notices.EVERYBODY
+        commit.join()

@@ -38,6 +38,9 @@ LOOK_SECONDS = 0.01
 TOLD_SECONDS = 0.1
 """How often to look where somebody tells: a net, and a chance to stop waiting."""
 
+STORED_FIRST_SECONDS, STORED_LAST_SECONDS, STORED_GROWTH = 0.0002, 0.05, 1.2
+"""The pauses between two looks after a write: as a disk is quick or slow, from the first to the last."""
+
 TOGETHER_SECONDS = 0.001
 """Changes of an SQLite file within this time are one."""
 
@@ -83,12 +86,23 @@ class SqliteListener:
     def wait(self, seconds: float) -> Collection[Audience]:
         if self._watch is None:
             self._clock.wait(self._never, min(seconds, LOOK_SECONDS))
+            found = self._look()
+        elif self._watch.wait(min(seconds, TOLD_SECONDS)):
+            found = self._look_until_stored()
         else:
-            self._watch.wait(min(seconds, TOLD_SECONDS))
-        found = self._look()
+            found = self._look()
         if found:
             # What comes in quick succession is told once.
             self._clock.wait(self._never, TOGETHER_SECONDS)
+        return found
+
+    def _look_until_stored(self) -> Collection[Audience]:
+        """The kernel tells that a writer has begun to write. What it wrote is seen only when all of it
+        is on the disk, and of that nobody tells."""
+        pause = STORED_FIRST_SECONDS
+        while not (found := self._look()) and pause < STORED_LAST_SECONDS:
+            self._clock.wait(self._never, pause)
+            pause *= STORED_GROWTH
         return found
 
     def _look(self) -> Collection[Audience]:
