@@ -1,0 +1,172 @@
+"""What every source of commits can be asked, whatever stands behind it: a GitLab or the git program.
+
+A range is fixed at both ends by commit ids, so its pages cannot shift while they are read. A source
+answers at once or raises; it never waits and never tries again by itself: the collection does, because
+only it knows the other targets of the same host and whether the run was asked to stop. A source is
+used by one thread at a time.
+
+    SourceError
+    ├── Refused        it will not work until somebody changes something: token, project, repository
+    ├── Unavailable    no answer, or not a sensible one: the same question may work a little later
+    └── RateLimited    the host asks for a pause (`retry_after_seconds`), which is its targets' pause
+
+Their sentences never hold a token or an e-mail address; `redaction` is there for what others said.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from tsuzuki.model.errors import TsuzukiError
+
+
+class Commit(NamedTuple):
+    """One commit as it is stored; a tuple, because a history has a million of them.
+
+    `additions` and `deletions` are those of the diff to the first parent with renames found, as
+    GitLab counts them; a binary file counts as nothing.
+    """
+
+    sha: str
+    author_name: str
+    author_email: str
+    committed_date_utc: str
+    """ISO-8601 to the second, `2024-02-29T23:59:59Z`: as text it sorts by time."""
+    additions: int
+    deletions: int
+
+
+class Absence(StrEnum):
+    """Why there is no head to collect from, though the repository itself answered."""
+
+    NO_BRANCH = "no_branch"
+    EMPTY_REPOSITORY = "empty_repository"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """Where a branch is now, with what the same answer told about the project."""
+
+    sha: str
+    is_default: bool | None = None
+    """Whether it is the branch the project starts at; None if the source does not say."""
+    path: str | None = None
+    """The project's full path today, which is how a renamed project is noticed."""
+
+
+class Lineage(StrEnum):
+    """What a former head is to the head of today."""
+
+    ANCESTOR = "ancestor"
+    """The branch only grew."""
+    REWRITTEN = "rewritten"
+    """The branch was pushed by force: some of what it had is no longer on it."""
+    UNKNOWN = "unknown"
+    """The former head is no longer in the repository."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """The commits reachable from `new` and not from `old`; all of them if `old` is None."""
+
+    old: str | None
+    new: str
+    since: datetime | None = None
+    """Only without `old`: what is older was collected before. A source for which a whole history is
+    dear may leave it out; one that has it at hand gives everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Some commits of a range. What was stored up to here is not asked for again after a crash:
+    `mark`, which only the source can read, leads to the page that follows."""
+
+    commits: Sequence[Commit]
+    mark: str
+    is_last: bool
+
+
+class Source(Protocol):
+    """One project. Every method may raise a `SourceError`."""
+
+    def head(self, branch: str) -> Head | Absence:
+        """Where the branch is now, for the price of one request."""
+        ...
+
+    def default_branch(self) -> str | None:
+        """The branch the project starts at; None if it has none yet."""
+        ...
+
+    def lineage(self, old: str, new: str) -> Lineage:
+        """What the former head `old` is to `new`, which is a head of today."""
+        ...
+
+    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
+        """The pages of a range: all, or those behind `mark`. The last one says so, and comes even if
+        nothing is in it. Closing the iterator ends whatever it holds."""
+        ...
+
+    def close(self) -> None:
+        """Give back connections and processes."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteProject:
+    """A project as its host describes it. `remote_id` stays the same when the path changes."""
+
+    remote_id: int
+    path: str
+    name: str
+    url: str
+    default_branch: str | None
+    """None for a repository without a commit."""
+    is_archived: bool = False
+
+
+class ProjectHost(Protocol):
+    """A server with many projects. Every method may raise a `SourceError`."""
+
+    def projects(self) -> Iterator[RemoteProject]:
+        """Every project the token may read, asked for page by page."""
+        ...
+
+    def project(self, reference: int | str) -> RemoteProject:
+        """One project by its number or its full path."""
+        ...
+
+    def source(self, remote_id: int) -> Source:
+        """Its commits. Asks nothing yet; called by the thread that will use it."""
+        ...
+
+    def close(self) -> None:
+        """Give back the connections."""
+        ...
+
+
+class SourceError(TsuzukiError):
+    """A source did not give what it was asked for."""
+
+    code = "source"
+
+
+class Refused(SourceError):
+    """Asking again gives the same answer until somebody changes something. `hint` says what."""
+
+    code = "source_refused"
+
+
+class Unavailable(SourceError):
+    """No answer, or half of one, or one that makes no sense: it may pass."""
+
+    code = "source_unavailable"
+    permanent = False
+
+
+class RateLimited(SourceError):
+    """The host asks everybody behind this token to pause for `retry_after_seconds`."""
+
+    code = "source_rate_limited"
+    permanent = False
