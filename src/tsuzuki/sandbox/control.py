@@ -1,0 +1,90 @@
+"""Faults over HTTP, for a person who rehearses with curl.
+
+    GET    /_sandbox           the faults that wait, and how many requests came
+    GET    /_sandbox/requests  the requests themselves, without what they carried as secrets
+    POST   /_sandbox/faults    add one: {"kind": "answer", "path": "*/commits", "status": 503}
+    DELETE /_sandbox/faults    clear them all
+    POST   /_sandbox/release   let go what hangs
+
+The fields of a fault are those of `faults.Fault`.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .exchange import Answer, Application, Request, Route, Router, json_answer
+from .faults import Fault, FaultKind, Faults
+
+PREFIX = "/_sandbox"
+SECRET_HEADERS = {"authorization", "private-token", "job-token", "cookie"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A request that came, and how it was answered; None if it never was."""
+
+    request: Request
+    status: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        headers = {
+            name: "***" if name.lower() in SECRET_HEADERS else value
+            for name, value in self.request.headers.items()
+        }
+        return {
+            "method": self.request.method,
+            "target": self.request.target,
+            "headers": headers,
+            "status": self.status,
+        }
+
+
+def control(faults: Faults, log: Callable[[], Sequence[Seen]]) -> Application:
+    """The application behind `/_sandbox`."""
+
+    def overview(_request: Request) -> Answer:
+        waiting = [asdict(fault) for fault in faults.waiting]
+        return json_answer({"faults": waiting, "held": faults.held, "requests": len(log())})
+
+    def requests(_request: Request) -> Answer:
+        return json_answer([seen.as_dict() for seen in log()])
+
+    def add(request: Request) -> Answer:
+        try:
+            fault = _fault(request.json())
+        except (ValueError, TypeError) as problem:
+            return json_answer({"message": f"not a fault: {problem}"}, status=400)
+        faults.add(fault)
+        return json_answer(asdict(fault), status=201)
+
+    def clear(_request: Request) -> Answer:
+        faults.clear()
+        return Answer(status=204)
+
+    def release(_request: Request) -> Answer:
+        faults.release()
+        return Answer(status=204)
+
+    routes = [
+        Route("GET", PREFIX, overview),
+        Route("GET", f"{PREFIX}/requests", requests),
+        Route("POST", f"{PREFIX}/faults", add),
+        Route("DELETE", f"{PREFIX}/faults", clear),
+        Route("POST", f"{PREFIX}/release", release),
+    ]
+    return Router(routes, otherwise=_unknown)
+
+
+def _fault(fields: Any) -> Fault:
+    if not isinstance(fields, dict):
+        raise TypeError("an object is expected")
+    body = fields.get("body", "")
+    text = body if isinstance(body, str) else json.dumps(body)
+    kind = FaultKind(fields.get("kind", FaultKind.ANSWER))
+    return Fault(**{**fields, "kind": kind, "body": text})
+
+
+def _unknown(request: Request) -> Answer:
+    return json_answer({"message": f"nothing at {request.method} {request.path}"}, status=404)

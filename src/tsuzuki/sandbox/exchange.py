@@ -1,0 +1,96 @@
+"""What goes to and fro between a client and a stand-in: a request, its answer, and the table of routes.
+
+An application is any function from `Request` to `Answer`; `Router` makes one of a plain table.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from email.message import Message
+from typing import Any
+from urllib.parse import unquote
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One request as it came. `path` is still percent-encoded; `params` and `query` are decoded."""
+
+    method: str
+    path: str
+    query_text: str = ""
+    query: Mapping[str, str]
+    """The last value of each name; a stand-in that takes lists reads `query_text` itself."""
+
+    headers: Message
+    """Looked up without regard to case."""
+
+    body: bytes = b""
+    base_url: str = ""
+    """Where this server is reached, for answers that hold links."""
+
+    params: Mapping[str, str] = field(default_factory=dict)
+    """What the placeholders of the route matched."""
+
+    @property
+    def target(self) -> str:
+        """The path with its query, as it stood in the request line."""
+        return f"{self.path}?{self.query_text}" if self.query_text else self.path
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One answer, whole. The server adds the length and the date."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Application = Callable[[Request], Answer]
+
+
+def json_answer(
+    value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Answer:
+    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Answer(status=status, body=body.encode(), headers=headers or {})
+
+
+@dataclass(frozen=True)
+class Route:
+    """`Route("GET", "/volumes/{id}", volume)`: a placeholder stands for one segment, so a slash in
+    a name must come percent-encoded, as the real services demand."""
+
+    method: str
+    path: str
+    application: Application
+
+    def pattern(self) -> re.Pattern[str]:
+        parts = re.split(r"\{(\w+)\}", self.path)
+        literals, names = parts[::2], parts[1::2]
+        text = re.escape(literals[0])
+        for name, literal in zip(names, literals[1:], strict=True):
+            text += f"(?P<{name}>[^/]+)" + re.escape(literal)
+        return re.compile(text)
+
+
+class Router:
+    """An application that asks the first route matching method and path."""
+
+    def __init__(self, routes: Iterable[Route], *, otherwise: Application) -> None:
+        self._routes = [(route.pattern(), route) for route in routes]
+        self._otherwise = otherwise
+
+    def __call__(self, request: Request) -> Answer:
+        for pattern, route in self._routes:
+            if route.method != request.method:
+                continue
+            if match := pattern.fullmatch(request.path):
+                params = {name: unquote(text) for name, text in match.groupdict().items()}
+                return route.application(replace(request, params=params))
+        return self._otherwise(request)

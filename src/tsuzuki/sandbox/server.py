@@ -1,0 +1,258 @@
+"""The kit every HTTP stand-in is made of: a server for an application, with a log and with faults.
+
+    def volume(request: Request) -> Answer:
+        return json_answer({"id": request.params["id"]})
+
+    routes = [Route("GET", "/books/v1/volumes/{id}", volume)]
+    with StandIn(Router(routes, otherwise=missing)) as stand_in:      # a free port of 127.0.0.1
+        stand_in.faults.add(Fault(path="*/volumes/*", status=503, skip=2, times=3))
+        client.get(f"{stand_in.url}/books/v1/volumes/zyTCAlFPjgYC")
+        assert stand_in.count("*/volumes/*") == 1
+
+`Request`, `Answer`, `Route`, `Router` and `json_answer` are in `exchange`, `Fault` in `faults`; the
+same faults are to be had over HTTP (`control`). HTTP/1.1 with connections kept alive; one thread per
+connection. A request is logged just before its answer leaves, so whoever has the answer finds it.
+"""
+
+import logging
+import select
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self, assert_never
+from urllib.parse import parse_qsl
+
+from .control import PREFIX, Seen, control
+from .exchange import Answer, Application, Request
+from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
+
+REMEMBERED_REQUESTS = 100_000
+BODY_BYTES_MAX = 8 * 1024 * 1024
+LOOK_SECONDS = 0.05
+"""How often a held request looks whether its client is still there."""
+
+
+class StandIn:
+    """A server on `host:port` (0: any free port) between `start` and `stop`, or as a context."""
+
+    def __init__(self, application: Application, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.faults = Faults()
+        self.application = application
+        self._log: deque[Seen] = deque(maxlen=REMEMBERED_REQUESTS)
+        self.control = control(self.faults, lambda: self.requests)
+        self._server = _Server((host, port), self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,))
+
+    @property
+    def url(self) -> str:
+        host, port = self._server.server_address[:2]
+        return f"http://{host!s}:{port}"
+
+    @property
+    def requests(self) -> list[Seen]:
+        """What came so far, oldest first, without what went to `/_sandbox`."""
+        return list(self._log)
+
+    def count(self, path: str = "*", *, method: str = "*") -> int:
+        """How many requests came for this path (`*` stands for any text, see `faults.Fault`)."""
+        return sum(
+            method in ("*", seen.request.method) and matches(path, seen.request.target)
+            for seen in self._log.copy()
+        )
+
+    def forget_requests(self) -> None:
+        self._log.clear()
+
+    def note(self, request: Request, status: int | None) -> None:
+        self._log.append(Seen(request=request, status=status))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End in good order: held requests are let go, connections closed, threads joined."""
+        self.faults.clear()
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.close_connections()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256
+    daemon_threads = False  # the threads are joined at the end
+    allow_reuse_address = True
+
+    def __init__(self, address: tuple[str, int], stand_in: StandIn) -> None:
+        self.stand_in = stand_in
+        self._open: set[socket.socket] = set()
+        self._closing = False
+        self._lock = threading.Lock()
+        super().__init__(address, _Handler)
+
+    @contextmanager
+    def connection(self, link: socket.socket) -> Iterator[None]:
+        """The connection is known, so that stopping can end a client's idle wait on it."""
+        with self._lock:
+            if self._closing:
+                link.shutdown(socket.SHUT_RDWR)
+            self._open.add(link)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(link)
+
+    def close_connections(self) -> None:
+        with self._lock:
+            self._closing = True
+            for link in self._open:
+                with suppress(OSError):
+                    link.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 -- as inherited
+        logging.getLogger(__name__).debug("a connection ended early", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body leave together
+    server: _Server
+    connection: socket.socket
+
+    def handle(self) -> None:
+        with self.server.connection(self.connection), suppress(ConnectionError):
+            super().handle()
+
+    def _serve(self) -> None:
+        request = self._read()
+        if request is None:
+            self._send(Answer(status=413))
+            self.close_connection = True
+            return
+        stand_in = self.server.stand_in
+        if request.path.startswith(PREFIX):
+            self._send(stand_in.control(request))
+            return
+        fault = stand_in.faults.strike(request.method, request.target)
+        answer = self._spoil(request, fault) if fault else self._ask(request)
+        stand_in.note(request, answer.status if answer else None)
+        if answer is None:
+            self._reset()
+        else:
+            self._send(answer, cut=fault is not None and fault.kind is FaultKind.CUT)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 -- as inherited
+
+    def _spoil(self, request: Request, fault: Fault) -> Answer | None:
+        """What is sent in spite of the fault; None if nothing is."""
+        match fault.kind:
+            case FaultKind.ANSWER:
+                return _ordered(fault, fault.body.encode(), fault.content_type)
+            case FaultKind.HTML:
+                return _ordered(fault, LOGIN_PAGE, "text/html; charset=utf-8")
+            case FaultKind.HANG | FaultKind.SLOW:
+                seconds = fault.seconds if fault.kind is FaultKind.SLOW else None
+                return self._ask(request) if self._hold(seconds) else None
+            case FaultKind.CUT:
+                return self._ask(request)
+            case FaultKind.RESET:
+                return None
+            case _:
+                assert_never(fault.kind)
+
+    def _ask(self, request: Request) -> Answer:
+        try:
+            return self.server.stand_in.application(request)
+        except Exception:
+            logging.getLogger(__name__).exception("the stand-in failed at %s", request.path)
+            return Answer(status=500, body=b'{"message":"500 Internal Server Error"}')
+
+    def _read(self) -> Request | None:
+        """The whole request, or None if its body is too large to be meant."""
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > BODY_BYTES_MAX:
+            return None
+        path, _, query_text = self.path.partition("?")
+        host = self.headers.get("Host")
+        return Request(
+            method=self.command,
+            path=path,
+            query_text=query_text,
+            query=dict(parse_qsl(query_text, keep_blank_values=True)),
+            headers=self.headers,
+            body=self.rfile.read(length),
+            base_url=f"http://{host}" if host else self.server.stand_in.url,
+        )
+
+    def _send(self, answer: Answer, *, cut: bool = False) -> None:
+        self.send_response(answer.status)
+        if answer.status != HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Type", answer.content_type)
+            self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body[: len(answer.body) // 2] if cut else answer.body)
+        if cut:
+            self.close_connection = True
+
+    def _hold(self, seconds: float | None) -> bool:
+        """Keep the client waiting; false if it did not wait until it was let go."""
+        faults = self.server.stand_in.faults
+        released = faults.begin_holding()
+        left = seconds
+        try:
+            while not released.wait(LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)):
+                if self._client_is_gone():
+                    return False
+                if left is not None and (left := left - LOOK_SECONDS) <= 0:
+                    break
+            return True
+        finally:
+            faults.end_holding()
+
+    def _client_is_gone(self) -> bool:
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        if not readable:
+            return False
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        except OSError:
+            return True
+
+    def _reset(self) -> None:
+        # Closing without lingering makes the kernel send RST instead of FIN; it happens when the
+        # streams over the socket are closed, which the base class does next.
+        linger = struct.pack("ii", 1, 0)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.connection.close()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- as inherited
+        """Silent: the requests are kept for whoever asks."""
+
+
+def _ordered(fault: Fault, body: bytes, content_type: str) -> Answer:
+    return Answer(status=fault.status, body=body, content_type=content_type, headers=fault.headers)

@@ -1,0 +1,188 @@
+"""The kit of the stand-ins: what is asked is answered and logged; what was ordered to fail fails."""
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from support.daemons import eventually
+from tsuzuki.sandbox.exchange import Answer, Request, Route, Router, json_answer
+from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.server import StandIn
+
+
+def greet(request: Request) -> Answer:
+    return json_answer({"name": request.params["name"], "query": dict(request.query)})
+
+
+def fail(request: Request) -> Answer:
+    raise RuntimeError(request.path)
+
+
+def missing(request: Request) -> Answer:
+    return json_answer({"message": "404 Not Found"}, status=404)
+
+
+@pytest.fixture
+def stand_in() -> Iterator[StandIn]:
+    routes = [Route("GET", "/greet/{name}", greet), Route("GET", "/broken", fail)]
+    with StandIn(Router(routes, otherwise=missing)) as server:
+        yield server
+
+
+@pytest.fixture
+def client(stand_in: StandIn) -> Iterator[http.client.HTTPConnection]:
+    parts = urlsplit(stand_in.url)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    yield connection
+    connection.close()
+
+
+def ask(client: http.client.HTTPConnection, target: str) -> tuple[int, bytes]:
+    client.request("GET", target)
+    response = client.getresponse()
+    return response.status, response.read()
+
+
+def order(client: http.client.HTTPConnection, body: str) -> int:
+    client.request("POST", "/_sandbox/faults", body=body)
+    response = client.getresponse()
+    response.read()
+    return response.status
+
+
+def test_a_route_gets_its_decoded_segment_and_query(client: http.client.HTTPConnection) -> None:
+    status, body = ask(client, "/greet/a%2Fb%23c?page=2&x=")
+    assert status == 200
+    assert json.loads(body) == {"name": "a/b#c", "query": {"page": "2", "x": ""}}
+
+
+def test_one_connection_serves_many_requests(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    ask(client, "/greet/one")
+    kept = client.sock
+    ask(client, "/greet/two")
+    assert client.sock is kept
+    assert [seen.request.path for seen in stand_in.requests] == ["/greet/one", "/greet/two"]
+
+
+def test_what_no_route_names_is_answered_otherwise(client: http.client.HTTPConnection) -> None:
+    assert ask(client, "/greet/a/b")[0] == 404
+
+
+def test_a_stand_in_that_fails_says_500_and_goes_on(client: http.client.HTTPConnection) -> None:
+    assert ask(client, "/broken")[0] == 500
+    assert ask(client, "/greet/you")[0] == 200
+
+
+def test_a_fault_takes_the_nth_matching_request_and_no_other(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    stand_in.faults.add(
+        Fault(path="/greet/*", skip=1, times=2, status=429, headers={"Retry-After": "7"})
+    )
+    statuses = [ask(client, path)[0] for path in ("/greet/a", "/x", "/greet/b", "/greet/c")]
+    assert statuses == [200, 404, 429, 429]
+    assert ask(client, "/greet/d")[0] == 200
+    assert stand_in.faults.waiting == []
+    assert stand_in.count("/greet/*") == 4
+
+
+def test_a_fault_may_name_the_query(client: http.client.HTTPConnection, stand_in: StandIn) -> None:
+    stand_in.faults.add(Fault(path="*?*page=2*", status=500))
+    assert ask(client, "/greet/a?page=1")[0] == 200
+    assert ask(client, "/greet/a?page=2")[0] == 500
+
+
+def test_a_cut_body_is_shorter_than_announced(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.CUT))
+    client.request("GET", "/greet/you")
+    response = client.getresponse()
+    with pytest.raises(http.client.IncompleteRead):
+        response.read()
+
+
+def test_html_comes_with_200(client: http.client.HTTPConnection, stand_in: StandIn) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.HTML))
+    status, body = ask(client, "/greet/you")
+    assert (status, body[:15]) == (200, b"<!DOCTYPE html>")
+
+
+def test_a_reset_connection_is_reset(client: http.client.HTTPConnection, stand_in: StandIn) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.RESET))
+    with pytest.raises(ConnectionResetError):
+        ask(client, "/greet/you")
+    client.close()
+    assert ask(client, "/greet/you")[0] == 200
+
+
+def test_a_hanging_request_is_answered_when_released(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.HANG))
+    client.request("GET", "/greet/you")
+    eventually(lambda: stand_in.faults.held == 1, what="a request to be held")
+    stand_in.faults.release()
+    assert client.getresponse().status == 200
+
+
+def test_a_hanging_request_ends_with_its_client(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.HANG))
+    client.request("GET", "/greet/you")
+    eventually(lambda: stand_in.faults.held == 1, what="a request to be held")
+    client.close()
+    eventually(lambda: stand_in.count() == 1, what="the held request to be given up")
+    assert stand_in.requests[0].status is None
+
+
+def test_a_slow_answer_is_the_true_one(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.SLOW, seconds=0.1))
+    assert ask(client, "/greet/you")[0] == 200
+
+
+def test_faults_are_ordered_over_http_too(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    assert order(client, '{"path": "/greet/*", "status": 503, "body": {"message": "no"}}') == 201
+    assert ask(client, "/greet/you") == (503, b'{"message": "no"}')
+    assert stand_in.count("/_sandbox*") == 0
+
+
+@pytest.mark.parametrize(
+    "body", ["", "[]", '{"kind": "explode"}', '{"sttus": 3}', '{"times": 0}', '{"status": 9}']
+)
+def test_what_is_no_fault_is_refused(
+    client: http.client.HTTPConnection, stand_in: StandIn, body: str
+) -> None:
+    assert order(client, body) == 400
+    assert stand_in.faults.waiting == []
+
+
+def test_the_log_over_http_hides_secrets(client: http.client.HTTPConnection) -> None:
+    client.request("GET", "/greet/you", headers={"Private-Token": "glpat-secret"})
+    client.getresponse().read()
+    _, body = ask(client, "/_sandbox/requests")
+    assert b"glpat-secret" not in body
+    assert json.loads(body)[0]["headers"]["Private-Token"] == "***"
+
+
+def test_a_stopped_stand_in_leaves_no_connection_and_no_listener() -> None:
+    stand_in = StandIn(missing)
+    stand_in.start()
+    parts = urlsplit(stand_in.url)
+    idle = socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10)
+    stand_in.stop()
+    assert idle.recv(1) == b""
+    idle.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10)
