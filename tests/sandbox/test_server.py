@@ -180,9 +180,10 @@ def test_a_stopped_stand_in_leaves_no_connection_and_no_listener() -> None:
     stand_in = StandIn(missing)
     stand_in.start()
     parts = urlsplit(stand_in.url)
-    idle = socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10)
+    client = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    ask(client, "/")
     stand_in.stop()
-    assert idle.recv(1) == b""
-    idle.close()
+    assert client.sock.recv(1) == b""
+    client.close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10)

@@ -1,0 +1,53 @@
+"""What git itself says about a history: the rows every way of collecting it must come to."""
+
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """In the order of the columns of the `commits` table."""
+
+    sha: str
+    author_name: str
+    author_email: str
+    committed_date_utc: str
+    additions: int
+    deletions: int
+
+
+def git(folder: Path, *arguments: str) -> bytes:
+    command = ["git", "-C", str(folder), "-c", "safe.directory=*", *arguments]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def head(folder: Path, branch: str = "main") -> str:
+    return git(folder, "rev-parse", f"refs/heads/{branch}").decode().strip()
+
+
+def ids(folder: Path, *revisions: str) -> list[str]:
+    return git(folder, "rev-list", *revisions, "--").decode().split()
+
+
+def rows(folder: Path, *revisions: str) -> set[Row]:
+    """One call of git per commit: slow, and too simple to be wrong."""
+    return {_row(folder, sha) for sha in ids(folder, *revisions)}
+
+
+def _row(folder: Path, sha: str) -> Row:
+    options = ("-1", "--numstat", "-M", "--diff-merges=first-parent", "--no-mailmap")
+    output = git(folder, "log", *options, "-z", "--format=%an%x00%ae%x00%ct%x00", sha, "--")
+    name, email, seconds, changes = output.split(b"\0", 3)
+    added = deleted = 0
+    for cell in changes.split(b"\0"):
+        numbers = cell.strip(b"\n").split(b"\t")
+        if len(numbers) >= 3 and numbers[0].isdigit() and numbers[1].isdigit():
+            added += int(numbers[0])
+            deleted += int(numbers[1])
+    moment = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Row(sha, _text(name), _text(email), moment, added, deleted)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
