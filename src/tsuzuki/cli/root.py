@@ -43,6 +43,9 @@ COMMANDS: dict[str, LazyCommand] = {
     "config": LazyCommand(
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
     ),
+    "sandbox": LazyCommand(
+        "tsuzuki.cli.sandbox:sandbox", "Start stand-ins for outside services to rehearse with."
+    ),
     "completion": LazyCommand(
         "tsuzuki.cli.completion:completion", "Print the completion script of a shell."
     ),

@@ -1,0 +1,85 @@
+"""`tsuzuki sandbox` as a person starts it: a real process, asked by a real client."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import gitlab
+import pytest
+
+from support.histories import straight
+from support.workspace import Workspace
+
+INSTALLED = Path(sys.executable).with_name("tsuzuki")
+
+
+@contextmanager
+def sandbox(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """The process, and the variables it asks for."""
+    command = [INSTALLED, "sandbox", "--gitlab-port", "0", "--output", "jsonl", *options]
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environ, bufsize=1
+    )
+    assert process.stdout is not None
+    try:
+        rows = [json.loads(process.stdout.readline()) for _ in range(2)]
+        yield process, {row["variable"]: row["value"] for row in rows}
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def client_of(variables: dict[str, str]) -> gitlab.Gitlab:
+    return gitlab.Gitlab(
+        variables["TSUZUKI_COMMITS_GITLAB_URL"],
+        private_token=variables["TSUZUKI_COMMITS_GITLAB_TOKEN"],
+    )
+
+
+def test_the_demo_can_be_collected_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with sandbox(tmp_path) as (process, variables):
+        client = client_of(variables)
+        projects = client.projects.list(get_all=True)
+        assert {project.path for project in projects} == {"atlas", "harbour", "lantern"}
+        atlas = client.projects.get("demo/atlas")
+        assert {branch.name for branch in atlas.branches.list(get_all=True)} == {
+            "main",
+            "release/1.0",
+            "fix/#42",
+            "topic",
+        }
+        assert len(atlas.commits.list(ref_name="main", get_all=True, per_page=100)) > 600
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_repositories_of_ones_own_are_served(tmp_path: Path) -> None:
+    straight(tmp_path / "mine" / "team" / "tool.git", 3)
+    with sandbox(tmp_path, "--repositories", "mine") as (process, variables):
+        tool = client_of(variables).projects.get("team/tool")
+        assert len(tool.commits.list(get_all=True)) == 3
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_a_port_that_is_taken_is_told(workspace: Workspace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        told = workspace.run("sandbox", "--gitlab-port", port, "-o", "json")
+    assert told.code == 5
+    assert port in told.error["message"]
+    assert "--gitlab-port" in told.error["hint"]
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "tsuzuki.yaml"])
+def test_what_is_no_folder_is_refused(workspace: Workspace, folder: str) -> None:
+    assert workspace.run("sandbox", "--repositories", folder).code == 4
