@@ -2,6 +2,7 @@
 
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ def rows(folder: Path, *revisions: str) -> set[Row]:
     return {_row(folder, sha) for sha in ids(folder, *revisions)}
 
 
+@cache
 def _row(folder: Path, sha: str) -> Row:
     options = ("-1", "--numstat", "-M", "--diff-merges=first-parent", "--no-mailmap")
     output = git(folder, "log", *options, "-z", "--format=%an%x00%ae%x00%ct%x00", sha, "--")

@@ -26,6 +26,9 @@ class Request:
     """Looked up without regard to case."""
 
     body: bytes = b""
+    client: str = ""
+    """Host and port it came from: what comes over one connection has one port."""
+
     base_url: str = ""
     """Where this server is reached, for answers that hold links."""
 

@@ -202,6 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
             query=dict(parse_qsl(query_text, keep_blank_values=True)),
             headers=self.headers,
             body=self.rfile.read(length),
+            client="{}:{}".format(*self.client_address),
             base_url=f"http://{host}" if host else self.server.stand_in.url,
         )
 

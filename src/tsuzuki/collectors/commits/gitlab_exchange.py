@@ -1,0 +1,261 @@
+"""One question to a GitLab and its answer, within limits of time and size.
+
+python-gitlab carries the token and knows the paths; it never waits and never repeats here. Whatever
+goes wrong leaves as a `SourceError`. The token goes to the configured server and nowhere else: a
+redirect to another one is refused.
+"""
+
+import io
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+from tsuzuki.collectors.commits.redaction import redacted
+from tsuzuki.collectors.commits.source import RateLimited, Refused, SourceError, Unavailable
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from gitlab import Gitlab
+    from requests import Response
+
+BODY_BYTES_MAX = 64 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
+PAUSE_SECONDS = 60.0
+"""How long to leave a host alone that asks for it without saying how long; its limits are by the minute."""
+
+TOKEN_HINT = "Give commits.gitlab.token a token that has not expired and may read_api."  # noqa: S105
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came back: the status, the JSON and the headers, by lower-case name."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+    @property
+    def complaint(self) -> str:
+        """What the server says is wrong, if it does."""
+        found = self.body.get("message") if isinstance(self.body, dict) else None
+        return str(found or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """Where a GitLab is and how to be let in."""
+
+    url: str
+    token: str | None
+    timeout_seconds: float
+
+    @property
+    def name(self) -> str:
+        return urlsplit(self.url).netloc.rpartition("@")[2] or self.url
+
+
+class Exchange:
+    """A connection to one server, kept open; used by one thread at a time."""
+
+    def __init__(self, server: Server, clock: Clock) -> None:
+        self._server = server
+        self._clock = clock
+        self._client = self._connect()
+
+    def get(
+        self, path: str, query: Mapping[str, Any] | None = None, *, accept: Collection[int] = ()
+    ) -> Reply:
+        """The JSON at `path` below the API's root. A status in `accept` is an answer as well."""
+        from gitlab.exceptions import GitlabError  # noqa: PLC0415 - slow to load
+        from requests.exceptions import RequestException  # noqa: PLC0415 - slow to load
+
+        try:
+            response = self._client.http_request(
+                "get", path, query_data=dict(query or {}), obey_rate_limit=False
+            )
+        except GitlabError as problem:
+            return self._rejected(problem, accept)
+        except RequestException as problem:
+            raise self._unreachable(problem) from None
+        return Reply(
+            status=response.status_code,
+            body=self._json(response),
+            headers={name.lower(): value for name, value in response.headers.items()},
+        )
+
+    def close(self) -> None:
+        self._client.session.close()
+
+    def _connect(self) -> "Gitlab":
+        try:
+            import gitlab  # noqa: PLC0415 - slow to load, and an extra
+            import requests  # noqa: PLC0415
+        except ImportError as problem:
+            raise ConfigurationError(
+                "GitLab is talked to through python-gitlab, which is not installed",
+                hint="Install it with: pip install 'tsuzuki[commits]'",
+                code="extra_missing",
+            ) from problem
+        session = requests.Session()
+        session.hooks["response"].append(self._receive)
+        return gitlab.Gitlab(
+            self._server.url,
+            private_token=self._server.token,
+            timeout=self._server.timeout_seconds,
+            user_agent="tsuzuki",
+            session=session,
+        )
+
+    def _receive(self, response: "Response", *_args: Any, **_options: Any) -> None:
+        """Called by requests when the head of an answer is there and its body is still to come."""
+        if response.is_redirect and not self._stays_here(response):
+            response.close()
+            raise self._error(
+                Refused, "sends us to another server", hint="Write its new address into gitlab.url."
+            )
+        body = self._read(response)
+        if response.status_code == 429:
+            raise self._limited(response)
+        response.raw = io.BytesIO(body)
+
+    def _stays_here(self, response: "Response") -> bool:
+        target = urlsplit(urljoin(response.url, response.headers["Location"]))
+        here = urlsplit(response.url)
+        return (target.scheme, target.netloc) == (here.scheme, here.netloc)
+
+    def _read(self, response: "Response") -> bytes:
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to load
+
+        deadline = self._clock.monotonic() + self._server.timeout_seconds
+        parts: list[bytes] = []
+        size = 0
+        try:
+            # read1 returns with whatever came, so a server that drips cannot keep us here.
+            while part := response.raw.read1(CHUNK_BYTES, decode_content=True):
+                parts.append(part)
+                size += len(part)
+                if size > BODY_BYTES_MAX:
+                    raise self._error(Unavailable, f"sent more than {BODY_BYTES_MAX} bytes")
+                if self._clock.monotonic() > deadline:
+                    raise self._error(Unavailable, "sends its answer too slowly")
+        except (HTTPError, OSError) as problem:
+            response.close()
+            raise self._unreachable(problem) from None
+        except SourceError:
+            response.close()
+            raise
+        return b"".join(parts)
+
+    def _json(self, response: "Response") -> Any:
+        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            what = f"a page for people ({kind})" if "html" in kind else f"'{kind}'"
+            raise self._error(
+                Unavailable,
+                f"answered with {what} instead of data",
+                hint="A proxy or a sign-in page may stand in front of it.",
+            )
+        try:
+            return response.json()
+        except ValueError:
+            raise self._error(Unavailable, "answered with broken JSON") from None
+
+    def _rejected(self, problem: Exception, accept: Collection[int]) -> Reply:
+        """An answer other than yes: what was to be expected, or the error that says it."""
+        status = getattr(problem, "response_code", None) or 0
+        complaint = redacted(
+            str(getattr(problem, "error_message", "")), secrets=[self._server.token]
+        )
+        if status in accept:
+            return Reply(status=status, body={"message": complaint}, headers={})
+        if status == 401:
+            what = "does not accept the token" if self._server.token else "asks for a token"
+            raise self._error(Refused, f"{what} (401)", hint=TOKEN_HINT) from None
+        if status == 403:
+            raise self._error(Refused, f"forbids it (403): {complaint}", hint=TOKEN_HINT) from None
+        if status == 404:
+            hint = "It may have been deleted, or the token may not see it."
+            raise self._error(Refused, f"says: {complaint}", hint=hint) from None
+        if 400 <= status < 500 and status != 408:
+            raise self._error(Refused, f"refuses the request ({status}): {complaint}") from None
+        raise self._error(Unavailable, f"failed ({status})") from None
+
+    def _limited(self, response: "Response") -> RateLimited:
+        seconds = self._pause(response.headers)
+        return RateLimited(
+            f"GitLab at {self._server.name} asks for a pause of {math.ceil(seconds)} s",
+            retry_after_seconds=seconds,
+        )
+
+    def _pause(self, headers: Mapping[str, str]) -> float:
+        """Until when the host wants to be left alone, in seconds from now."""
+        now = self._clock.now()
+        moment = _moment(headers.get("Retry-After"), now) or _moment(
+            headers.get("RateLimit-Reset"), now, is_moment=True
+        )
+        return max((moment - now).total_seconds(), 1.0) if moment else PAUSE_SECONDS
+
+    def _unreachable(self, problem: Exception) -> SourceError:
+        from requests.exceptions import (  # noqa: PLC0415 - slow to load
+            InvalidURL,
+            MissingSchema,
+            SSLError,
+            Timeout,
+        )
+        from urllib3.exceptions import TimeoutError as PoolTimeout  # noqa: PLC0415
+
+        if isinstance(problem, Timeout | PoolTimeout | TimeoutError):
+            return self._error(
+                Unavailable, f"did not answer within {self._server.timeout_seconds:g} s"
+            )
+        if isinstance(problem, SSLError):
+            return self._error(Refused, "has a certificate that cannot be verified")
+        if isinstance(problem, InvalidURL | MissingSchema):
+            return self._error(Refused, "has an address that cannot be used")
+        return self._error(Unavailable, f"broke off: {_cause(problem)}")
+
+    def _error(
+        self, kind: type[SourceError], sentence: str, *, hint: str | None = None
+    ) -> SourceError:
+        text = redacted(f"GitLab at {self._server.name} {sentence}", secrets=[self._server.token])
+        return kind(text, hint=hint)
+
+
+def _moment(text: str | None, now: datetime, *, is_moment: bool = False) -> datetime | None:
+    """A number of seconds (from now, or since 1970) or a date as HTTP writes it."""
+    if not text:
+        return None
+    try:
+        if text.strip().isdecimal():
+            start = 0.0 if is_moment else now.timestamp()
+            return datetime.fromtimestamp(start + int(text), UTC)
+        return parsedate_to_datetime(text).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _cause(problem: BaseException) -> str:
+    """The innermost reason, which is the one that tells something."""
+    while isinstance(problem, Exception):
+        inner = problem.__cause__ or problem.__context__
+        inner = inner or next((a for a in problem.args if isinstance(a, Exception)), None)
+        if inner is None:
+            break
+        problem = inner
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    return type(problem).__name__
+
+
+def next_query(reply: Reply) -> dict[str, str] | None:
+    """The query of the page that follows, out of the Link header; None on the last page."""
+    for link in reply.headers.get("link", "").split(","):
+        target, _, relation = link.partition(";")
+        if 'rel="next"' in relation:
+            return dict(parse_qsl(urlsplit(target.strip(" <>")).query))
+    return None

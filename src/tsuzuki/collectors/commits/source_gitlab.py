@@ -1,0 +1,265 @@
+"""Projects and commits of a GitLab, asked for through its REST API.
+
+A project is asked for by its number, which a rename does not change. A range is `old..new`, both ids,
+so its pages stand still; GitLab says no total, and answers a range whose end it does not have with an
+empty list instead of an error. Such a list is never taken for "nothing new".
+"""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from tsuzuki.collectors.commits.gitlab_exchange import Exchange, Reply, Server, next_query
+from tsuzuki.collectors.commits.source import (
+    Absence,
+    Commit,
+    Head,
+    Lineage,
+    Page,
+    Range,
+    Refused,
+    RemoteProject,
+    Unavailable,
+)
+from tsuzuki.model.clock import Clock
+
+PAGE_SIZE = 100
+"""The most GitLab gives."""
+
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+class GitLabHost:
+    """A GitLab server. Each thread that uses it has a connection of its own."""
+
+    def __init__(
+        self, *, url: str, token: str | None, clock: Clock, timeout_seconds: float = 30.0
+    ) -> None:
+        self._server = Server(
+            url=url.rstrip("/"), token=token or None, timeout_seconds=timeout_seconds
+        )
+        self._clock = clock
+        self._mine = threading.local()
+        self._all: list[Exchange] = []
+        self._lock = threading.Lock()
+
+    def projects(self) -> Iterator[RemoteProject]:
+        query: dict[str, Any] | None = {
+            "membership": "true",
+            "pagination": "keyset",
+            "order_by": "id",
+            "sort": "asc",
+            "per_page": PAGE_SIZE,
+        }
+        while query is not None:
+            reply = self.exchange().get("/projects", query)
+            for entity in _rows(reply):
+                yield _project(entity)
+            query = next_query(reply)
+
+    def project(self, reference: int | str) -> RemoteProject:
+        reply = self.exchange().get(f"/projects/{_segment(reference)}", accept=[404])
+        if reply.status == 404:
+            raise _no_project(reference, self._server)
+        return _project(reply.body)
+
+    def source(self, remote_id: int) -> "GitLabSource":
+        return GitLabSource(self.exchange(), self._server, remote_id)
+
+    def exchange(self) -> Exchange:
+        """This thread's connection."""
+        found: Exchange | None = getattr(self._mine, "exchange", None)
+        if found is None:
+            found = self._mine.exchange = Exchange(self._server, self._clock)
+            with self._lock:
+                self._all.append(found)
+        return found
+
+    def close(self) -> None:
+        with self._lock:
+            for exchange in self._all:
+                exchange.close()
+            self._all.clear()
+        self._mine = threading.local()
+
+
+class GitLabSource:
+    """One project of a GitLab."""
+
+    def __init__(self, exchange: Exchange, server: Server, remote_id: int) -> None:
+        self._exchange = exchange
+        self._server = server
+        self._remote_id = remote_id
+        self._root = f"/projects/{remote_id}"
+
+    def head(self, branch: str) -> Head | Absence:
+        path = f"{self._root}/repository/branches/{_segment(branch)}"
+        reply = self._exchange.get(path, accept=[404])
+        if reply.status == 404:
+            return Absence.EMPTY_REPOSITORY if self._is_empty() else Absence.NO_BRANCH
+        try:
+            is_default = reply.body.get("default")
+            return Head(
+                sha=_text(reply.body["commit"]["id"]),
+                is_default=is_default if isinstance(is_default, bool) else None,
+                path=self._path(reply.body.get("web_url")),
+            )
+        except (LookupError, TypeError, AttributeError):
+            raise _senseless("a branch") from None
+
+    def default_branch(self) -> str | None:
+        return self._project().default_branch
+
+    def lineage(self, old: str, new: str) -> Lineage:
+        path, query = f"{self._root}/repository/merge_base", {"refs[]": [old, new]}
+        reply = self._exchange.get(path, query, accept=[400, 404])
+        if reply.status == 400 and old in reply.complaint:
+            return Lineage.UNKNOWN
+        if reply.status == 404 and "Merge Base" in reply.complaint:
+            return Lineage.REWRITTEN
+        if reply.status == 404:
+            raise _no_project(self._remote_id, self._server)
+        if reply.status == 400:
+            raise Unavailable(f"GitLab at {self._server.name} no longer has the head it named")
+        base = reply.body.get("id") if isinstance(reply.body, dict) else None
+        return Lineage.ANCESTOR if base == old else Lineage.REWRITTEN
+
+    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
+        number: int | None = _marked(mark)
+        if wanted.old == wanted.new:
+            yield Page(commits=(), mark=_mark(number or 1), is_last=True)
+            return
+        while number is not None:
+            reply = self._exchange.get(f"{self._root}/repository/commits", _query(wanted, number))
+            commits = [_commit(entity) for entity in _rows(reply)]
+            self._check(wanted, number, commits)
+            following = _following(reply, number, len(commits))
+            yield Page(commits=commits, mark=_mark(number + 1), is_last=following is None)
+            number = following
+
+    def close(self) -> None:
+        """The connection is the host's."""
+
+    def _check(self, wanted: Range, number: int, commits: list[Commit]) -> None:
+        """A range holds its own new end on the first page, and no page of it is empty."""
+        if number == 1 and wanted.since is None:
+            is_sound = any(commit.sha == wanted.new for commit in commits)
+        else:
+            is_sound = bool(commits)
+        if is_sound:
+            return
+        known = self.lineage(wanted.old or wanted.new, wanted.new)
+        if known is Lineage.UNKNOWN or (number == 1 and wanted.since is None):
+            raise Unavailable(
+                f"GitLab at {self._server.name} no longer has one end of the range "
+                f"{(wanted.old or 'the beginning')[:12]}..{wanted.new[:12]}"
+            )
+
+    def _is_empty(self) -> bool:
+        return self._project().default_branch is None
+
+    def _project(self) -> RemoteProject:
+        reply = self._exchange.get(self._root, accept=[404])
+        if reply.status == 404:
+            raise _no_project(self._remote_id, self._server)
+        return _project(reply.body)
+
+    def _path(self, web_url: object) -> str | None:
+        """The project's path, out of the address of one of its branches."""
+        path, found, _ = urlsplit(str(web_url or "")).path.partition("/-/tree/")
+        below = path.removeprefix(urlsplit(self._server.url).path)
+        return unquote(below.strip("/")) or None if found else None
+
+
+def _segment(value: int | str) -> str:
+    """A name as one segment of a path."""
+    return quote(str(value), safe="")
+
+
+def _query(wanted: Range, number: int) -> dict[str, Any]:
+    query = {
+        "ref_name": f"{wanted.old}..{wanted.new}" if wanted.old else wanted.new,
+        "with_stats": "true",
+        "per_page": PAGE_SIZE,
+        "page": number,
+    }
+    if wanted.since is not None and wanted.old is None:
+        query["since"] = wanted.since.astimezone(UTC).strftime(TIME_FORMAT)
+    return query
+
+
+def _mark(number: int) -> str:
+    return f"page {number} of {PAGE_SIZE}"
+
+
+def _marked(mark: str | None) -> int:
+    """The page a mark leads to. One that was made with pages of another size leads to the first:
+    rows that come twice are stored once."""
+    words = (mark or "").split(" ")
+    if len(words) == 4 and words[3] == str(PAGE_SIZE) and words[1].isdecimal():
+        return max(int(words[1]), 1)
+    return 1
+
+
+def _following(reply: Reply, number: int, count: int) -> int | None:
+    announced = reply.headers.get("x-next-page")
+    if announced is None:
+        return number + 1 if count == PAGE_SIZE else None
+    return int(announced) if announced.isdecimal() else None
+
+
+def _rows(reply: Reply) -> list[Any]:
+    if not isinstance(reply.body, list):
+        raise _senseless("a list")
+    return reply.body
+
+
+def _commit(entity: Any) -> Commit:
+    try:
+        committed = datetime.fromisoformat(entity["committed_date"]).astimezone(UTC)
+        stats = entity["stats"]
+        return Commit(
+            sha=_text(entity["id"]),
+            author_name=entity["author_name"] or "",
+            author_email=entity["author_email"] or "",
+            committed_date_utc=committed.strftime(TIME_FORMAT),
+            additions=int(stats["additions"]),
+            deletions=int(stats["deletions"]),
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise _senseless("a commit with its counts") from None
+
+
+def _project(entity: Any) -> RemoteProject:
+    """A repository without a commit has a default branch in name only."""
+    try:
+        default = None if entity.get("empty_repo") else entity.get("default_branch")
+        return RemoteProject(
+            remote_id=int(entity["id"]),
+            path=_text(entity["path_with_namespace"]),
+            name=_text(entity["name"]),
+            url=_text(entity["web_url"]),
+            default_branch=default or None,
+            is_archived=bool(entity.get("archived", False)),
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise _senseless("a project") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError("text is expected")
+    return value
+
+
+def _senseless(expected: str) -> Unavailable:
+    return Unavailable(f"GitLab answered with something other than {expected}")
+
+
+def _no_project(reference: int | str, server: Server) -> Refused:
+    return Refused(
+        f"GitLab at {server.name} has no project {reference}",
+        hint="It may have been deleted, or the token may not see it.",
+    )
