@@ -29,6 +29,10 @@ COMMANDS: dict[str, LazyCommand] = {
     "event": LazyCommand(
         "tsuzuki.cli.event:event", "Say that something happened, and see what did."
     ),
+    "commits": LazyCommand(
+        "tsuzuki.cli.commits:commits",
+        "Continue the collection of every project and branch, and see what it brought.",
+    ),
     "worker": LazyCommand(
         "tsuzuki.cli.worker:worker",
         "Start a worker that leaves leading to others; or look at workers.",

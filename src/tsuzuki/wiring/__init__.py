@@ -10,12 +10,14 @@ from functools import cache, partial
 from pathlib import Path
 
 from tsuzuki.collectors.collector import Collector
+from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.config import Configuration, JobKind, load_configuration
 from tsuzuki.engine.archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.services.audit import Audit
+from tsuzuki.services.commits import Commits
 from tsuzuki.services.due import DueNow
 from tsuzuki.services.events import Events
 from tsuzuki.services.fleet import Fleet
@@ -28,7 +30,7 @@ from tsuzuki.store.database import Database, open_database
 from tsuzuki.store.migrate import ENGINE, Component
 from tsuzuki.store.notices import Audience
 
-COLLECTORS: tuple[Collector, ...] = ()
+COLLECTORS: tuple[Collector, ...] = (COMMITS,)
 """Every collector, named here and nowhere else."""
 
 COMPONENTS: tuple[Component, ...] = (ENGINE, *(collector.component for collector in COLLECTORS))
@@ -50,6 +52,7 @@ class Application:
     fleet: Fleet
     logs: RunLogs
     due: DueNow
+    commits: Commits
     settings: Settings
     audit: Audit
     maintenance: Maintenance
@@ -110,15 +113,25 @@ def join(
         with suppress(ConfigurationError):
             coordination().ring(audiences)
 
+    jobs = Jobs(database=database, reload=reload, kinds=JOB_KINDS, actor=actor)
+    runs = Runs(database=database, actor=actor, ring=ring)
     return Application(
         configuration=configuration,
         database=database,
-        jobs=Jobs(database=database, reload=reload, kinds=JOB_KINDS, actor=actor),
-        runs=Runs(database=database, actor=actor, ring=ring),
+        jobs=jobs,
+        runs=runs,
         events=Events(database=database, ring=ring),
         fleet=Fleet(database=database, actor=actor),
         logs=RunLogs(database=database, archive=log_archive_of(configuration, database)),
         due=DueNow(database=database),
+        commits=Commits(
+            database=database,
+            workspace=configuration.workspace,
+            section=partial(configuration.section, COMMITS.kind.name),
+            job_service=jobs,
+            run_service=runs,
+            actor=actor,
+        ),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         maintenance=Maintenance(

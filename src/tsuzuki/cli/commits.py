@@ -1,0 +1,317 @@
+"""`tsuzuki commits`: continue the collection of every project and branch, and see what it brought."""
+
+import csv
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
+from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.projects import ProjectChange
+    from tsuzuki.collectors.commits.statistics import Dimension
+
+PROJECTS = [
+    Column("project_id", "ID", align="right"),
+    Column("path", "PROJECT"),
+    Column("kind"),
+    Column("default_branch", "DEFAULT"),
+    Column("commits", align="right"),
+    Column("location"),
+]
+TARGETS = [
+    Column("project_id", "ID", align="right"),
+    Column("project"),
+    Column("branch"),
+    Column("last_collected", "NEWEST COMMIT"),
+    Column("head"),
+    Column("collected_at_utc", "COLLECTED"),
+]
+RUNS = [
+    Column("run_id", "COLLECTION"),
+    Column("run_status", "STATUS"),
+    Column("total_targets", "TARGETS", align="right"),
+    Column("success_count", "SUCCESS", align="right"),
+    Column("failed_count", "FAILED", align="right"),
+    Column("pending_count", "PENDING", align="right"),
+    Column("started_at_utc", "STARTED"),
+    Column("completed_at_utc", "COMPLETED"),
+]
+SYNCED = [
+    Column("project_id", "ID", align="right"),
+    Column("path", "PROJECT"),
+    Column("change"),
+]
+EXPORTED = (
+    "project",
+    "project_id",
+    "branch_name",
+    "sha",
+    "author_name",
+    "author_email",
+    "committed_date_utc",
+    "additions",
+    "deletions",
+)
+
+
+@click.group(cls=Group)
+def commits() -> None:
+    """Continue the collection of every project and branch, and see what it brought.
+
+    \b
+    tsuzuki commits add-target ~/src/django
+    tsuzuki commits collect
+    tsuzuki commits stats --by month,author
+    """
+
+
+@commits.group("projects")
+def projects() -> None:
+    """Projects: those of the configured GitLab, and repositories of your own.
+
+    \b
+    tsuzuki commits projects sync
+    """
+
+
+@projects.command()
+@click.pass_obj
+def sync(invocation: Invocation) -> None:
+    """Learn of every project of the configured GitLab. Nothing is ever taken away.
+
+    \b
+    tsuzuki commits projects sync
+    """
+    with application(invocation) as workspace:
+        changes = workspace.commits.sync_projects()
+    told = [_change(change) for change in changes]
+    emit(invocation, told, columns=SYNCED, empty="The server shows no project.")
+
+
+@projects.command("ls")
+@click.pass_obj
+def list_projects(invocation: Invocation) -> None:
+    """List the projects that are known.
+
+    \b
+    tsuzuki commits projects ls
+    """
+    with application(invocation) as workspace:
+        found = workspace.commits.projects()
+    rows = [{**asdict(view.project), "commits": view.commits} for view in found]
+    emit(invocation, rows, columns=PROJECTS, empty="No project yet: tsuzuki commits projects add .")
+
+
+@projects.command("add")
+@click.argument("location", metavar="PATH|URL")
+@click.pass_obj
+def add_project(invocation: Invocation, location: str) -> None:
+    """Take in a repository of this machine, or a git URL.
+
+    \b
+    tsuzuki commits projects add ~/src/django
+    tsuzuki commits projects add https://example.com/group/project.git
+    """
+    with application(invocation) as workspace:
+        change = workspace.commits.add_repository(location, base=invocation.cwd)
+    emit(invocation, [_change(change)], columns=SYNCED)
+
+
+@commits.command("add-target")
+@click.argument("project")
+@click.argument("branch", required=False)
+@click.pass_obj
+def add_target(invocation: Invocation, project: str, branch: str | None) -> None:
+    """Follow a branch of a project: its default branch, unless you say which.
+
+    PROJECT is a number, a path, a folder or a git URL.
+
+    \b
+    tsuzuki commits add-target . main
+    """
+    with application(invocation) as workspace:
+        view = workspace.commits.add_target(project, branch, base=invocation.cwd)
+    emit(invocation, [view], columns=TARGETS)
+
+
+@commits.command("remove-target")
+@click.argument("project")
+@click.argument("branch")
+@yes_option
+@click.pass_obj
+def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) -> None:
+    """Follow a branch no longer. What was collected stays.
+
+    \b
+    tsuzuki commits remove-target 1 old-branch --yes
+    """
+    confirm(invocation, f"stop following {branch} of {project}", yes=yes)
+    with application(invocation) as workspace:
+        workspace.commits.remove_target(project, branch)
+
+
+@commits.command()
+@click.pass_obj
+def targets(invocation: Invocation) -> None:
+    """List the branches that are followed, and how far each is collected.
+
+    \b
+    tsuzuki commits targets
+    """
+    with application(invocation) as workspace:
+        found = workspace.commits.targets()
+    emit(invocation, found, columns=TARGETS, empty="No target yet: tsuzuki commits add-target .")
+
+
+commits.add_command(collect)
+commits.add_command(watch)
+
+
+@commits.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
+@click.pass_obj
+def runs(invocation: Invocation, limit: int) -> None:
+    """List collections, the newest first.
+
+    \b
+    tsuzuki commits runs
+    """
+    with application(invocation) as workspace:
+        found = workspace.commits.runs(limit=limit)
+    emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
+
+
+@commits.command()
+@click.argument("run", metavar="COLLECTION")
+@click.pass_obj
+def show(invocation: Invocation, run: str) -> None:
+    """Show a collection and the result of each target. The first letters of its id will do.
+
+    \b
+    tsuzuki commits show 550e8400
+    """
+    with application(invocation) as workspace:
+        view = workspace.commits.show(run)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
+        return
+    emit(invocation, view.summary)
+    emit(invocation, view.results, columns=RESULTS, empty="It has no targets.")
+
+
+commits.add_command(retry)
+
+
+@commits.command()
+@click.argument("run", metavar="[COLLECTION]", required=False)
+@click.pass_obj
+def cancel(invocation: Invocation, run: str | None) -> None:
+    """Stop the running collection. What is done is kept, the rest stays pending.
+
+    \b
+    tsuzuki commits cancel
+    """
+    with application(invocation) as workspace:
+        summary = workspace.commits.cancel(run)
+    emit(invocation, [summary], columns=RUNS)
+    say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
+
+
+@commits.command()
+@click.option("--by", default="month", metavar="month,author,project", help="What to count by.")
+@click.option("--project", "references", multiple=True, metavar="PROJECT", help="Only of this one.")
+@click.option("--since", "since_month", metavar="YYYY-MM", help="From this month on.")
+@click.option("--until", "until_month", metavar="YYYY-MM", help="Up to this month.")
+@click.pass_obj
+def stats(invocation: Invocation, /, by: str, references: tuple[str, ...], **months: Any) -> None:
+    """Count commits and changed lines. A commit on several branches counts once.
+
+    \b
+    tsuzuki commits stats --by month,author
+    """
+    chosen = _dimensions(by)
+    with application(invocation) as workspace:
+        found = workspace.commits.statistics(chosen, references=references, **months)
+    emit(invocation, found, columns=_columns(found), empty="No commits yet.")
+
+
+@commits.command()
+@click.option(
+    "--format", "form", type=click.Choice(["csv", "json", "jsonl"]), default="csv", help="As what."
+)
+@click.option("--project", "references", multiple=True, metavar="PROJECT", help="Only of this one.")
+@click.option("--branch", metavar="BRANCH", help="Only of this branch.")
+@click.pass_obj
+def export(
+    invocation: Invocation, form: str, references: tuple[str, ...], branch: str | None
+) -> None:
+    """Print every stored commit.
+
+    \b
+    tsuzuki commits export --format csv > commits.csv
+    """
+    import json  # noqa: PLC0415 - only here
+
+    with application(invocation) as workspace:
+        rows = workspace.commits.export(references=references, branch=branch)
+        if form == "csv":
+            writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+            return
+        before = "["
+        for row in rows:
+            text = json.dumps(row, ensure_ascii=False)
+            click.echo(text if form == "jsonl" else f"{before}{text}", nl=form == "jsonl")
+            before = ",\n"
+        if form == "json":
+            click.echo("[]" if before == "[" else "]")
+
+
+def _change(change: "ProjectChange") -> dict[str, Any]:
+    words = []
+    if change.is_new:
+        words.append("new")
+    if change.renamed_from:
+        words.append(f"renamed from {change.renamed_from}")
+    if change.default_moved_from:
+        words.append(
+            f"starts at {change.project.default_branch}, before at {change.default_moved_from}"
+        )
+    return {**asdict(change.project), "change": "; ".join(words) or "as before"}
+
+
+def _beside_summary(view: Any) -> dict[str, Any]:
+    return {
+        "retry_of": view.retry_of,
+        "job_run_id": view.job_run_id,
+        "results": [asdict(result) for result in view.results],
+    }
+
+
+def _dimensions(text: str) -> "list[Dimension]":
+    from tsuzuki.collectors.commits.statistics import Dimension  # noqa: PLC0415 - slow to load
+
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    known = [dimension.value for dimension in Dimension]
+    strange = [word for word in words if word not in known]
+    if strange or not words or len(set(words)) != len(words):
+        raise UsageError(
+            f"--by takes {', '.join(known)}, each once, not {text!r}",
+            hint="For example: --by month,author",
+        )
+    return [Dimension(word) for word in words]
+
+
+def _columns(found: list[dict[str, Any]]) -> list[Column]:
+    numbers = ("commits", "additions", "deletions", "project_id")
+    return [Column(key, align="right" if key in numbers else "left") for key in (found or [{}])[0]]

@@ -1,0 +1,268 @@
+"""`tsuzuki commits collect`: begin, or take over, and watch until it has ended.
+
+Where no process of Tsuzuki is at work, this one works until the collection has ended, and on nothing else.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.cli.serving import EXIT_INTERRUPTED, Stopping
+from tsuzuki.model.errors import NotFound, RunFailed
+from tsuzuki.model.states import RunState
+
+if TYPE_CHECKING:
+    from tsuzuki.engine.process import Engine
+    from tsuzuki.services.commits import Begun, BulkProgress
+    from tsuzuki.wiring import Application
+
+LOOK_SECONDS = 0.2
+FIRST_LOOK_SECONDS = 0.02
+
+RESULTS = [
+    Column("path", "PROJECT"),
+    Column("branch_name", "BRANCH"),
+    Column("status"),
+    Column("new_commits_count", "NEW", align="right"),
+    Column("error_message", "ERROR"),
+    Column("notes", format=lambda notes: "; ".join(note.sentence for note in notes) or "-"),
+]
+
+
+@click.command(cls=Command)
+@click.argument("references", metavar="[PROJECT]...", nargs=-1)
+@click.option("--branch", metavar="BRANCH", help="Only this branch.")
+@click.option("--detach", is_flag=True, help="Begin it and leave it to the running processes.")
+@click.pass_obj
+def collect(
+    invocation: Invocation, references: tuple[str, ...], branch: str | None, detach: bool
+) -> None:
+    """Continue the collection of every target, or of some projects.
+
+    Exit code 1 if a target failed, 6 if a collection is running already.
+
+    \b
+    tsuzuki commits collect
+    tsuzuki commits collect group/project --branch main
+    """
+    with application(invocation) as workspace:
+        workspace.jobs.apply()
+        begun = workspace.commits.start(references, branch=branch)
+        _follow(invocation, workspace, begun, detach=detach)
+
+
+@click.command(cls=Command)
+@click.argument("run", metavar="COLLECTION")
+@click.option("--detach", is_flag=True, help="Begin it and leave it to the running processes.")
+@click.pass_obj
+def retry(invocation: Invocation, run: str, detach: bool) -> None:
+    """Collect what failed, or was left pending, in an earlier collection.
+
+    \b
+    tsuzuki commits retry 550e8400
+    """
+    with application(invocation) as workspace:
+        begun = workspace.commits.retry(run)
+        _follow(invocation, workspace, begun, detach=detach)
+
+
+@click.command(cls=Command)
+@click.pass_obj
+def watch(invocation: Invocation) -> None:
+    """Watch the running collection until it ends.
+
+    \b
+    tsuzuki commits watch
+    """
+    with application(invocation) as workspace:
+        running = next(
+            (one for one in workspace.commits.runs(limit=5) if one.completed_at_utc is None), None
+        )
+        if running is None:
+            raise NotFound("no collection is running", hint="See: tsuzuki commits runs")
+        _watch(invocation, workspace, running.run_id, stop=threading.Event())
+        _tell_end(invocation, workspace, running.run_id)
+
+
+def _follow(
+    invocation: Invocation, workspace: "Application", begun: "Begun", *, detach: bool
+) -> None:
+    if begun.is_takeover:
+        say(invocation, f"Going on with the collection {begun.run_id}, which was left unfinished.")
+    else:
+        say(invocation, f"Collection {begun.run_id} of {begun.total_targets} targets.")
+    if detach:
+        emit(invocation, asdict(begun))
+        return
+    stopping = Stopping(invocation)
+    with _at_work(invocation, workspace, stopping) as looked:
+        _watch(invocation, workspace, begun.run_id, stop=stopping.asked, looked=looked)
+    if stopping.asked.is_set():
+        say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
+        raise ExitWith(EXIT_INTERRUPTED)
+    _tell_end(invocation, workspace, begun.run_id)
+
+
+@contextmanager
+def _at_work(
+    invocation: Invocation, workspace: "Application", stopping: Stopping
+) -> "Iterator[Callable[[BulkProgress], None]]":
+    """See to it that somebody works: whoever is there already, else this process."""
+    if workspace.commits.attendance.is_anybody_there():
+        yield lambda _progress: None
+        return
+    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow to load
+    from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
+
+    if workspace.commits.attendance.dead_leader():
+        workspace.fleet.step_down()
+    engine = build_engine(workspace, Role(capacity=1), environ=invocation.environ)
+    stopping.watch(engine)
+    engine.start()
+    try:
+        yield lambda progress: _take_nothing_else(engine, progress)
+    finally:
+        engine.hurry()
+        engine.shut_down()
+
+
+def _take_nothing_else(engine: "Engine", progress: "BulkProgress") -> None:
+    """Our worker has one place, and the collection has it: what else is due is not ours to do."""
+    state = progress.job_run_state
+    engine.worker.accepting = state in (RunState.PENDING, RunState.ASSIGNED, RunState.ORPHANED)
+
+
+def _watch(
+    invocation: Invocation,
+    workspace: "Application",
+    run_id: str,
+    *,
+    stop: threading.Event,
+    looked: "Callable[[BulkProgress], None]" = lambda _progress: None,
+) -> None:
+    """Show how a collection goes until it ends, or until asked to stop."""
+    quiet = invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr)
+    shown = _Lines() if quiet else _Bars(invocation)
+    pause = FIRST_LOOK_SECONDS
+    with shown:
+        while True:
+            progress = workspace.commits.progress(run_id)
+            looked(progress)
+            shown.show(progress)
+            if progress.summary.completed_at_utc is not None:
+                return
+            _refuse_failed(progress)
+            if stop.wait(pause):
+                return
+            pause = min(pause * 1.5, LOOK_SECONDS)
+
+
+def _refuse_failed(progress: "BulkProgress") -> None:
+    """The run that worked on it has failed for good, and the collection waits for another."""
+    if progress.job_run_state is RunState.FAILED and not progress.will_be_repeated:
+        raise RunFailed(
+            f"the collection {progress.summary.run_id} stopped: {progress.error}",
+            hint="What is done is kept; go on with: tsuzuki commits collect",
+        )
+
+
+def _tell_end(invocation: Invocation, workspace: "Application", run_id: str) -> None:
+    view = workspace.commits.show(run_id)
+    if invocation.output is OutputFormat.TABLE:
+        emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
+        summary = view.summary
+        say(
+            invocation,
+            f"Collection {run_id} {summary.run_status}: {summary.success_count} succeeded, "
+            f"{summary.failed_count} failed, {summary.pending_count} pending.",
+        )
+    else:
+        results = [asdict(result) for result in view.results]
+        emit(invocation, {**asdict(view.summary), "results": results})
+    if view.summary.failed_count or view.summary.pending_count:
+        raise ExitWith(1)
+
+
+class _Lines:
+    """Nothing while it runs: the result says it all."""
+
+    def __enter__(self) -> "_Lines":
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        """Nothing is left on the screen."""
+
+    def show(self, progress: "BulkProgress") -> None:
+        """Nobody looks."""
+
+
+class _Bars:
+    """Targets done, failed and in all; the ones under way, and commits per second."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        from rich.console import Console  # noqa: PLC0415 - slow to load
+        from rich.progress import (  # noqa: PLC0415 - slow to load
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        from tsuzuki.model.clock import SystemClock  # noqa: PLC0415 - beside its user
+        from tsuzuki.model.progress import ProgressMeter  # noqa: PLC0415 - beside its user
+
+        console = Console(stderr=True, no_color=not invocation.color)
+        self._progress = Progress(
+            TextColumn("targets"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[words]}", markup=False),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._bar: Any = self._progress.add_task("targets", total=None, words="")
+        self._meter = ProgressMeter()
+        self._clock = SystemClock()
+
+    def __enter__(self) -> "_Bars":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._progress.stop()
+
+    def show(self, progress: "BulkProgress") -> None:
+        summary = progress.summary
+        rate = self._meter.update(progress.new_commits, None, self._clock.monotonic())
+        self._progress.update(
+            self._bar,
+            completed=summary.success_count + summary.failed_count,
+            total=summary.total_targets,
+            words=words_of(progress, rate.rate_per_second),
+        )
+
+
+def words_of(progress: "BulkProgress", rate_per_second: float) -> str:
+    """What stands beside the bar."""
+    current = ", ".join(
+        f"{one.path} {one.branch_name} +{one.commits}" for one in progress.in_work[:3]
+    )
+    more = f" and {len(progress.in_work) - 3} more" if len(progress.in_work) > 3 else ""
+    parts = [
+        f"{progress.summary.failed_count} failed",
+        f"{progress.new_commits} commits",
+        f"{rate_per_second:.0f}/s",
+        f"{current}{more}",
+    ]
+    return " · ".join(part for part in parts if part)

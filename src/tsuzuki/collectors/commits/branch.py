@@ -1,0 +1,245 @@
+"""Continuing one branch: from the head it is stored up to, to the head of today.
+
+Both ends of a range are fixed before its first page; each page is one transaction of the run with the
+mark of the next; the head moves with the last page. So a crash at any point costs at most a page, and
+nothing that was stored is asked for again.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import cast
+
+from tsuzuki.collectors.commits import ledger, projects, targets
+from tsuzuki.collectors.commits.ledger import Note, Settled
+from tsuzuki.collectors.commits.pages import store_page
+from tsuzuki.collectors.commits.projects import Project
+from tsuzuki.collectors.commits.source import (
+    Absence,
+    Head,
+    Lineage,
+    Page,
+    Range,
+    Refused,
+    Source,
+)
+from tsuzuki.collectors.commits.tables import NoteKind
+from tsuzuki.collectors.commits.targets import Target, TargetState
+from tsuzuki.engine.context import RunContext, RunStopped
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import Fenced
+from tsuzuki.store.database import Connection, Database
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """What every branch of one bulk collection is collected with."""
+
+    run: RunContext
+    run_id: str
+    database: Database
+    overlap: timedelta
+    stopping: Callable[[], bool]
+
+    @property
+    def clock(self) -> Clock:
+        return self.database.clock
+
+    def settle(self, connection: Connection, target: Target, settled: Settled) -> None:
+        ledger.settle(connection, self.run_id, target, settled, now=self.clock.now())
+
+    def require_ours(self, connection: Connection) -> None:
+        """Raise `Fenced` if the collection was cancelled or is in other hands."""
+        if not ledger.is_held_by(connection, self.run_id, job_run_id=self.run.id):
+            raise Fenced(f"the collection {self.run_id} is no longer ours; nothing was written")
+
+
+class Branch:
+    """One target of a bulk collection. `collect` may be called again after a `SourceError`: it goes
+    on behind the last page that was stored."""
+
+    def __init__(self, assignment: Assignment, project: Project, target: Target) -> None:
+        self._assignment = assignment
+        self._project = project
+        self._target = target
+        self._notes: dict[NoteKind, str] = {}
+        self._renamed_to: str | None = None
+        self._default_moved_to: str | None = None
+        self.pages_stored = 0
+
+    def collect(self, source: Source) -> None:
+        """Bring the branch to its head of today and settle it. Raises `SourceError`."""
+        found = source.head(self._target.branch)
+        state = self._state()
+        if isinstance(found, Absence):
+            self._settle_absence(found, state, source)
+            return
+        self._look_around(found, state, source)
+        while state.wanted is not None or state.head != found.sha:
+            wanted, mark = self._next_range(source, state, found.sha)
+            self._walk(source.pages(wanted, mark=mark), wanted, ends=wanted.new == found.sha)
+            if wanted.new == found.sha:
+                return
+            state = self._state()
+        self._settle()
+
+    def fail(self, sentence: str) -> None:
+        """Settle the branch as failed; what was stored stays, and is not asked for again."""
+        with self._assignment.run.transaction() as connection:
+            self._assignment.require_ours(connection)
+            self._assignment.settle(connection, self._target, Settled(error=sentence))
+
+    # --- which range ----------------------------------------------------------------------------
+
+    def _next_range(
+        self, source: Source, state: TargetState, head: str
+    ) -> tuple[Range, str | None]:
+        begun = state.wanted
+        if begun is not None and (
+            begun.new == head or source.lineage(begun.new, head) is not Lineage.UNKNOWN
+        ):
+            return begun, state.mark
+        wanted = self._new_range(source, state, head)
+        with self._assignment.run.transaction() as connection:
+            self._assignment.require_ours(connection)
+            targets.begin_range(connection, self._target, wanted, run_id=self._assignment.run_id)
+        return wanted, None
+
+    def _new_range(self, source: Source, state: TargetState, head: str) -> Range:
+        if state.head is None:
+            since = self._since()
+            if since is not None:
+                self._notes[NoteKind.HEAD_UNKNOWN] = (
+                    "commits were stored without the head they belong to: collected again with an "
+                    "overlap"
+                )
+            return Range(old=None, new=head, since=since)
+        match source.lineage(state.head, head):
+            case Lineage.ANCESTOR:
+                return Range(old=state.head, new=head)
+            case Lineage.REWRITTEN:
+                self._notes[NoteKind.FORCE_PUSH] = (
+                    f"the branch was pushed by force: {state.head[:12]} is no longer on it; "
+                    "what was collected before is kept"
+                )
+                return Range(old=state.head, new=head)
+            case Lineage.UNKNOWN:
+                self._notes[NoteKind.HISTORY_REPLACED] = (
+                    f"the source no longer has {state.head[:12]}: collected again with an overlap; "
+                    "what was collected before is kept"
+                )
+                return Range(old=None, new=head, since=self._since())
+
+    def _since(self) -> datetime | None:
+        """The checkpoint less the overlap. A date in the future must not hide what comes next."""
+        with self._assignment.database.read() as connection:
+            newest = targets.checkpoint(connection, self._target)
+        if newest is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(newest)
+        except ValueError:  # a year beyond 9999
+            moment = self._assignment.clock.now()
+        return min(moment, self._assignment.clock.now()) - self._assignment.overlap
+
+    # --- page after page ------------------------------------------------------------------------
+
+    def _walk(self, pages: Iterator[Page], wanted: Range, *, ends: bool) -> None:
+        with closing(cast("Generator[Page, None, None]", pages)):
+            for page in pages:
+                self._store(page, wanted, ends=ends)
+                self.pages_stored += 1
+                if self._assignment.stopping():
+                    raise RunStopped
+
+    def _store(self, page: Page, wanted: Range, *, ends: bool) -> None:
+        """A page's rows, its mark or the new head, and the result if this was all."""
+        assignment, target = self._assignment, self._target
+        with assignment.run.transaction() as connection:
+            assignment.require_ours(connection)
+            added = store_page(connection, target, page.commits)
+            if not page.is_last:
+                targets.turn_page(
+                    connection, target, mark=page.mark, added=added, run_id=assignment.run_id
+                )
+                return
+            targets.finish_range(
+                connection,
+                target,
+                head=wanted.new,
+                added=added,
+                run_id=assignment.run_id,
+                now=assignment.clock.now(),
+            )
+            if ends:
+                self._settle_in(connection)
+
+    # --- what else was met ----------------------------------------------------------------------
+
+    def _look_around(self, found: Head, state: TargetState, source: Source) -> None:
+        """Notice a renamed project and a moved default branch."""
+        if found.path is not None and found.path != self._project.path:
+            self._renamed_to = found.path
+            self._notes[NoteKind.PROJECT_RENAMED] = (
+                f"the project {self._project.path} is now {found.path}"
+            )
+        if state.is_default and found.is_default is False:
+            self._notice_default(source)
+
+    def _notice_default(self, source: Source) -> None:
+        default = source.default_branch()
+        if default is not None and default != self._target.branch:
+            self._default_moved_to = default
+            self._notes[NoteKind.DEFAULT_MOVED] = (
+                f"the project now starts at {default}, which is a target from the next collection on"
+            )
+
+    def _settle_absence(self, absence: Absence, state: TargetState, source: Source) -> None:
+        branch = self._target.branch
+        if state.head is None and absence is Absence.NO_BRANCH:
+            default = source.default_branch()
+            raise Refused(
+                f"there is no branch {branch!r}",
+                hint=f"The project starts at {default!r}." if default else None,
+                code="branch_unknown",
+            )
+        if absence is Absence.EMPTY_REPOSITORY:
+            self._notes[NoteKind.EMPTY_REPOSITORY] = "the repository has no commits" + (
+                "; what was collected before is kept" if state.head else " yet"
+            )
+        else:
+            self._notes[NoteKind.BRANCH_GONE] = (
+                f"the branch {branch} was deleted; what was collected before is kept"
+            )
+            if state.is_default:
+                self._notice_default(source)
+        self._settle()
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        with self._assignment.run.transaction() as connection:
+            self._assignment.require_ours(connection)
+            self._settle_in(connection)
+
+    def _settle_in(self, connection: Connection) -> None:
+        if self._renamed_to is not None:
+            projects.rename(connection, self._project.project_id, self._renamed_to)
+        if self._default_moved_to is not None:
+            self._follow_default(connection, self._default_moved_to)
+        added = targets.added_in(connection, self._target, self._assignment.run_id)
+        notes = tuple(Note(kind=kind, sentence=text) for kind, text in self._notes.items())
+        self._assignment.settle(connection, self._target, Settled(new_commits=added, notes=notes))
+
+    def _follow_default(self, connection: Connection, branch: str) -> None:
+        projects.move_default(connection, self._project.project_id, branch)
+        targets.follow(connection, Target(self._project.project_id, branch), is_default=True)
+        targets.follow(connection, self._target)
+
+    def _state(self) -> TargetState:
+        with self._assignment.database.read() as connection:
+            state = targets.get(connection, self._target)
+        if state is None:
+            raise LookupError(f"{self._target} is not a target")
+        return state

@@ -1,0 +1,165 @@
+"""A bulk collection as the engine runs it: begin or take over, work on what is pending, complete.
+
+Whoever begins it, the handler or a person's command, one row says that it is running and who works on it.
+An attempt that finds it left by a crash continues with its pending targets.
+"""
+
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from tsuzuki.collectors.collector import Equipment
+from tsuzuki.collectors.commits import ledger, projects, targets
+from tsuzuki.collectors.commits.branch import Assignment, Branch
+from tsuzuki.collectors.commits.hosts import Crew, Work
+from tsuzuki.collectors.commits.projects import Project
+from tsuzuki.collectors.commits.settings import CommitsSection
+from tsuzuki.collectors.commits.sources import Sources, host_of
+from tsuzuki.collectors.commits.tables import ResultStatus
+from tsuzuki.collectors.commits.targets import Target
+from tsuzuki.engine.context import RunContext
+from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.store import runs
+from tsuzuki.store.database import Connection
+
+
+def collect(equipment: Equipment, run: RunContext) -> dict[str, Any]:
+    """The handler: continue every target, or those this run was asked for."""
+    run_id = _begun(equipment, run)
+    if run_id is None:
+        return {"nothing_begun": True}
+    section = equipment.section()
+    if not isinstance(section, CommitsSection):
+        raise TypeError("the section of commits is of another kind")
+    pending = _Pending(equipment, run, run_id)
+    crew = Crew(run=run, clock=equipment.database.clock, section=section, done=pending.count_one)
+    crew.work(pending.by_host(section, crew))
+    with run.transaction() as connection:
+        ledger.complete(connection, run_id, now=equipment.database.clock.now())
+        (summary,) = ledger.summaries(connection, run_id=run_id)
+        brought = ledger.new_commits(connection, run_id)
+    return {
+        "run_id": run_id,
+        "targets": summary.total_targets,
+        "success": summary.success_count,
+        "failed": summary.failed_count,
+        "new_commits": brought,
+    }
+
+
+def _begun(equipment: Equipment, run: RunContext) -> str | None:
+    """The collection this run works on, which is ours from here on; None if another run does."""
+    asked = run.arguments.get("run_id")
+    with run.transaction() as connection:
+        found = str(asked) if asked else ledger.running(connection)
+        if found is None:
+            return _opened(equipment, run, connection)
+        is_over = found != ledger.running(connection)
+        if is_over or is_worked_on(connection, found, but=run.id):
+            run.log(f"the collection {found} {'has ended' if is_over else 'is running already'}")
+            return None
+        ledger.give(connection, found, job_run_id=run.id)
+        return found
+
+
+def _opened(equipment: Equipment, run: RunContext, connection: Connection) -> str | None:
+    wanted = chosen(connection, run.options.get("projects") or ())
+    return ledger.open_run(
+        connection,
+        ledger.new_id(),
+        wanted,
+        job_run_id=run.id,
+        now=equipment.database.clock.now(),
+    )
+
+
+def is_worked_on(connection: Connection, run_id: str, *, but: int | None = None) -> bool:
+    """Whether a run of the engine, other than `but`, has the collection and has not ended."""
+    owner = ledger.owner(connection, run_id)
+    if owner is None or owner.job_run_id == but:
+        return False
+    held = runs.get(connection, owner.job_run_id)
+    return held is not None and not held.state.is_final
+
+
+def chosen(
+    connection: Connection, references: Sequence[str], *, branch: str | None = None
+) -> list[Target]:
+    """The targets a person means: all that are followed, or those of some projects."""
+    targets.adopt_those_with_history(connection)
+    followed = [state.target for state in targets.find(connection)]
+    if references:
+        wanted = {project.project_id for text in references for project in _named(connection, text)}
+        followed = [target for target in followed if target.project_id in wanted]
+    if branch is not None:
+        followed = [target for target in followed if target.branch == branch]
+    return followed
+
+
+def named_project(connection: Connection, reference: str) -> Project:
+    """The one project a person means."""
+    found = _named(connection, reference)
+    if len(found) > 1:
+        numbers = ", ".join(f"{project.project_id} ({project.path})" for project in found)
+        raise UsageError(f"{reference!r} may be any of {numbers}", hint="Say the number.")
+    return found[0]
+
+
+def _named(connection: Connection, reference: str) -> list[Project]:
+    found = projects.named(connection, reference)
+    if not found:
+        known = [project.path for project in projects.find(connection)]
+        raise NotFound(
+            f"there is no project {reference!r}",
+            hint=did_you_mean(reference, known) + "See: tsuzuki commits projects ls",
+            code="project_unknown",
+        )
+    return found
+
+
+class _Pending:
+    """The targets that are left, and how many are done."""
+
+    def __init__(self, equipment: Equipment, run: RunContext, run_id: str) -> None:
+        self._equipment = equipment
+        self._run = run
+        self._run_id = run_id
+        with equipment.database.read() as connection:
+            self._targets = ledger.targets_of(connection, run_id, [ResultStatus.PENDING])
+            (summary,) = ledger.summaries(connection, run_id=run_id)
+            self._projects = {p.project_id: p for p in projects.find(connection)}
+        self._total = summary.total_targets
+        self._done = summary.total_targets - len(self._targets)
+        self._lock = threading.Lock()
+        run.progress(self._done, self._total)
+
+    def count_one(self) -> None:
+        with self._lock:
+            self._done += 1
+            self._run.progress(self._done, self._total)
+
+    def by_host(self, section: CommitsSection, crew: Crew) -> dict[str, list[Work]]:
+        """What is to be done, each with the way to open its source."""
+        database = self._equipment.database
+        sources = Sources(
+            section=section,
+            workspace=self._equipment.workspace,
+            clock=database.clock,
+            stopping=crew.stopping,
+        )
+        assignment = Assignment(
+            run=self._run,
+            run_id=self._run_id,
+            database=database,
+            overlap=timedelta(seconds=section.overlap),
+            stopping=crew.stopping,
+        )
+        found: dict[str, list[Work]] = {}
+        for target in self._targets:
+            project = self._projects[target.project_id]
+            work = (Branch(assignment, project, target), partial(sources.open, project))
+            found.setdefault(host_of(project), []).append(work)
+        return found

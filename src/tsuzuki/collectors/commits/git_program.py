@@ -1,0 +1,190 @@
+"""The git program, started so that it can harm nothing and hang nobody.
+
+It never asks for a password, runs no hook, speaks only protocols we allow, and takes no orders from
+variables of the surroundings. It is the head of its own process group: whatever it has started ends with
+it. Its output comes in pieces as it is written, so a long history takes no more memory than a short one.
+"""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tsuzuki.collectors.commits.redaction import redacted
+from tsuzuki.collectors.commits.source import Refused, Unavailable
+from tsuzuki.engine.context import RunStopped
+from tsuzuki.model.clock import Clock
+
+PROTOCOLS = "file:http:https:ssh"
+PIPE_BYTES = 1024 * 1024
+"""So far git may run ahead while a page is being stored."""
+
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+COMPLAINT_BYTES_MAX = 4096
+LOOK_SECONDS = 0.2
+END_SECONDS = 10.0
+
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.useReplaceRefs=false",
+    "credential.interactive=false",
+    "gc.autoDetach=false",
+    "gc.pruneExpire=never",  # a head that was pushed over must stay comparable
+    "protocol.version=2",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What git said, once it had ended."""
+
+    code: int
+    output: bytes
+    complaint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Git:
+    """Git as one run uses it. `stopping` is looked at while waiting; then `RunStopped` is raised."""
+
+    clock: Clock
+    silence_seconds: float
+    stopping: Callable[[], bool] = lambda: False
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    def ask(self, folder: Path | None, *arguments: str) -> Answer:
+        """Run a short command to its end."""
+        output = bytearray()
+        with self.started(folder, arguments) as process:
+            for piece in process.pieces():
+                output += piece
+                if len(output) > ANSWER_BYTES_MAX:
+                    raise Refused("git answered with more than can be meant")
+            return Answer(code=process.end(), output=bytes(output), complaint=process.complaint())
+
+    @contextmanager
+    def started(self, folder: Path | None, arguments: Sequence[str]) -> "Iterator[GitProcess]":
+        """A command whose output is read while it runs; it is ended on leaving, whatever happens."""
+        command = ["git", *(part for one in _SETTINGS for part in ("-c", one)), *arguments]
+        with tempfile.TemporaryFile() as complaints:
+            process = _spawn(command, folder, self._environment(folder), complaints)
+            running = GitProcess(process, complaints, self)
+            try:
+                yield running
+            finally:
+                running.kill()
+
+    def _environment(self, folder: Path | None) -> dict[str, str]:
+        kept = {name: value for name, value in self.environ.items() if not _is_gits(name)}
+        ssh = self.environ.get("GIT_SSH_COMMAND", "ssh")
+        return {
+            **kept,
+            "GIT_ALLOW_PROTOCOL": PROTOCOLS,
+            "GIT_ASKPASS": "true",
+            # A folder that is no repository is not to be taken for a part of one above it.
+            "GIT_CEILING_DIRECTORIES": str(folder.parent) if folder else "/",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_SSH_COMMAND": f"{ssh} -o BatchMode=yes -o ConnectTimeout=30",
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+            "SSH_ASKPASS_REQUIRE": "never",
+            "TZ": "UTC0",
+        }
+
+
+class GitProcess:
+    """One running git."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", complaints: IO[bytes], git: Git) -> None:
+        self._process = process
+        self._complaints = complaints
+        self._git = git
+
+    def pieces(self, *, silence_seconds: float | None = None) -> Iterator[bytes]:
+        """Its output as it comes."""
+        stream = self._process.stdout
+        if stream is None:
+            raise ValueError("git was started without a pipe")
+        number = stream.fileno()
+        while True:
+            self._wait_for_output(number, silence_seconds or self._git.silence_seconds)
+            piece = os.read(number, PIPE_BYTES)
+            if not piece:
+                return
+            yield piece
+
+    def _wait_for_output(self, number: int, silence_seconds: float) -> None:
+        clock = self._git.clock
+        since = clock.monotonic()
+        watch = select.poll()
+        watch.register(number, select.POLLIN)
+        while not watch.poll(LOOK_SECONDS * 1000):
+            if self._git.stopping():
+                raise RunStopped
+            if clock.monotonic() - since > silence_seconds:
+                raise Unavailable(
+                    f"git said nothing for {silence_seconds:g} s and was stopped",
+                    hint="If it needs longer, raise `git_timeout` under `commits:`.",
+                )
+
+    def end(self) -> int:
+        """Its exit code, once its output has ended."""
+        try:
+            return self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Unavailable("git closed its output but did not end") from None
+
+    def complaint(self) -> str:
+        """The end of what it said on the side, without anything secret."""
+        self._complaints.seek(0, os.SEEK_END)
+        self._complaints.seek(max(self._complaints.tell() - COMPLAINT_BYTES_MAX, 0))
+        return redacted(self._complaints.read().decode("utf-8", "replace"))
+
+    def kill(self) -> None:
+        """End it with all it has started. Harmless once it has ended."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _spawn(
+    command: Sequence[str], folder: Path | None, environment: Mapping[str, str], errors: IO[bytes]
+) -> "subprocess.Popen[bytes]":
+    try:
+        process = subprocess.Popen(  # noqa: S603 -- a list of words, no shell
+            command,
+            cwd=folder or "/",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        if folder is not None and not folder.is_dir():
+            raise Refused(f"there is no folder {folder}") from None
+        raise Refused(
+            "the git program is not installed", hint="Install git 2.31 or newer."
+        ) from None
+    except (NotADirectoryError, PermissionError) as problem:
+        raise Refused(f"{folder} cannot be entered: {problem.strerror}") from None
+    if process.stdout is not None:
+        with suppress(OSError):  # a help only: some systems allow less
+            fcntl.fcntl(process.stdout.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return process
+
+
+def _is_gits(name: str) -> bool:
+    return name.startswith(("GIT_", "SSH_ASKPASS")) and name != "GIT_SSL_CAINFO"

@@ -1,0 +1,360 @@
+"""The book of bulk collections: begun, settled target by target, completed or cancelled.
+
+Every change of a result goes together with the counter that counts it, and names what it expects to
+find; at most one collection is `running`, which the schema guarantees.
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, case, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from tsuzuki.collectors.commits.tables import (
+    BulkStatus,
+    NoteKind,
+    ResultStatus,
+    bulk_collection_notes,
+    bulk_collection_owners,
+    bulk_collection_results,
+    bulk_collection_runs,
+    commit_targets,
+    projects,
+)
+from tsuzuki.collectors.commits.targets import Target
+from tsuzuki.store.types import to_text
+
+_runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
+_owners = bulk_collection_owners
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One bulk collection, as the specified query sums it up."""
+
+    run_id: str
+    started_at_utc: str
+    completed_at_utc: str | None
+    run_status: BulkStatus
+    total_targets: int
+    success_count: int
+    failed_count: int
+    pending_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something a person should know about a target that was collected."""
+
+    kind: NoteKind
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How one target went."""
+
+    project_id: int
+    path: str
+    branch_name: str
+    status: ResultStatus
+    new_commits_count: int | None
+    error_message: str | None
+    processed_at_utc: str | None
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owner:
+    """The run of the engine that works on a bulk collection."""
+
+    job_run_id: int
+    retry_of: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InWork:
+    """A target that is being collected, and what it has brought so far."""
+
+    path: str
+    branch_name: str
+    commits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """How a target ended: with its number of new commits, or with an error."""
+
+    new_commits: int | None = None
+    error: str | None = None
+    notes: tuple[Note, ...] = ()
+
+
+# --- begin and end --------------------------------------------------------------------------------
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def open_run(
+    connection: Connection,
+    run_id: str,
+    targets: Sequence[Target],
+    *,
+    job_run_id: int,
+    now: datetime,
+    retry_of: str | None = None,
+) -> str | None:
+    """Begin a bulk collection with all its targets pending; None if one is running."""
+    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = flavour.insert(_runs).values(
+        run_id=run_id,
+        started_at_utc=to_text(now),
+        status=BulkStatus.RUNNING,
+        total_targets=len(targets),
+        completed_count=0,
+        failed_count=0,
+        success_count=0,
+    )
+    if connection.execute(statement.on_conflict_do_nothing()).rowcount != 1:
+        return None
+    connection.execute(
+        insert(_owners).values(run_id=run_id, job_run_id=job_run_id, retry_of=retry_of)
+    )
+    if targets:
+        connection.execute(
+            insert(_results),
+            [
+                {
+                    "run_id": run_id,
+                    "project_id": target.project_id,
+                    "branch_name": target.branch,
+                    "status": ResultStatus.PENDING,
+                }
+                for target in targets
+            ],
+        )
+    return run_id
+
+
+def complete(connection: Connection, run_id: str, *, now: datetime) -> bool:
+    """Every target is settled: the collection is completed."""
+    return _end(connection, run_id, BulkStatus.COMPLETED, now)
+
+
+def cancel(connection: Connection, run_id: str, *, now: datetime) -> bool:
+    """Stop a running collection; what is pending stays so."""
+    return _end(connection, run_id, BulkStatus.CANCELLED, now)
+
+
+def _end(connection: Connection, run_id: str, status: BulkStatus, now: datetime) -> bool:
+    statement = (
+        update(_runs)
+        .where(_runs.c.run_id == run_id, _runs.c.status == BulkStatus.RUNNING.value)
+        .values(status=status.value, completed_at_utc=to_text(now))
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def give(connection: Connection, run_id: str, *, job_run_id: int) -> None:
+    """From now on this run of the engine works on it, and no other."""
+    connection.execute(
+        update(_owners).where(_owners.c.run_id == run_id).values(job_run_id=job_run_id)
+    )
+
+
+def owner(connection: Connection, run_id: str) -> Owner | None:
+    row = connection.execute(
+        select(_owners.c.job_run_id, _owners.c.retry_of).where(_owners.c.run_id == run_id)
+    ).one_or_none()
+    return None if row is None else Owner(job_run_id=row.job_run_id, retry_of=row.retry_of)
+
+
+def is_held_by(connection: Connection, run_id: str, *, job_run_id: int) -> bool:
+    """Whether a collection is running and in these hands; it stays so until the transaction ends."""
+    statement = (
+        select(_runs.c.run_id)
+        .join(_owners, _owners.c.run_id == _runs.c.run_id)
+        .where(
+            _runs.c.run_id == run_id,
+            _runs.c.status == BulkStatus.RUNNING.value,
+            _owners.c.job_run_id == job_run_id,
+        )
+        .with_for_update(of=_runs)
+    )
+    return connection.execute(statement).one_or_none() is not None
+
+
+def settle(
+    connection: Connection, run_id: str, target: Target, settled: Settled, *, now: datetime
+) -> bool:
+    """Write down how a target ended, and count it. False if it had ended before."""
+    status = ResultStatus.FAILED if settled.error is not None else ResultStatus.SUCCESS
+    statement = (
+        update(_results)
+        .where(*_is(run_id, target), _results.c.status == ResultStatus.PENDING.value)
+        .values(
+            status=status.value,
+            new_commits_count=settled.new_commits if settled.error is None else None,
+            error_message=settled.error,
+            processed_at_utc=to_text(now),
+        )
+    )
+    if connection.execute(statement).rowcount != 1:
+        return False
+    counters = (
+        {"failed_count": _runs.c.failed_count + 1}
+        if status is ResultStatus.FAILED
+        else {
+            "success_count": _runs.c.success_count + 1,
+            "completed_count": _runs.c.completed_count + 1,
+        }
+    )
+    connection.execute(update(_runs).where(_runs.c.run_id == run_id).values(**counters))
+    for note in settled.notes:
+        connection.execute(
+            insert(_notes).values(
+                run_id=run_id,
+                project_id=target.project_id,
+                branch_name=target.branch,
+                kind=note.kind.value,
+                sentence=note.sentence,
+            )
+        )
+    return True
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def running(connection: Connection) -> str | None:
+    """The collection that is running."""
+    found: str | None = connection.execute(
+        select(_runs.c.run_id).where(_runs.c.status == BulkStatus.RUNNING.value)
+    ).scalar_one_or_none()
+    return found
+
+
+def summaries(
+    connection: Connection, *, run_id: str | None = None, limit: int = 50
+) -> list[Summary]:
+    """Bulk collections, the newest first; or the one that is asked for."""
+    pending = func.count(case((_results.c.status == ResultStatus.PENDING.value, 1)))
+    statement = (
+        select(
+            _runs.c.run_id,
+            _runs.c.started_at_utc,
+            _runs.c.completed_at_utc,
+            _runs.c.status.label("run_status"),
+            _runs.c.total_targets,
+            _runs.c.success_count,
+            _runs.c.failed_count,
+            pending.label("pending_count"),
+        )
+        .outerjoin(_results, _results.c.run_id == _runs.c.run_id)
+        .group_by(_runs.c.run_id)
+        .order_by(_runs.c.started_at_utc.desc(), _runs.c.run_id)
+        .limit(limit)
+    )
+    if run_id is not None:
+        statement = statement.where(_runs.c.run_id == run_id)
+    return [
+        Summary(**{**row, "run_status": BulkStatus(row["run_status"])})
+        for row in connection.execute(statement).mappings()
+    ]
+
+
+def ids_beginning(connection: Connection, start: str) -> list[str]:
+    """The collections whose id begins like this: a person need not type all of it."""
+    statement = select(_runs.c.run_id).where(_runs.c.run_id.startswith(start, autoescape=True))
+    return list(connection.execute(statement.limit(2)).scalars())
+
+
+def targets_of(
+    connection: Connection, run_id: str, statuses: Iterable[ResultStatus]
+) -> list[Target]:
+    """The targets of a collection that are in one of these states."""
+    statement = (
+        select(_results.c.project_id, _results.c.branch_name)
+        .where(_results.c.run_id == run_id, _results.c.status.in_([s.value for s in statuses]))
+        .order_by(_results.c.project_id, _results.c.branch_name)
+    )
+    return [Target(row.project_id, row.branch_name) for row in connection.execute(statement)]
+
+
+def results(connection: Connection, run_id: str) -> list[Result]:
+    """Every target of a collection, with what was noted about it."""
+    notes = _notes_of(connection, run_id)
+    statement = (
+        select(_results, projects.c.path)
+        .outerjoin(projects, projects.c.project_id == _results.c.project_id)
+        .where(_results.c.run_id == run_id)
+        .order_by(projects.c.path, _results.c.project_id, _results.c.branch_name)
+    )
+    return [
+        Result(
+            project_id=row["project_id"],
+            path=row["path"] or f"project {row['project_id']}",
+            branch_name=row["branch_name"],
+            status=ResultStatus(row["status"]),
+            new_commits_count=row["new_commits_count"],
+            error_message=row["error_message"],
+            processed_at_utc=row["processed_at_utc"],
+            notes=tuple(notes.get(Target(row["project_id"], row["branch_name"]), ())),
+        )
+        for row in connection.execute(statement).mappings()
+    ]
+
+
+def new_commits(connection: Connection, run_id: str) -> int:
+    """What a collection has brought so far: of targets that are done, and of those under way."""
+    done = select(func.coalesce(func.sum(_results.c.new_commits_count), 0)).where(
+        _results.c.run_id == run_id
+    )
+    return int(connection.execute(done).scalar_one()) + sum(
+        one.commits for one in in_work(connection, run_id)
+    )
+
+
+def in_work(connection: Connection, run_id: str) -> list[InWork]:
+    """The targets whose pages are coming in."""
+    statement = (
+        select(projects.c.path, commit_targets.c.branch_name, commit_targets.c.range_commits)
+        .join(projects, projects.c.project_id == commit_targets.c.project_id)
+        .join(
+            _results,
+            and_(
+                _results.c.run_id == run_id,
+                _results.c.project_id == commit_targets.c.project_id,
+                _results.c.branch_name == commit_targets.c.branch_name,
+                _results.c.status == ResultStatus.PENDING.value,
+            ),
+        )
+        .where(commit_targets.c.range_run_id == run_id)
+        .order_by(projects.c.path, commit_targets.c.branch_name)
+    )
+    return [
+        InWork(path=row.path, branch_name=row.branch_name, commits=row.range_commits)
+        for row in connection.execute(statement)
+    ]
+
+
+def _notes_of(connection: Connection, run_id: str) -> dict[Target, list[Note]]:
+    found: dict[Target, list[Note]] = {}
+    statement = select(_notes).where(_notes.c.run_id == run_id).order_by(_notes.c.kind)
+    for row in connection.execute(statement).mappings():
+        note = Note(kind=NoteKind(row["kind"]), sentence=row["sentence"])
+        found.setdefault(Target(row["project_id"], row["branch_name"]), []).append(note)
+    return found
+
+
+def _is(run_id: str, target: Target) -> tuple[Any, ...]:
+    return (
+        _results.c.run_id == run_id,
+        _results.c.project_id == target.project_id,
+        _results.c.branch_name == target.branch,
+    )

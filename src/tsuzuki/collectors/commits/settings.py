@@ -1,0 +1,50 @@
+"""What an installation says about the collection of commits, and what one job of it may say."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from tsuzuki.config import Expects
+from tsuzuki.config.fields import PositiveSeconds, Seconds, Text
+
+DAY_SECONDS = 86_400.0
+
+
+class GitLabSection(BaseModel):
+    """Where the GitLab is, and how to be let in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Annotated[str, Expects("the address of a GitLab, such as https://gitlab.example.com")] = (
+        "https://gitlab.com"
+    )
+    token: Annotated[SecretStr, Expects("a token, written as ${NAME}")] | None = None
+
+
+class CommitsSection(BaseModel):
+    """`commits:` in the file. Every key is also `TSUZUKI_COMMITS_…` in the environment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    gitlab: GitLabSection = Field(default_factory=GitLabSection)
+    mirrors: Annotated[str, Expects("a folder")] = ".tsuzuki/mirrors"
+    concurrency_per_host: Annotated[int, Expects("a whole number from 1 to 64")] = Field(
+        default=4, ge=1, le=64
+    )
+    page_commits: Annotated[int, Expects("a whole number from 1 to 100000")] = Field(
+        default=5_000, ge=1, le=100_000
+    )
+    request_timeout: PositiveSeconds = 30.0
+    git_timeout: PositiveSeconds = 600.0
+    fetch_timeout: PositiveSeconds = 3600.0
+    rate_limit_patience: Seconds = 3600.0
+    overlap: Seconds = 30 * DAY_SECONDS
+    tries: Annotated[int, Expects("a whole number from 1 to 20")] = Field(default=3, ge=1, le=20)
+
+
+class CommitsOptions(BaseModel):
+    """The keys of a job of this kind. Without `projects` it continues every target."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    projects: Annotated[list[Text], Expects("a list of projects")] = Field(default_factory=list)

@@ -1,0 +1,282 @@
+"""What is kept: the tables of the bulk collection as they were specified, and what we add beside them.
+
+`projects`, `commits`, `bulk_collection_runs` and `bulk_collection_results` are the specified ones; their
+times are ISO-8601 text with `Z`. `commit_targets` knows where each branch stands, so that a collection
+continues from a head instead of a date; `commit_totals` holds what the statistics add up, each commit of
+a project once however many branches have it. The database itself refuses a second running collection and
+counters that cannot be.
+"""
+
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from tsuzuki.store.migrate import Component
+from tsuzuki.store.tables import NAMES, one_of
+from tsuzuki.store.types import BigId, KeyText, PlainText
+
+metadata = MetaData(naming_convention=NAMES)
+COMPONENT = Component(
+    name="commits", metadata=metadata, versions=Path(__file__).parent / "versions"
+)
+
+
+class ProjectKind(StrEnum):
+    """Where a project's commits come from."""
+
+    GITLAB = "gitlab"
+    """A GitLab server, asked over its API; `location` is the server, `remote_id` the project."""
+
+    GIT = "git"
+    """A repository on this machine or a git URL; `location` is its path or URL."""
+
+
+class BulkStatus(StrEnum):
+    """Where a bulk collection is. Whatever has ended stays so."""
+
+    RUNNING = "running"
+    """At most one, by the schema. A crash leaves it; the next attempt goes on with what is pending."""
+
+    COMPLETED = "completed"
+    """Every target was worked on; some may have failed."""
+
+    CANCELLED = "cancelled"
+    """Stopped by a person: finished results are kept, the rest stays pending."""
+
+
+class ResultStatus(StrEnum):
+    """How one target of a bulk collection went."""
+
+    PENDING = "pending"
+    """Not begun, under way, or left by a cancel."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+
+
+class NoteKind(StrEnum):
+    """What was met on the way that a person should know, though the target went well."""
+
+    FORCE_PUSH = "force_push"
+    HISTORY_REPLACED = "history_replaced"
+    HEAD_UNKNOWN = "head_unknown"
+    BRANCH_GONE = "branch_gone"
+    EMPTY_REPOSITORY = "empty_repository"
+    PROJECT_RENAMED = "project_renamed"
+    DEFAULT_MOVED = "default_moved"
+
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("project_id", BigId, primary_key=True, autoincrement=True),
+    Column("kind", Text, nullable=False),
+    Column("location", KeyText, nullable=False),
+    Column("remote_id", BigId),
+    Column("path", PlainText, nullable=False),
+    Column("name", PlainText, nullable=False),
+    Column("url", PlainText, nullable=False),
+    Column("default_branch", PlainText),
+    Column("is_archived", Boolean, nullable=False),
+    Column("added_at_utc", Text, nullable=False),
+    Column("synced_at_utc", Text, nullable=False),
+    one_of("kind", ProjectKind),
+    CheckConstraint("(kind = 'gitlab') = (remote_id IS NOT NULL)", name="remote_id"),
+    sqlite_autoincrement=True,
+)
+Index(
+    "uq_projects_remote",
+    projects.c.location,
+    projects.c.remote_id,
+    unique=True,
+    sqlite_where=text("kind = 'gitlab'"),
+    postgresql_where=text("kind = 'gitlab'"),
+)
+Index(
+    "uq_projects_repository",
+    projects.c.location,
+    unique=True,
+    sqlite_where=text("kind = 'git'"),
+    postgresql_where=text("kind = 'git'"),
+)
+
+commits = Table(
+    "commits",
+    metadata,
+    Column("project_id", BigId, ForeignKey("projects.project_id"), nullable=False),
+    Column("branch_name", Text, nullable=False),
+    Column("sha", Text, nullable=False),
+    Column("author_name", Text, nullable=False),
+    Column("author_email", Text, nullable=False),
+    Column("committed_date_utc", Text, nullable=False),
+    Column("additions", Integer, nullable=False),
+    Column("deletions", Integer, nullable=False),
+    UniqueConstraint("project_id", "branch_name", "sha"),
+)
+Index(
+    "idx_commits_target_committed",
+    commits.c.project_id,
+    commits.c.branch_name,
+    commits.c.committed_date_utc,
+)
+
+bulk_collection_runs = Table(
+    "bulk_collection_runs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("started_at_utc", Text, nullable=False),
+    Column("completed_at_utc", Text),
+    Column("status", Text, nullable=False),
+    Column("total_targets", Integer, nullable=False),
+    Column("completed_count", Integer, nullable=False, server_default="0"),
+    Column("failed_count", Integer, nullable=False, server_default="0"),
+    Column("success_count", Integer, nullable=False, server_default="0"),
+    one_of("status", BulkStatus),
+    CheckConstraint("length(run_id) = 36", name="run_id"),
+    CheckConstraint(
+        "completed_count >= 0 AND failed_count >= 0"
+        " AND completed_count + failed_count <= total_targets",
+        name="counts",
+    ),
+    CheckConstraint("completed_count = success_count", name="completed_count"),
+    CheckConstraint(
+        "(status = 'running') = (completed_at_utc IS NULL)",
+        name="completed_at_utc",
+    ),
+    CheckConstraint(
+        "status <> 'completed' OR completed_count + failed_count = total_targets",
+        name="completed",
+    ),
+)
+Index(
+    "idx_bulk_runs_status_started",
+    bulk_collection_runs.c.status,
+    bulk_collection_runs.c.started_at_utc,
+)
+Index(
+    "uq_bulk_runs_running",
+    bulk_collection_runs.c.status,
+    unique=True,
+    sqlite_where=text("status = 'running'"),
+    postgresql_where=text("status = 'running'"),
+)
+
+bulk_collection_results = Table(
+    "bulk_collection_results",
+    metadata,
+    Column(
+        "run_id",
+        Text,
+        ForeignKey("bulk_collection_runs.run_id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("project_id", BigId, nullable=False),
+    Column("branch_name", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("new_commits_count", Integer),
+    Column("error_message", Text),
+    Column("processed_at_utc", Text),
+    PrimaryKeyConstraint("run_id", "project_id", "branch_name"),
+    one_of("status", ResultStatus),
+    CheckConstraint("(status = 'success') = (new_commits_count IS NOT NULL)", name="success"),
+    CheckConstraint("(status = 'failed') = (error_message IS NOT NULL)", name="failed"),
+    CheckConstraint("(status = 'pending') = (processed_at_utc IS NULL)", name="pending"),
+)
+Index(
+    "idx_bulk_results_run_status",
+    bulk_collection_results.c.run_id,
+    bulk_collection_results.c.status,
+)
+Index(
+    "idx_bulk_results_target_status",
+    bulk_collection_results.c.project_id,
+    bulk_collection_results.c.branch_name,
+    bulk_collection_results.c.status,
+)
+
+bulk_collection_notes = Table(
+    "bulk_collection_notes",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("project_id", BigId, primary_key=True, autoincrement=False),
+    Column("branch_name", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("sentence", PlainText, nullable=False),
+    ForeignKeyConstraint(
+        ["run_id", "project_id", "branch_name"],
+        [
+            "bulk_collection_results.run_id",
+            "bulk_collection_results.project_id",
+            "bulk_collection_results.branch_name",
+        ],
+        ondelete="CASCADE",
+    ),
+    one_of("kind", NoteKind),
+)
+
+# Which run of the engine works on a bulk collection: whoever else still believes it does is fenced.
+bulk_collection_owners = Table(
+    "bulk_collection_owners",
+    metadata,
+    Column(
+        "run_id",
+        Text,
+        ForeignKey("bulk_collection_runs.run_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    # No foreign key: a finished run of the engine may be pruned, the collection stays.
+    Column("job_run_id", BigId, nullable=False),
+    Column("retry_of", Text),
+)
+
+# Where a branch stands. `head_sha` is the commit up to which everything is stored; a range that was
+# begun is kept with both its ends until its last page is stored, so a crash costs at most a page.
+commit_targets = Table(
+    "commit_targets",
+    metadata,
+    Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
+    Column("branch_name", KeyText, primary_key=True),
+    Column("is_followed", Boolean, nullable=False),
+    Column("is_default", Boolean, nullable=False),
+    Column("head_sha", Text),
+    Column("collected_at_utc", Text),
+    Column("range_old", Text),
+    Column("range_new", Text),
+    Column("range_since_utc", Text),
+    Column("range_mark", Text),
+    Column("range_run_id", Text),
+    Column("range_commits", Integer, nullable=False, server_default="0"),
+    CheckConstraint(
+        "range_new IS NOT NULL"
+        " OR (range_old IS NULL AND range_since_utc IS NULL AND range_mark IS NULL)",
+        name="range",
+    ),
+)
+
+commit_totals = Table(
+    "commit_totals",
+    metadata,
+    Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
+    Column("month", Text, primary_key=True),
+    Column("author_email", Text, primary_key=True),
+    Column("author_name", Text, primary_key=True),
+    Column("commits", BigId, nullable=False),
+    Column("additions", BigId, nullable=False),
+    Column("deletions", BigId, nullable=False),
+    sqlite_with_rowid=False,
+)
