@@ -6,6 +6,7 @@ One that was left by a crash is taken over: its former run is cancelled first, s
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -117,18 +118,15 @@ class Commits:
 
     def sync_projects(self) -> list[ProjectChange]:
         """Learn of every project the configured GitLab shows us. Nothing is ever taken away."""
-        sources = self._sources()
-        host = sources.gitlab()
-        try:
-            found = [sources.found(remote) for remote in host.projects()]
-        finally:
-            host.close()
+        with closing(self._sources()) as sources:
+            found = [sources.found(remote) for remote in sources.gitlab().projects()]
         with self._database.write() as connection:
             return [self._record(connection, one) for one in found]
 
     def add_repository(self, location: str, *, base: Path) -> ProjectChange:
         """Take in a repository of this machine or a git URL, after a look at it."""
-        found = described(location, base=base, sources=self._sources())
+        with closing(self._sources()) as sources:
+            found = described(location, base=base, sources=sources)
         with self._database.write() as connection:
             return self._record(connection, found)
 
@@ -423,17 +421,14 @@ class Commits:
         with self._database.read() as connection:
             if projects.named(connection, reference):
                 return named_project(connection, reference)
-        sources = self._sources()
-        described_as = described(reference, base=base, sources=sources, or_remote=True)
+        with closing(self._sources()) as sources:
+            found = described(reference, base=base, sources=sources, or_remote=True)
         with self._database.write() as connection:
-            return self._record(connection, described_as).project
+            return self._record(connection, found).project
 
     def _default_of(self, project: Project) -> str:
-        source = self._sources().open(project)
-        try:
+        with closing(self._sources()) as sources, closing(sources.open(project)) as source:
             default = source.default_branch()
-        finally:
-            source.close()
         if default is None:
             raise UsageError(
                 f"{project.path} has no default branch yet", hint="Say which branch to follow."

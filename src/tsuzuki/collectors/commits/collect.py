@@ -6,6 +6,7 @@ An attempt that finds it left by a crash continues with its pending targets.
 
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -36,7 +37,14 @@ def collect(equipment: Equipment, run: RunContext) -> dict[str, Any]:
         raise TypeError("the section of commits is of another kind")
     pending = _Pending(equipment, run, run_id)
     crew = Crew(run=run, clock=equipment.database.clock, section=section, done=pending.count_one)
-    crew.work(pending.by_host(section, crew))
+    sources = Sources(
+        section=section,
+        workspace=equipment.workspace,
+        clock=equipment.database.clock,
+        stopping=crew.stopping,
+    )
+    with closing(sources):
+        crew.work(pending.by_host(section, crew, sources))
     with run.transaction() as connection:
         ledger.complete(connection, run_id, now=equipment.database.clock.now())
         (summary,) = ledger.summaries(connection, run_id=run_id)
@@ -141,15 +149,11 @@ class _Pending:
             self._done += 1
             self._run.progress(self._done, self._total)
 
-    def by_host(self, section: CommitsSection, crew: Crew) -> dict[str, list[Work]]:
+    def by_host(
+        self, section: CommitsSection, crew: Crew, sources: Sources
+    ) -> dict[str, list[Work]]:
         """What is to be done, each with the way to open its source."""
         database = self._equipment.database
-        sources = Sources(
-            section=section,
-            workspace=self._equipment.workspace,
-            clock=database.clock,
-            stopping=crew.stopping,
-        )
         assignment = Assignment(
             run=self._run,
             run_id=self._run_id,

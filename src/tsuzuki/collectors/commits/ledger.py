@@ -120,7 +120,8 @@ def open_run(
         failed_count=0,
         success_count=0,
     )
-    if connection.execute(statement.on_conflict_do_nothing()).rowcount != 1:
+    stored = connection.execute(statement.on_conflict_do_nothing().returning(_runs.c.run_id))
+    if stored.scalar_one_or_none() is None:
         return None
     connection.execute(
         insert(_owners).values(run_id=run_id, job_run_id=job_run_id, retry_of=retry_of)

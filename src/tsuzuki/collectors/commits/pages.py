@@ -32,7 +32,7 @@ _COMMIT_COLUMNS = (
 _INSERT_SQLITE = f"INSERT INTO commits ({_COMMIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_POSTGRES = f"""
 INSERT INTO commits ({_COMMIT_COLUMNS})
-SELECT %s, %s, page.* FROM
+SELECT %s::bigint, %s::text, page.* FROM
   unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[]) AS page
 """
 
@@ -48,7 +48,7 @@ _TOTAL_SQLITE = (
 )
 _TOTAL_POSTGRES = f"""
 INSERT INTO commit_totals ({_TOTAL_COLUMNS})
-SELECT %s, page.* FROM
+SELECT %s::bigint, page.* FROM
   unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) AS page
 {_ADD_UP}
 """

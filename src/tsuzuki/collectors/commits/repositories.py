@@ -1,5 +1,7 @@
 """From what a person typed to a project that can be stored: a path, a git URL, a project of the GitLab."""
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,11 +22,7 @@ def described(
     if folder.is_dir():
         return _looked_at(_of_folder(folder), sources)
     if or_remote and sources.has_gitlab:
-        host = sources.gitlab()
-        try:
-            return sources.found(host.project(location))
-        finally:
-            host.close()
+        return sources.found(sources.gitlab().project(location))
     raise NotFound(
         f"{location!r} is neither a known project nor a repository here",
         hint="Name a folder, a git URL, or a project of `tsuzuki commits projects ls`.",
@@ -33,20 +31,8 @@ def described(
 
 
 def _looked_at(found: NewProject, sources: Sources) -> NewProject:
-    source = sources.open_new(found)
-    try:
-        default = source.default_branch()
-    finally:
-        source.close()
-    return NewProject(
-        kind=found.kind,
-        location=found.location,
-        remote_id=None,
-        path=found.path,
-        name=found.name,
-        url=found.url,
-        default_branch=default,
-    )
+    with closing(sources.open_new(found)) as source:
+        return replace(found, default_branch=source.default_branch())
 
 
 def _of_folder(folder: Path) -> NewProject:

@@ -31,6 +31,7 @@ class Sources:
         self._section = section
         self._git = Git(clock=clock, silence_seconds=section.git_timeout, stopping=stopping)
         self._mirrors = Mirrors(workspace / section.mirrors)
+        self._gitlab: ProjectHost | None = None
 
     def open(self, project: Project) -> Source:
         """The source of a project; it asks nothing yet."""
@@ -70,20 +71,25 @@ class Sources:
                 f"the project is on {location}, but {section.url} is configured",
                 hint="Set `url` and `token` under `commits.gitlab:` for that server.",
             )
-        try:
-            from tsuzuki.collectors.commits.source_gitlab import (  # type: ignore[import-not-found]  # noqa: PLC0415
-                GitLabHost,
-            )
-        except ModuleNotFoundError:
-            raise Refused(
-                "python-gitlab is not installed", hint="pip install 'tsuzuki[commits]'"
-            ) from None
-        host: ProjectHost = GitLabHost(
-            url=section.url,
-            token=section.token.get_secret_value() if section.token else None,
+        if self._gitlab is None:
+            self._gitlab = self._connected()
+        return self._gitlab
+
+    def close(self) -> None:
+        """Give back what the sources held."""
+        if self._gitlab is not None:
+            self._gitlab.close()
+
+    def _connected(self) -> ProjectHost:
+        from tsuzuki.collectors.commits.source_gitlab import GitLabHost  # noqa: PLC0415 - slow
+
+        token = self._section.gitlab.token
+        return GitLabHost(
+            url=self._section.gitlab.url,
+            token=token.get_secret_value() if token else None,
+            clock=self._git.clock,
             timeout_seconds=self._section.request_timeout,
         )
-        return host
 
     def found(self, remote: RemoteProject) -> NewProject:
         """A project of the configured server, ready to be stored."""
