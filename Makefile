@@ -49,6 +49,9 @@ test-fast: lint ## the same without the slow ones
 bench: setup ## measure: figures and ratios, written to bench/results
 	@$(BIN)/python -W ignore -m bench.engine.drain
 
+bench-commits: setup ## measure the collection of commits beside git itself
+	@$(BIN)/python -W ignore -m bench.commits.measure
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -57,4 +60,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast bench lock clean
+.PHONY: help setup run lint format test test-fast bench bench-commits lock clean

@@ -8,6 +8,8 @@ from support import git_oracle
 from support.collecting import Collecting, Crash, crash_after
 from support.histories import straight
 from tsuzuki.collectors.commits import ledger
+from tsuzuki.collectors.commits.collect import chosen
+from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.engine.context import RunStopped
 from tsuzuki.model.errors import Fenced
@@ -40,8 +42,6 @@ def test_one_failure_never_stops_the_others(collecting: Collecting, three: list[
 def test_an_unexpected_error_of_one_target_is_its_result(
     collecting: Collecting, three: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tsuzuki.collectors.commits.source_git import GitSource
-
     head = GitSource.head
 
     def broken(source: GitSource, branch: str) -> object:
@@ -125,8 +125,6 @@ def test_whoever_lost_the_collection_writes_nothing(
 
 
 def test_a_job_may_be_for_some_projects_only(collecting: Collecting, three: list[Path]) -> None:
-    from tsuzuki.collectors.commits.collect import chosen
-
     with collecting.database.write() as connection:
         assert [t.project_id for t in chosen(connection, ["3", str(three[0])])] == [1, 3]
         assert chosen(connection, [], branch="side") == []
@@ -135,8 +133,6 @@ def test_a_job_may_be_for_some_projects_only(collecting: Collecting, three: list
 def test_a_branch_with_history_is_a_target_also_without_being_added(
     collecting: Collecting, three: list[Path]
 ) -> None:
-    from tsuzuki.collectors.commits.collect import chosen
-
     with collecting.database.write() as connection:
         connection.exec_driver_sql(
             "INSERT INTO commits VALUES (1, 'elsewhere', 'abc', 'n', 'e', '2020-01-01T00:00:00Z', 1, 2)"

@@ -10,6 +10,7 @@ import pytest
 from support import git_oracle
 from support.collecting import Collecting, Crash, crash_after
 from support.databases import opened
+from tsuzuki.collectors.commits import branch
 
 PAGE_COMMITS = 4
 
@@ -76,8 +77,6 @@ def test_a_crash_after_any_transaction_costs_nothing_that_was_stored(
 def test_what_was_stored_is_not_asked_for_again(
     collecting: Collecting, crooked_history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tsuzuki.collectors.commits import branch
-
     collecting.repository(crooked_history, "main")
     with pytest.raises(Crash):
         collecting.collect(after=crash_after(4))

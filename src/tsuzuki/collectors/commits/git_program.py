@@ -6,11 +6,13 @@ it. Its output comes in pieces as it is written, so a long history takes no more
 """
 
 import fcntl
+import itertools
 import os
 import select
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,6 +32,9 @@ ANSWER_BYTES_MAX = 16 * 1024 * 1024
 COMPLAINT_BYTES_MAX = 4096
 LOOK_SECONDS = 0.2
 END_SECONDS = 10.0
+PIECES_AT_ONCE = 32
+GATHER_SECONDS = 0.02
+"""After so many pieces it is a long answer: it is let gather, not taken in drops as it falls."""
 
 _SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -109,21 +114,23 @@ class GitProcess:
         self._complaints = complaints
         self._git = git
 
-    def pieces(self, *, silence_seconds: float | None = None) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[bytes]:
         """Its output as it comes."""
         stream = self._process.stdout
         if stream is None:
             raise ValueError("git was started without a pipe")
-        number = stream.fileno()
-        while True:
-            self._wait_for_output(number, silence_seconds or self._git.silence_seconds)
+        number, never = stream.fileno(), threading.Event()
+        for count in itertools.count():
+            if count > PIECES_AT_ONCE:
+                self._git.clock.wait(never, GATHER_SECONDS)
+            self._wait_for_output(number)
             piece = os.read(number, PIPE_BYTES)
             if not piece:
                 return
             yield piece
 
-    def _wait_for_output(self, number: int, silence_seconds: float) -> None:
-        clock = self._git.clock
+    def _wait_for_output(self, number: int) -> None:
+        clock, silence_seconds = self._git.clock, self._git.silence_seconds
         since = clock.monotonic()
         watch = select.poll()
         watch.register(number, select.POLLIN)

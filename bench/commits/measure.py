@@ -1,0 +1,105 @@
+"""Collections measured beside what bounds them: git itself, a server's answers, the table's size.
+
+    python -m bench.commits.measure [--commits 30000] [--rounds 3] [--pydriller]
+
+Every ratio is taken within one run of this program. Prints figures and writes them to
+bench/results/commits.json.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.commits import history, peer
+
+CACHE = Path(__file__).parents[1] / ".cache"
+RESULTS = Path(__file__).parents[1] / "results"
+GIT_LOG = ("log", "-z", "--numstat", "-M", "--diff-merges=first-parent")
+NEW_COMMITS = 100
+TARGETS = 100
+ROWS = 1_000_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=30_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pydriller", action="store_true", help="also its peer, in its own venv")
+    asked = parser.parse_args()
+    repository = CACHE / f"history-{asked.commits}.git"
+    if not repository.is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        history.make(repository, asked.commits)
+    figures: dict[str, Any] = {"commits": asked.commits, "processors": os.cpu_count()}
+    figures |= first_collection(repository, asked.rounds)
+    figures |= in_a_process("unchanged")
+    figures |= in_a_process("million")
+    if asked.pydriller:
+        figures |= peer.compare(repository, CACHE)
+    for key, value in figures.items():
+        print(f"{key}={value}")
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "commits.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+def first_collection(repository: Path, rounds: int) -> dict[str, Any]:
+    """Git alone and the whole collection, in turns; the best of each."""
+    git_alone: list[float] = []
+    ours: list[dict[str, Any]] = []
+    for _ in range(rounds):
+        git_alone.append(timed(lambda: git_log(repository, "main")))
+        ours.append(in_a_process("collect", str(repository)))
+    best = min(one["first_seconds"] for one in ours)
+    return {
+        "git_log_seconds": round(min(git_alone), 2),
+        "first_seconds": round(best, 2),
+        "first_to_git_log": round(best / min(git_alone), 3),
+        "first_rss_mb": max(one["rss_mb"] for one in ours),
+        "incremental_git_seconds": round(min(one["incremental_git"] for one in ours), 3),
+        "incremental_seconds": round(min(one["incremental_seconds"] for one in ours), 3),
+    }
+
+
+def git_log(repository: Path, revision: str) -> None:
+    subprocess.run(
+        ["git", "-C", str(repository), *GIT_LOG, revision], stdout=subprocess.DEVNULL, check=True
+    )
+
+
+def timed(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+def in_a_process(part: str, *arguments: str) -> dict[str, Any]:
+    """A part of the measuring in a process of its own, so that its memory is its own."""
+    command = [sys.executable, "-W", "ignore", "-m", "bench.commits.parts", part, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def rss_mb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="tsuzuki-bench-"))
+
+
+def remove(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

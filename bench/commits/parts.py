@@ -1,0 +1,175 @@
+"""The parts of the measuring that run in processes of their own; each prints its figures as JSON."""
+
+import json
+import random
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.commits import history
+from bench.commits.measure import (
+    NEW_COMMITS,
+    ROWS,
+    TARGETS,
+    folder,
+    git_log,
+    remove,
+    rss_mb,
+    timed,
+)
+from tsuzuki.collectors.commits import projects, targets
+from tsuzuki.collectors.commits.pages import store_page
+from tsuzuki.collectors.commits.projects import NewProject
+from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.statistics import Dimension
+from tsuzuki.collectors.commits.tables import ProjectKind
+from tsuzuki.collectors.commits.targets import Target
+from tsuzuki.engine.role import Role
+from tsuzuki.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.wiring import Application, opened
+from tsuzuki.wiring.engine import build_engine
+
+PAGE = 10_000
+
+
+@contextmanager
+def working(**environ: str) -> Iterator[Application]:
+    """An engine at work in a new workspace."""
+    place = folder()
+    (place / "tsuzuki.yaml").write_text("jobs: {}\n", encoding="utf-8")
+    with opened(cwd=place, environ=environ) as application:
+        engine = build_engine(application, Role(capacity=1), environ={})
+        engine.start()
+        try:
+            yield application
+        finally:
+            engine.hurry()
+            engine.shut_down()
+    remove(place)
+
+
+def collect(application: Application) -> float:
+    """Seconds from asking for a collection to its end."""
+    began = time.perf_counter()
+    run_id = application.commits.start().run_id
+    while application.commits.progress(run_id).summary.completed_at_utc is None:
+        time.sleep(0.02)
+    took = time.perf_counter() - began
+    summary = application.commits.show(run_id).summary
+    assert summary.failed_count == 0, application.commits.show(run_id)
+    return took
+
+
+def first_and_next(repository: str) -> dict[str, Any]:
+    """A first collection, then one of some new commits."""
+    place = folder()
+    copy = place / "copy.git"
+    shutil.copytree(repository, copy)
+    with working() as application:
+        application.commits.add_target(str(copy), "main", base=Path())
+        first = collect(application)
+        rss = rss_mb()
+        history.append(copy, NEW_COMMITS)
+        git_alone = timed(lambda: git_log(copy, f"main~{NEW_COMMITS}..main"))
+        following = collect(application)
+    remove(place)
+    return {
+        "first_seconds": first,
+        "rss_mb": rss,
+        "incremental_git": git_alone,
+        "incremental_seconds": following,
+    }
+
+
+def unchanged() -> dict[str, Any]:
+    """A pass over many targets of a GitLab that have not changed."""
+    place = folder()
+    history.make(place / "group" / "one.git", 20)
+    for number in range(1, TARGETS):
+        shutil.copytree(place / "group" / "one.git", place / "group" / f"copy{number}.git")
+    with StandIn(gitlab(place)) as server:
+        environ = {
+            "TSUZUKI_COMMITS_GITLAB_URL": server.url,
+            "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
+        }
+        with working(**environ) as application:
+            for change in application.commits.sync_projects():
+                application.commits.add_target(change.project.path, "main", base=Path())
+            collect(application)
+            server.forget_requests()
+            took = collect(application)
+            asked = server.count()
+    remove(place)
+    return {
+        "unchanged_targets": TARGETS,
+        "unchanged_seconds": round(took, 2),
+        "unchanged_requests": asked,
+    }
+
+
+def million() -> dict[str, Any]:
+    """Statistics over a table of a million commits."""
+    place = folder()
+    (place / "tsuzuki.yaml").write_text("jobs: {}\n", encoding="utf-8")
+    with opened(cwd=place, environ={}) as application:
+        fill(application)
+        figures = {
+            f"stats_by_{'_'.join(by)}_seconds": round(
+                timed(lambda by=by: application.commits.statistics([Dimension(d) for d in by])), 3
+            )
+            for by in (("month",), ("author",), ("project",), ("month", "author", "project"))
+        }
+    remove(place)
+    return {"rows": ROWS, **figures}
+
+
+def fill(application: Application) -> None:
+    chance = random.Random(3)
+    with application.database.write() as connection:
+        for number in range(20):
+            new = NewProject(
+                kind=ProjectKind.GIT,
+                location=f"/{number}",
+                remote_id=None,
+                path=f"group/p{number}",
+                name=f"p{number}",
+                url="",
+                default_branch="main",
+            )
+            project = projects.record(connection, new, now=application.database.clock.now())
+            targets.follow(connection, Target(project.project.project_id, "main"))
+    for start in range(0, ROWS, PAGE):
+        target = Target(start // PAGE % 20 + 1, "main")
+        page = [_commit(chance, number) for number in range(start, start + PAGE)]
+        with application.database.write() as connection:
+            store_page(connection, target, page)
+
+
+def _commit(chance: random.Random, number: int) -> Commit:
+    author = chance.randrange(150)
+    year, month = chance.randrange(2010, 2026), chance.randrange(1, 13)
+    date = f"{year}-{month:02}-15T12:00:00Z"
+    sha = f"{number:040x}"
+    return Commit(sha, f"Author {author}", f"author{author}@example.org", date, author, number % 90)
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["collect", repository]:
+            figures = first_and_next(repository)
+        case ["unchanged"]:
+            figures = unchanged()
+        case ["million"]:
+            figures = million()
+        case other:
+            raise SystemExit(f"no such part: {other}")
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""The git program as a source: what it gives, and every way a repository can be wrong."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import git_oracle
+from support.daemons import eventually, is_alive
+from support.histories import AWKWARD_BRANCH, straight
+from tsuzuki.collectors.commits import source_git
+from tsuzuki.collectors.commits.git_program import Answer, Git
+from tsuzuki.collectors.commits.source import (
+    Absence,
+    Head,
+    Lineage,
+    Range,
+    Refused,
+    SourceError,
+    Unavailable,
+)
+from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
+from tsuzuki.engine.context import RunStopped
+from tsuzuki.model.clock import SystemClock
+
+ABSENT = "0123456789" * 4
+
+
+def source_of(folder: Path, *, page_commits_max: int = 5, **changes: object) -> GitSource:
+    git = Git(**{"clock": SystemClock(), "silence_seconds": 60.0, **changes})
+    return GitSource(folder=folder, git=git, page_commits_max=page_commits_max)
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    folder = tmp_path / "long.git"
+    straight(folder, 23)
+    return folder
+
+
+def unpack(folder: Path) -> None:
+    """Keep every object in a file of its own."""
+    git_oracle.git(folder, "repack", "-adfq")
+    for pack in list((folder / "objects" / "pack").glob("*.pack")):
+        moved = pack.rename(folder / pack.name)
+        pack.with_suffix(".idx").unlink()
+        with moved.open("rb") as stream:
+            command = ["git", "-C", str(folder), "unpack-objects", "-q"]
+            subprocess.run(command, stdin=stream, check=True)
+
+
+def everything(folder: Path) -> Range:
+    return Range(old=None, new=git_oracle.head(folder))
+
+
+def error_of(source: GitSource, wanted: Range | None = None) -> SourceError:
+    with pytest.raises(SourceError) as raised:
+        list(source.pages(wanted or Range(old=None, new=ABSENT)))
+    return raised.value
+
+
+# --- what it gives --------------------------------------------------------------------------------
+
+
+def test_pages_are_of_the_size_that_is_asked_for_and_the_last_says_so(long: Path) -> None:
+    pages = list(source_of(long).pages(everything(long)))
+    assert [len(page.commits) for page in pages] == [5, 5, 5, 5, 3]
+    assert [page.is_last for page in pages] == [False] * 4 + [True]
+
+
+def test_a_range_without_commits_still_has_its_last_page(long: Path) -> None:
+    head = git_oracle.head(long)
+    (page,) = source_of(long).pages(Range(old=head, new=head))
+    assert (list(page.commits), page.is_last) == ([], True)
+
+
+def test_behind_every_mark_come_exactly_the_pages_that_are_left(long: Path) -> None:
+    source = source_of(long)
+    pages = list(source.pages(everything(long)))
+    for number, page in enumerate(pages[:-1], start=1):
+        rest = list(source.pages(everything(long), mark=page.mark))
+        assert [p.commits for p in rest] == [p.commits for p in pages[number:]]
+
+
+def test_a_large_history_read_in_small_pieces_is_the_same(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [c for page in source_of(long).pages(everything(long)) for c in page.commits]
+    read = os.read
+    monkeypatch.setattr(os, "read", lambda number, _size: read(number, 7))
+    pieces = [c for page in source_of(long).pages(everything(long)) for c in page.commits]
+    assert pieces == whole
+
+
+def test_heads_are_found_whatever_is_in_the_name(crooked_history: Path) -> None:
+    source = source_of(crooked_history)
+    for branch in ("main", "arm/1", AWKWARD_BRANCH):
+        assert source.head(branch) == Head(sha=git_oracle.head(crooked_history, branch))
+    assert source.head("arm") is Absence.NO_BRANCH
+    assert source.default_branch() == "main"
+
+
+def test_a_former_head_is_an_ancestor_rewritten_or_unknown(crooked_history: Path) -> None:
+    source, main = source_of(crooked_history), git_oracle.head(crooked_history)
+    assert source.lineage(git_oracle.ids(crooked_history, "main")[3], main) is Lineage.ANCESTOR
+    side = git_oracle.head(crooked_history, AWKWARD_BRANCH)
+    assert source.lineage(side, main) is Lineage.REWRITTEN
+    assert source.lineage(ABSENT, main) is Lineage.UNKNOWN
+
+
+def test_settings_of_the_user_do_not_change_what_is_counted(
+    crooked_history: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".gitconfig").write_text(
+        "[diff]\nalgorithm = patience\nrenames = false\nignoreSubmodules = all\nnoprefix = true\n"
+        "[log]\nshowSignature = true\ndate = relative\nmailmap = true\n[color]\nui = always\n"
+        "[format]\npretty = oneline\n"
+    )
+    source = source_of(crooked_history, environ={**os.environ, "HOME": str(tmp_path)})
+    pages = source.pages(everything(crooked_history))
+    rows = {git_oracle.Row(*commit) for page in pages for commit in page.commits}
+    assert rows == git_oracle.rows(crooked_history, "main")
+
+
+def test_variables_of_the_surroundings_do_not_lead_git_elsewhere(
+    long: Path, crooked_history: Path
+) -> None:
+    astray = {"GIT_DIR": str(crooked_history), "GIT_CONFIG_COUNT": "x", "GIT_TRACE": "1"}
+    source = source_of(long, environ={**os.environ, **astray})
+    assert source.head("main") == Head(sha=git_oracle.head(long))
+
+
+# --- what can be wrong ----------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
+    inside = tmp_path / "not" / "one"
+    inside.mkdir(parents=True)
+    straight(tmp_path / "not" / ".git", 2)
+    with pytest.raises(Refused, match="not a git repository"):
+        source_of(inside).head("main")
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="there is no folder"):
+        source_of(tmp_path / "nowhere").head("main")
+
+
+def test_an_empty_repository_is_told_from_a_missing_branch(tmp_path: Path) -> None:
+    git_oracle.git(tmp_path, "init", "-q", "--bare", "empty.git")
+    assert source_of(tmp_path / "empty.git").head("main") is Absence.EMPTY_REPOSITORY
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+def test_a_repository_of_another_user_is_refused_with_the_way_out(long: Path) -> None:
+    for path in [long, *long.rglob("*")]:
+        os.chown(path, 12345, 12345)
+    with pytest.raises(Refused, match="dubious ownership") as raised:
+        source_of(long).head("main")
+    assert "safe.directory" in str(raised.value.hint)
+
+
+def test_a_shallow_clone_is_refused_before_anything_is_read(long: Path, tmp_path: Path) -> None:
+    shallow = tmp_path / "shallow.git"
+    git_oracle.git(
+        tmp_path, "clone", "-q", "--bare", "--depth", "3", f"file://{long}", str(shallow)
+    )
+    error = error_of(source_of(shallow), everything(shallow))
+    assert isinstance(error, Refused)
+    assert "--unshallow" in str(error.hint)
+
+
+def test_a_corrupt_repository_gives_what_it_has_and_then_fails(long: Path) -> None:
+    unpack(long)
+    broken = git_oracle.ids(long, "main")[12]
+    loose = long / "objects" / broken[:2] / broken[2:]
+    loose.chmod(0o644)
+    loose.write_bytes(b"")
+    pages = source_of(long).pages(everything(long))
+    assert len(next(pages).commits) == 5
+    with pytest.raises(Refused, match="git cannot read the repository"):
+        list(pages)
+
+
+def test_what_is_not_a_commit_is_refused() -> None:
+    with pytest.raises(Refused, match="not a commit"):
+        parse_commits(b"\0" + b"z" * 40 + b"\n")
+
+
+def fake_git(folder: Path, script: str) -> dict[str, str]:
+    program = folder / "git"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_git_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    environ = fake_git(tmp_path, f"sleep 600 & echo $! $$ > {pids}; wait")
+    source = source_of(tmp_path, environ=environ, silence_seconds=0.5)
+    with pytest.raises(Unavailable, match="said nothing for"):
+        source.head("main")
+    for pid in pids.read_text().split():
+        eventually(lambda pid=pid: not is_alive(int(pid)), what="its processes to be gone")
+
+
+def test_a_run_that_is_asked_to_stop_does_not_wait_for_git(tmp_path: Path) -> None:
+    environ = fake_git(tmp_path, "sleep 600")
+    with pytest.raises(RunStopped):
+        source_of(tmp_path, environ=environ, stopping=lambda: True).head("main")
+
+
+def test_git_is_asked_nothing_it_could_ask_a_person(tmp_path: Path) -> None:
+    environ = fake_git(tmp_path, "env; cat")
+    answer = Git(clock=SystemClock(), silence_seconds=60.0, environ=environ).ask(tmp_path, "x")
+    said = answer.output.decode()
+    assert "GIT_TERMINAL_PROMPT=0" in said
+    assert "GIT_ALLOW_PROTOCOL=file:http:https:ssh" in said
+    assert "BatchMode=yes" in said
+
+
+def test_without_git_the_message_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="git program is not installed"):
+        source_of(tmp_path, environ={"PATH": str(tmp_path)}).head("main")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("fatal: unable to access 'https://x@h/': Could not resolve host: h", Unavailable),
+        ("fatal: Authentication failed for 'https://h/'", Refused),
+        ("error: RPC failed; curl 18 transfer closed", Unavailable),
+        ("fatal: unable to access: The requested URL returned error: 503", Unavailable),
+        ("fatal: unable to access: The requested URL returned error: 403", Refused),
+        ("fatal: unable to access: The requested URL returned error: 429", source_git.RateLimited),
+        ("fatal: transport 'ext' not allowed", Refused),
+        ("fatal: something else", Refused),
+    ],
+)
+def test_what_git_complains_of_is_told_apart(said: str, kind: type[SourceError]) -> None:
+    assert type(source_git.refusal(Answer(code=128, output=b"", complaint=said))) is kind
+
+
+def test_a_copy_of_the_repository_elsewhere_is_read_alike(long: Path, tmp_path: Path) -> None:
+    work_tree = tmp_path / "tree"
+    git_oracle.git(tmp_path, "clone", "-q", str(long), str(work_tree))
+    shutil.rmtree(long)
+    pages = source_of(work_tree).pages(everything(work_tree))
+    rows = {git_oracle.Row(*commit) for page in pages for commit in page.commits}
+    assert rows == git_oracle.rows(work_tree, "main")
