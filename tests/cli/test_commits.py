@@ -1,0 +1,293 @@
+"""`tsuzuki commits`: from an empty workspace to statistics, and everything a person may do on the way."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import git_oracle
+from support.daemons import eventually
+from support.histories import lines, straight
+from support.processes import in_processes
+from support.workspace import PROGRAM, Workspace, process_environment
+from tsuzuki.model.errors import Conflict
+from tsuzuki.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.wiring import opened
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> RepositoryMaker:
+    return straight(tmp_path / "repositories" / "long.git", 30)
+
+
+@pytest.fixture
+def following(workspace: Workspace, history: RepositoryMaker) -> Workspace:
+    """A workspace that follows the main branch of `history`."""
+    workspace.ok("commits", "add-target", str(history.folder))
+    return workspace
+
+
+@pytest.fixture
+def hanging(following: Workspace, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A collection that hangs in its history, in a process of its own."""
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    real = shutil.which("git")
+    script = f'case "$*" in *" log "*) exec sleep 600;; *) exec {real} "$@";; esac'
+    git.write_text(f"#!/bin/sh\n{script}\n")
+    git.chmod(0o755)
+    path = f"{git.parent}:{os.environ['PATH']}"
+    process = subprocess.Popen(
+        [PROGRAM, "commits", "collect"],
+        cwd=following.folder,
+        env={**process_environment({}), "PATH": path},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    eventually(lambda: under_way(following), what="the collection to be under way")
+    yield process
+    process.kill()
+    process.wait()
+
+
+def under_way(workspace: Workspace) -> bool:
+    return any(target["under_way"] for target in workspace.data("commits", "targets"))
+
+
+def newest(workspace: Workspace) -> dict[str, Any]:
+    found: dict[str, Any] = workspace.data("commits", "runs")[0]
+    return found
+
+
+# --- the way of a person --------------------------------------------------------------------------
+
+
+def test_from_a_folder_to_statistics(following: Workspace, history: RepositoryMaker) -> None:
+    ended = following.data("commits", "collect")
+    assert (ended["run_status"], ended["success_count"], ended["pending_count"]) == (
+        "completed",
+        1,
+        0,
+    )
+    expected = git_oracle.rows(history.folder, "main")
+    (by_author,) = following.data("commits", "stats", "--by", "author")
+    assert by_author["commits"] == len(expected)
+    assert by_author["additions"] == sum(row.additions for row in expected)
+    months = following.data("commits", "stats", "--by", "month,project")
+    assert sum(row["commits"] for row in months) == len(expected)
+    assert following.data("commits", "projects", "ls")[0]["commits"] == len(expected)
+    shown = following.data("commits", "show", ended["run_id"][:8])
+    assert shown["results"][0]["new_commits_count"] == len(expected)
+
+
+def test_the_next_collection_brings_only_what_is_new(
+    following: Workspace, history: RepositoryMaker
+) -> None:
+    following.ok("commits", "collect")
+    history.commit("main", {"new": lines(4)}, at=1_700_000_000)
+    history.write()
+    ended = following.data("commits", "collect")
+    assert ended["results"][0]["new_commits_count"] == 1
+
+
+def test_everything_is_exported(following: Workspace, history: RepositoryMaker) -> None:
+    following.ok("commits", "collect")
+    expected = set(git_oracle.ids(history.folder, "main"))
+    table = list(csv.DictReader(io.StringIO(following.ok("commits", "export").out)))
+    assert {row["sha"] for row in table} == expected
+    assert {row["branch_name"] for row in table} == {"main"}
+    whole = json.loads(following.ok("commits", "export", "--format", "json").out)
+    assert {row["sha"] for row in whole} == expected
+    listed = following.ok("commits", "export", "--format", "jsonl").out.splitlines()
+    assert {json.loads(line)["sha"] for line in listed} == expected
+    assert (
+        json.loads(following.ok("commits", "export", "--format", "json", "--branch", "x").out) == []
+    )
+
+
+def test_a_failed_target_ends_with_1_and_is_all_that_is_retried(
+    following: Workspace, history: RepositoryMaker
+) -> None:
+    other = straight(history.folder.parent / "other.git", 5)
+    following.ok("commits", "add-target", str(other.folder))
+    away = history.folder.with_name("away")
+    history.folder.rename(away)
+    assert following.run("commits", "collect").code == 1
+    failed = newest(following)
+    assert (failed["success_count"], failed["failed_count"]) == (1, 1)
+    away.rename(history.folder)
+    ended = following.data("commits", "retry", failed["run_id"])
+    assert (ended["total_targets"], ended["success_count"]) == (1, 1)
+    assert ended["results"][0]["path"] == str(history.folder)
+    assert following.data("commits", "show", ended["run_id"])["retry_of"] == failed["run_id"]
+    again = following.run("commits", "retry", ended["run_id"], "-o", "json")
+    assert (again.code, again.error["code"]) == (6, "nothing_failed")
+
+
+def test_what_is_not_followed_any_more_is_left_out_and_kept(
+    following: Workspace, history: RepositoryMaker
+) -> None:
+    following.ok("commits", "collect")
+    following.ok("commits", "remove-target", "long", "main", "--yes")
+    assert following.data("commits", "targets") == []
+    nothing = following.run("commits", "collect", "-o", "json")
+    assert (nothing.code, nothing.error["code"]) == (4, "no_targets")
+    assert following.data("commits", "stats")[0]["commits"] > 0
+
+
+def test_projects_of_a_gitlab_are_synced_renamed_and_collected(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    straight(tmp_path / "served" / "group" / "one.git", 12)
+    straight(tmp_path / "served" / "group" / "two.git", 3)
+    api = gitlab(tmp_path / "served")
+    with StandIn(api) as server:
+        environ = {
+            "TSUZUKI_COMMITS_GITLAB_URL": server.url,
+            "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
+        }
+        synced = workspace.data("commits", "projects", "sync", **environ)
+        assert [(p["path"], p["change"]) for p in synced] == [
+            ("group/one", "new"),
+            ("group/two", "new"),
+        ]
+        workspace.ok("commits", "add-target", "group/one", **environ)
+        ended = workspace.data("commits", "collect", **environ)
+        assert ended["results"][0]["new_commits_count"] == 12
+        two = api.projects.find("group/two")
+        assert two is not None
+        api.projects.rename(two, "group/second")
+        synced = workspace.data("commits", "projects", "sync", **environ)
+        assert [p["change"] for p in synced] == ["as before", "renamed from group/two"]
+
+
+def test_a_scheduled_job_collects_too(following: Workspace, history: RepositoryMaker) -> None:
+    following.append(
+        "\n  nightly:\n    type: commits\n    projects: [long]\n    schedule: daily at 03:00\n"
+    )
+    following.ok("job", "apply")
+    following.ok("job", "run", "nightly")
+    following.ok("run-due", "--quiet")
+    (run,) = following.data("run", "ls", "--job", "nightly")
+    assert run["result"]["new_commits"] == len(git_oracle.ids(history.folder, "main"))
+    assert newest(following)["run_id"] == run["result"]["run_id"]
+
+
+# --- one at a time --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_second_start_is_told_the_running_id_and_ends_with_6(
+    following: Workspace, hanging: "subprocess.Popen[bytes]"
+) -> None:
+    running = newest(following)
+    second = following.run("commits", "collect", "-o", "json")
+    assert (second.code, second.error["code"]) == (6, "already_running")
+    assert running["run_id"] in second.error["message"]
+    assert len(following.data("commits", "runs")) == 1
+    assert hanging.poll() is None
+
+
+@pytest.mark.slow
+def test_a_collection_whose_process_was_killed_is_taken_over_at_once(
+    following: Workspace, hanging: "subprocess.Popen[bytes]", history: RepositoryMaker
+) -> None:
+    left = newest(following)
+    hanging.kill()
+    hanging.wait()
+    ended = following.data("commits", "collect")
+    assert ended["run_id"] == left["run_id"]
+    assert (ended["run_status"], ended["success_count"]) == ("completed", 1)
+    exported = following.ok("commits", "export", "--format", "jsonl").out.splitlines()
+    assert len(exported) == len(git_oracle.ids(history.folder, "main"))
+
+
+@pytest.mark.slow
+def test_a_cancelled_collection_ends_and_the_rest_stays_pending(
+    following: Workspace, hanging: "subprocess.Popen[bytes]"
+) -> None:
+    (cancelled,) = following.data("commits", "cancel")
+    assert (cancelled["run_status"], cancelled["pending_count"]) == ("cancelled", 1)
+    assert hanging.wait(30) == 1
+    again = following.run("commits", "cancel", "-o", "json")
+    assert (again.code, again.error["code"]) == (6, "not_running")
+    ended = following.data("commits", "retry", cancelled["run_id"])
+    assert ended["success_count"] == 1
+
+
+@pytest.mark.slow
+def test_interrupted_it_keeps_what_is_done_and_the_next_one_goes_on(
+    following: Workspace, hanging: "subprocess.Popen[bytes]"
+) -> None:
+    left = newest(following)
+    hanging.send_signal(signal.SIGINT)
+    assert hanging.wait(30) == 130
+    ended = following.data("commits", "collect")
+    assert (ended["run_id"], ended["run_status"]) == (left["run_id"], "completed")
+
+
+@pytest.mark.slow
+def test_a_run_cancelled_by_its_number_cancels_the_collection(
+    following: Workspace, hanging: "subprocess.Popen[bytes]"
+) -> None:
+    (run,) = following.data("run", "ls")
+    following.ok("run", "cancel", str(run["id"]))
+    assert newest(following)["run_status"] == "cancelled"
+    assert hanging.wait(30) == 1
+
+
+def ask_to_start(folder: str) -> tuple[str, str]:
+    with opened(cwd=Path(folder), environ={}) as application:
+        try:
+            return "began", application.commits.start().run_id
+        except Conflict as refused:
+            return refused.specific_code, refused.message
+
+
+@pytest.mark.slow
+def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
+    following: Workspace,
+) -> None:
+    answers = dict(in_processes(ask_to_start, [[str(following.folder)]] * 2))
+    assert set(answers) == {"began", "already_running"}
+    assert answers["began"] in answers["already_running"]
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("collect",), 4, "no_targets"),
+        (("add-target", "nowhere"), 4, "project_unknown"),
+        (("projects", "add", "https://me:secret@example.org/x"), 2, "secret_in_url"),
+        (("show", "abc"), 4, "collection_unknown"),
+        (("retry", "abc"), 4, "collection_unknown"),
+        (("cancel",), 6, "not_running"),
+        (("stats", "--by", "weekday"), 2, "usage"),
+        (("watch",), 4, "not_found"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_do(
+    workspace: Workspace, words: tuple[str, ...], code: int, said: str
+) -> None:
+    ended = workspace.run("commits", *words, "-o", "json")
+    assert (ended.code, ended.error["code"]) == (code, said)
+    assert ended.error["hint"]
+    assert "secret" not in ended.error["message"]
+
+
+def test_the_same_folder_is_one_project(following: Workspace, history: RepositoryMaker) -> None:
+    following.ok("commits", "projects", "add", str(history.folder))
+    assert len(following.data("commits", "projects", "ls")) == 1

@@ -1,0 +1,234 @@
+"""The same rows through a GitLab: one pass, many polls, killed at each page, and every bad answer."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support import git_oracle
+from support.collecting import Collecting, Crash, crash_after
+from support.histories import AWKWARD_BRANCH, lines, straight, wayward
+from tsuzuki.collectors.commits import source_gitlab
+from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
+from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.sandbox.gitlab.api import GitLabApi
+from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.store.database import Database
+
+PAGE_SIZE = 6
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("gitlab")
+    wayward(root / "group" / "wayward.git")
+    RepositoryMaker(root / "group" / "empty.git").write()
+    return root
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template, tmp_path / "served")
+    return tmp_path / "served"
+
+
+@pytest.fixture
+def crooked(folder: Path) -> Path:
+    return folder / "group" / "wayward.git"
+
+
+@pytest.fixture
+def api(folder: Path) -> GitLabApi:
+    return gitlab(folder)
+
+
+@pytest.fixture
+def server(api: GitLabApi) -> Iterator[StandIn]:
+    with StandIn(api) as running:
+        yield running
+
+
+@pytest.fixture
+def collecting(
+    live_database: Database, tmp_path: Path, server: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> Collecting:
+    monkeypatch.setattr(source_gitlab, "PAGE_SIZE", PAGE_SIZE)
+    section = {"gitlab": {"url": server.url, "token": TOKEN}, "request_timeout": 5, "tries": 2}
+    return Collecting(live_database, tmp_path, **section)
+
+
+def follow(collecting: Collecting, api: GitLabApi, path: str, *branches: str) -> int:
+    project = api.projects.find(path)
+    assert project is not None
+    return collecting.remote(project.number, path, *branches)
+
+
+def kinds(collecting: Collecting, run_id: str) -> list[NoteKind]:
+    return [note.kind for note in collecting.only(run_id).notes]
+
+
+def test_one_pass_stores_exactly_what_git_says(
+    collecting: Collecting, api: GitLabApi, crooked: Path
+) -> None:
+    project = follow(collecting, api, "group/wayward", "main", AWKWARD_BRANCH)
+    assert collecting.collect()["failed"] == 0
+    for branch in ("main", AWKWARD_BRANCH):
+        expected = git_oracle.rows(crooked, f"refs/heads/{branch}")
+        assert sorted(collecting.rows(project, branch)) == sorted(expected)
+    collecting.check()
+
+
+def test_polls_along_a_history_lose_nothing(
+    collecting: Collecting, api: GitLabApi, crooked: Path
+) -> None:
+    project = follow(collecting, api, "group/wayward", "main")
+    for sha in git_oracle.ids(crooked, "--first-parent", "--reverse", "main"):
+        git_oracle.git(crooked, "update-ref", "refs/heads/main", sha)
+        collecting.collect()
+        assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, sha))
+    collecting.check()
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_after_a_crash_at_any_page_the_rows_are_those_of_git(
+    collecting: Collecting, api: GitLabApi, crooked: Path, server: StandIn, number: int
+) -> None:
+    project = follow(collecting, api, "group/wayward", "main")
+    try:
+        collecting.collect(after=crash_after(number))
+    except Crash:
+        stored = len(collecting.rows(project))
+        server.forget_requests()
+        collecting.collect()
+        left = len(git_oracle.ids(crooked, "main")) - stored
+        assert server.count(COMMITS) <= -(-left // PAGE_SIZE) + 1
+    assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))
+    collecting.check()
+
+
+def test_an_unchanged_branch_costs_one_request(
+    collecting: Collecting, api: GitLabApi, server: StandIn
+) -> None:
+    follow(collecting, api, "group/wayward", "main")
+    collecting.collect()
+    server.forget_requests()
+    collecting.collect()
+    assert server.count() == 1
+
+
+# --- what happens to projects ---------------------------------------------------------------------
+
+
+def test_a_renamed_project_is_noted_and_its_new_path_kept(
+    collecting: Collecting, api: GitLabApi
+) -> None:
+    follow(collecting, api, "group/wayward", "main")
+    collecting.collect()
+    project = api.projects.find("group/wayward")
+    assert project is not None
+    api.projects.rename(project, "elsewhere/straight")
+    assert kinds(collecting, collecting.collect()["run_id"]) == [NoteKind.PROJECT_RENAMED]
+    assert collecting.ask("SELECT path FROM projects") == [("elsewhere/straight",)]
+    assert kinds(collecting, collecting.collect()["run_id"]) == []
+
+
+def test_a_force_push_a_deleted_branch_and_an_empty_repository_are_noted(
+    collecting: Collecting, api: GitLabApi, folder: Path
+) -> None:
+    make = straight(folder / "group" / "moving.git", 8)
+    api.projects.look()
+    project = follow(collecting, api, "group/moving", "main", "side")
+    follow(collecting, api, "group/empty", "main")
+    make.point("side", git_oracle.ids(make.folder, "main")[4])
+    make.write()
+    collecting.collect()
+    before = set(collecting.rows(project))
+    make.commit("main", {"x": lines(1)}, parents=[git_oracle.ids(make.folder, "main")[2]], at=9)
+    make.write()
+    make.delete("side")
+    results = collecting.results(collecting.collect()["run_id"])
+    found = {key: [note.kind for note in result.notes] for key, result in results.items()}
+    assert found == {
+        ("group/moving", "main"): [NoteKind.FORCE_PUSH],
+        ("group/moving", "side"): [NoteKind.BRANCH_GONE],
+        ("group/empty", "main"): [NoteKind.EMPTY_REPOSITORY],
+    }
+    assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
+    collecting.check()
+
+
+# --- what a server may answer ---------------------------------------------------------------------
+
+COMMITS = "/api/v4/*/repository/commits"
+BAD = [
+    Fault(path=COMMITS, status=500, times=None),
+    Fault(path=COMMITS, kind=FaultKind.HTML, times=None),
+    Fault(path=COMMITS, kind=FaultKind.CUT, times=None),
+    Fault(path=COMMITS, kind=FaultKind.HANG, times=None),
+    Fault(path=COMMITS, status=403, body='{"message":"ask boss@example.org"}', times=None),
+]
+
+
+@pytest.mark.parametrize("fault", BAD, ids=lambda fault: f"{fault.kind}-{fault.status}")
+def test_a_server_that_answers_badly_fails_the_target_and_is_continued_when_it_is_well(
+    collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path, fault: Fault
+) -> None:
+    project = follow(collecting, api, "group/wayward", "main")
+    collecting.section = collecting.section.model_copy(update={"tries": 1, "request_timeout": 0.5})
+    server.faults.add(replace(fault, skip=1))
+    result = collecting.only(collecting.collect()["run_id"])
+    assert result.status is ResultStatus.FAILED
+    assert "boss" not in str(result.error_message)
+    assert len(collecting.rows(project)) == PAGE_SIZE
+    server.faults.clear()
+    server.forget_requests()
+    collecting.collect()
+    assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))
+    assert not any("page=1&" in f"{seen.request.target}&" for seen in server.requests)
+    collecting.check()
+
+
+def test_a_wrong_token_fails_each_target_and_is_never_shown(
+    collecting: Collecting, api: GitLabApi
+) -> None:
+    follow(collecting, api, "group/wayward", "main")
+    section = collecting.section
+    wrong = {"url": section.gitlab.url, "token": "glpat-not-the-right-one"}
+    collecting.section = type(section)(gitlab=wrong)
+    result = collecting.only(collecting.collect()["run_id"])
+    assert result.status is ResultStatus.FAILED
+    assert "token" in str(result.error_message)
+    assert "glpat" not in str(result.error_message)
+
+
+def test_an_unknown_project_fails_alone(collecting: Collecting, api: GitLabApi) -> None:
+    collecting.remote(4711, "group/gone", "main")
+    follow(collecting, api, "group/wayward", "main")
+    ended = collecting.collect()
+    assert (ended["success"], ended["failed"]) == (1, 1)
+    result = collecting.results(ended["run_id"])["group/gone", "main"]
+    assert "no project 4711" in str(result.error_message)
+
+
+def test_a_rate_limit_pauses_the_host_and_loses_nothing(
+    collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path
+) -> None:
+    project = follow(collecting, api, "group/wayward", "main", "old", "arm/1")
+    server.faults.add(Fault(status=429, headers={"Retry-After": "1"}, times=2))
+    ended = collecting.collect()
+    assert ended["failed"] == 0
+    assert any("pause of 1 s" in line for line in collecting.hands.lines)
+    assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))
+
+
+def test_a_page_that_fails_once_is_asked_for_again(
+    collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path
+) -> None:
+    project = follow(collecting, api, "group/wayward", "main")
+    server.faults.add(Fault(status=502, path=COMMITS, skip=1))
+    assert collecting.collect()["failed"] == 0
+    assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))
