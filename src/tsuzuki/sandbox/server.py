@@ -235,8 +235,9 @@ class _Handler(BaseHTTPRequestHandler):
             faults.end_holding()
 
     def _client_is_gone(self) -> bool:
-        readable, _, _ = select.select([self.connection], [], [], 0)
-        if not readable:
+        watch = select.poll()
+        watch.register(self.connection, select.POLLIN)
+        if not watch.poll(0):
             return False
         try:
             return not self.connection.recv(1, socket.MSG_PEEK)

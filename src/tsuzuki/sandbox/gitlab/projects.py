@@ -3,6 +3,7 @@
 import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -107,7 +108,15 @@ def _repositories(root: Path) -> Iterator[tuple[str, Path]]:
             )
             yield str(path) if path.parent.name else f"{LONELY_NAMESPACE}/{path}", folder
         elif depth < DEPTH_MAX:
-            unseen.extend((child, depth + 1) for child in folder.iterdir() if child.is_dir())
+            unseen.extend((child, depth + 1) for child in _folders(folder))
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Those that may be read; a link only if it leads to a repository, or it might lead anywhere."""
+    with suppress(PermissionError):
+        for child in folder.iterdir():
+            if child.is_dir() and (not child.is_symlink() or _is_repository(child)):
+                yield child
 
 
 def _is_repository(folder: Path) -> bool:
