@@ -139,6 +139,17 @@ def test_a_former_path_redirects_to_the_number(client: gitlab.Gitlab, server: St
     )
 
 
+@pytest.mark.parametrize("body", ['{"path": "called"}', "path=called"])
+def test_a_project_is_renamed_by_json_or_by_a_form(server: StandIn, body: str) -> None:
+    answer = requests.put(
+        f"{server.url}/api/v4/projects/group%2Fempty",
+        data=body,
+        headers={"PRIVATE-TOKEN": TOKEN},
+        timeout=10,
+    )
+    assert answer.json()["path_with_namespace"] == "group/called"
+
+
 def test_archived_projects_are_listed_on_request(client: gitlab.Gitlab) -> None:
     client.projects.get("group/wayward").archive()
     archived = client.projects.list(archived=True, get_all=True)
@@ -279,7 +290,7 @@ def test_an_empty_repository_has_no_branch_and_no_commit(client: gitlab.Gitlab) 
 
 def test_the_default_branch_may_move(client: gitlab.Gitlab, tmp_path: Path) -> None:
     make = straight(tmp_path / "group" / "moving.git", 2)
-    make.commit("next", {"n": b"n\n"}, parents=[make.repository.branch("main") or ""])
+    make.commit("next", {"n": b"n\n"}, parents=[git_oracle.head(make.folder)])
     make.write()
     with StandIn(stand_in_for_gitlab(tmp_path)) as server:
         project = gitlab.Gitlab(server.url, private_token=TOKEN).projects.get("group/moving")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 from tsuzuki.sandbox.exchange import Answer, Application, Request, Route, Router, json_answer
 
@@ -110,7 +111,7 @@ class GitLabApi:
 
     def _change_project(self, request: Request, project: Project) -> Answer:
         """Rename it or give it another default branch, as a maintainer may."""
-        changes = request.json() if request.body else dict(request.query)
+        changes = _changes(request)
         if default := changes.get("default_branch"):
             if project.repository.branch(default) is None:
                 raise Refusal(400, {"message": {"base": ["Could not set the default branch"]}})
@@ -118,6 +119,17 @@ class GitLabApi:
         if path := changes.get("path"):
             self.projects.rename(project, f"{project.namespace}/{path}")
         return _show_project(request, project)
+
+
+def _changes(request: Request) -> dict[str, str]:
+    """What a request for a change says: as JSON, as a form, or in its query."""
+    if not request.body:
+        return dict(request.query)
+    try:
+        said = request.json()
+    except ValueError:
+        said = dict(parse_qsl(request.body.decode(errors="replace")))
+    return said if isinstance(said, dict) else {}
 
 
 def _tokens(request: Request) -> set[str]:

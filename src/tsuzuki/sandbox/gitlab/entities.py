@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .projects import Project
-from .repository import GitCommit, Repository
+from .repository import Branch, GitCommit, Repository
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 """A repository does not know when its project was made."""
@@ -61,19 +61,17 @@ def _namespace(project: Project, base_url: str) -> dict[str, Any]:
     }
 
 
-def branch(
-    name: str, head: GitCommit, project: Project, base_url: str, *, default: str | None
-) -> dict[str, Any]:
+def branch(found: Branch, head: GitCommit, project: Project, base_url: str) -> dict[str, Any]:
     return {
-        "name": name,
+        "name": found.name,
         "commit": commit(head, project, base_url),
         "merged": False,
-        "protected": name == default,
+        "protected": found.is_default,
         "developers_can_push": False,
         "developers_can_merge": False,
         "can_push": False,
-        "default": name == default,
-        "web_url": f"{base_url}/{project.path}/-/tree/{quote(name)}",
+        "default": found.is_default,
+        "web_url": f"{base_url}/{project.path}/-/tree/{quote(found.name)}",
     }
 
 

@@ -17,14 +17,13 @@ OfProject = Callable[[Request, Project], Answer]
 
 def list_branches(request: Request, project: Project) -> Answer:
     repository, text = project.repository, request.query.get("search", "")
-    found = [(name, sha) for name, sha in repository.branches() if _is_meant(name, text)]
+    found = [branch for branch in repository.branches() if _is_meant(branch.name, text)]
     shown = window(request)
     rows = shown.of(found)
-    default = repository.default_branch()
-    heads = repository.commits([sha for _, sha in rows], stats=False)
+    heads = repository.commits([branch.sha for branch in rows], stats=False)
     body = [
-        entities.branch(name, head, project, request.base_url, default=default)
-        for (name, _), head in zip(rows, heads, strict=True)
+        entities.branch(branch, head, project, request.base_url)
+        for branch, head in zip(rows, heads, strict=True)
     ]
     headers = offset_headers(request, shown, length=len(found), with_totals=True)
     return json_answer(body, headers=headers)
@@ -40,13 +39,12 @@ def _is_meant(name: str, text: str) -> bool:
 
 
 def show_branch(request: Request, project: Project) -> Answer:
-    repository, name = project.repository, request.params["branch"]
-    sha = repository.branch(name)
-    if sha is None:
+    repository = project.repository
+    branch = repository.branch(request.params["branch"])
+    if branch is None:
         raise not_found("Branch")
-    [head] = repository.commits([sha], stats=False)
-    default = repository.default_branch()
-    return json_answer(entities.branch(name, head, project, request.base_url, default=default))
+    [head] = repository.commits([branch.sha], stats=False)
+    return json_answer(entities.branch(branch, head, project, request.base_url))
 
 
 def list_commits(request: Request, project: Project) -> Answer:

@@ -111,8 +111,8 @@ class RepositoryMaker:
     def _continued(self) -> list[bytes]:
         """Let a commit without parents stand on its branch's head, which fast-import forgets."""
         return [
-            b"reset refs/heads/%s\nfrom %s\n" % (name.encode(), sha.encode())
-            for name, sha in self.repository.branches()
+            b"reset refs/heads/%s\nfrom %s\n" % (branch.name.encode(), branch.sha.encode())
+            for branch in self.repository.branches()
         ]
 
 

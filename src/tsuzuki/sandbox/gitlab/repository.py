@@ -21,6 +21,7 @@ FULL_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 FIELDS = ("%H", "%P", "%an", "%ae", "%aI", "%cn", "%ce", "%cI", "%s", "%B")
 FORMAT = "--format=tformat:" + "%x00".join(FIELDS) + "%x00"
+BRANCH_FORMAT = "%(objectname) %(if)%(HEAD)%(then)%(HEAD)%(else)-%(end) %(refname:lstrip=2)"
 STATS = ("--shortstat", "-M", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv")
 
 ENVIRONMENT = {
@@ -57,6 +58,13 @@ class GitCommit:
     additions: int | None
     """None if the counts were not asked for."""
     deletions: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    name: str
+    sha: str
+    is_default: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,15 +121,16 @@ class Repository:
     def is_empty(self) -> bool:
         return not self.git("for-each-ref", "--count=1", "--format=%(refname)", "refs/heads")
 
-    def branch(self, name: str) -> str | None:
-        """The id of a branch's head, whether or not that commit can be read."""
-        return self._line("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+    def branch(self, name: str) -> Branch | None:
+        return next((found for found in self.branches(name) if found.name == name), None)
 
-    def branches(self) -> list[tuple[str, str]]:
-        """Every branch with the id of its head, by name."""
-        text = self.git("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads")
-        lines = text.decode(errors="replace").splitlines()
-        return sorted((name, sha) for sha, _, name in (line.partition(" ") for line in lines))
+    def branches(self, name: str | None = None) -> list[Branch]:
+        """Every branch by name, whether or not its head can be read; `name` spares git the others."""
+        below = f"refs/heads/{name}" if name else "refs/heads"
+        text = self.git("for-each-ref", f"--format={BRANCH_FORMAT}", below)
+        rows = (line.split(" ", 2) for line in text.decode(errors="replace").splitlines())
+        found = [Branch(name=row[2], sha=row[0], is_default=row[1] == "*") for row in rows]
+        return sorted(found, key=lambda branch: branch.name)
 
     def resolve(self, revision: str) -> str | None:
         """The commit a name stands for; a full id stands for itself, there or not."""
@@ -134,6 +143,11 @@ class Repository:
     def holds(self, sha: str) -> bool:
         return self._line("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}") is not None
 
+    def _holds_all(self, revisions: Sequence[str]) -> bool:
+        """Whether what was remembered could be read again: a commit may have been pruned since."""
+        given = "\n".join(revision.lstrip("^") for revision in revisions).encode()
+        return b"missing" not in self.git("cat-file", "--batch-check", given=given)
+
     def merge_base(self, shas: Sequence[str]) -> str | None:
         return self._line("merge-base", *shas)
 
@@ -144,7 +158,7 @@ class Repository:
         key = (tuple(walk.revisions), tuple(walk.options), walk.path)
         with self._walking:  # so that many clients asking for one range cost one walk
             found = self._lists.get(key)
-            if found is None:
+            if found is None or not self._holds_all(walk.revisions):
                 found = self._walk(walk)
                 self._lists.put(key, found)
         return found
