@@ -404,6 +404,13 @@ def test_a_rate_limit_says_until_when_and_nobody_waits(
     host.close()
 
 
+def test_a_server_in_maintenance_says_when_to_come_again(server: StandIn, host: GitLabHost) -> None:
+    server.faults.add(Fault(status=503, headers={"Retry-After": "30"}))
+    with pytest.raises(Unavailable) as raised:
+        host.project("group/long")
+    assert raised.value.retry_after_seconds == pytest.approx(30)
+
+
 def test_the_token_is_not_carried_to_another_server(host: GitLabHost, server: StandIn) -> None:
     with StandIn(gitlab(Path(__file__).parent)) as elsewhere:
         server.faults.add(Fault(status=302, headers={"Location": f"{elsewhere.url}/api/v4/user"}))

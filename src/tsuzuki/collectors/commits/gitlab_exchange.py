@@ -120,7 +120,12 @@ class Exchange:
             )
         body = self._read(response)
         if response.status_code == 429:
-            raise self._limited(response)
+            seconds = self._pause(response.headers)
+            sentence = f"asks for a pause of {math.ceil(seconds)} s"
+            raise self._error(RateLimited, sentence, retry_after_seconds=seconds)
+        if response.status_code == 503 and "Retry-After" in response.headers:
+            seconds = self._pause(response.headers)
+            raise self._error(Unavailable, "is away (503)", retry_after_seconds=seconds)
         response.raw = io.BytesIO(body)
 
     def _stays_here(self, response: "Response") -> bool:
@@ -185,13 +190,6 @@ class Exchange:
             raise self._error(Refused, f"refuses the request ({status}): {complaint}") from None
         raise self._error(Unavailable, f"failed ({status})") from None
 
-    def _limited(self, response: "Response") -> RateLimited:
-        seconds = self._pause(response.headers)
-        return RateLimited(
-            f"GitLab at {self._server.name} asks for a pause of {math.ceil(seconds)} s",
-            retry_after_seconds=seconds,
-        )
-
     def _pause(self, headers: Mapping[str, str]) -> float:
         """Until when the host wants to be left alone, in seconds from now."""
         now = self._clock.now()
@@ -220,10 +218,15 @@ class Exchange:
         return self._error(Unavailable, f"broke off: {_cause(problem)}")
 
     def _error(
-        self, kind: type[SourceError], sentence: str, *, hint: str | None = None
+        self,
+        kind: type[SourceError],
+        sentence: str,
+        *,
+        hint: str | None = None,
+        retry_after_seconds: float | None = None,
     ) -> SourceError:
         text = redacted(f"GitLab at {self._server.name} {sentence}", secrets=[self._server.token])
-        return kind(text, hint=hint)
+        return kind(text, hint=hint, retry_after_seconds=retry_after_seconds)
 
 
 def _moment(text: str | None, now: datetime, *, is_moment: bool = False) -> datetime | None:
