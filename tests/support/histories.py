@@ -56,6 +56,8 @@ def wayward(folder: Path) -> RepositoryMaker:
         message="Merge what was old",
     )
     make.commit("main", {"a.txt": None}, parents=[late], at=1_300_000_002)
+    for number in range(6):
+        make.commit("main", {"more.txt": lines(number + 1)}, at=1_300_000_002)
     make.commit(AWKWARD_BRANCH, {"x": b"1\n"}, parents=[moved], at=1_300_000_003)
     make.write()
     return make

@@ -82,11 +82,13 @@ def test_one_pass_stores_exactly_what_git_says(
     collecting.check()
 
 
-def test_polls_along_a_history_lose_nothing(
+def test_twenty_polls_along_a_history_lose_nothing(
     collecting: Collecting, api: GitLabApi, crooked: Path
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main")
-    for sha in git_oracle.ids(crooked, "--first-parent", "--reverse", "main"):
+    steps = git_oracle.ids(crooked, "--first-parent", "--reverse", "main")
+    assert len(steps) == 20
+    for sha in steps:
         git_oracle.git(crooked, "update-ref", "refs/heads/main", sha)
         collecting.collect()
         assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, sha))
@@ -159,6 +161,45 @@ def test_a_force_push_a_deleted_branch_and_an_empty_repository_are_noted(
     }
     assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
     collecting.check()
+
+
+def test_a_history_that_was_replaced_is_collected_again_and_told(
+    collecting: Collecting, api: GitLabApi, folder: Path
+) -> None:
+    make = straight(folder / "group" / "pruned.git", 5)
+    project = follow(collecting, api, "group/pruned", "main")
+    collecting.collect()
+    before = set(collecting.rows(project))
+    make.commit("main", {"f": lines(1)}, parents=[], at=1_700_000_000)
+    make.write()
+    prune(make.folder)
+    assert kinds(collecting, collecting.collect()["run_id"]) == [NoteKind.HISTORY_REPLACED]
+    assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
+
+
+def test_a_range_that_lost_its_old_end_halfway_is_begun_anew(
+    collecting: Collecting, api: GitLabApi, folder: Path
+) -> None:
+    make = straight(folder / "group" / "pruned.git", 5)
+    project = follow(collecting, api, "group/pruned", "main")
+    collecting.collect()
+    before = set(collecting.rows(project))
+    for number in range(2 * PAGE_SIZE):
+        parents = [] if number == 0 else None
+        make.commit("main", {"f": lines(number)}, parents=parents, at=1_700_000_000 + number)
+    make.write()
+    with pytest.raises(Crash):
+        collecting.collect(after=crash_after(3))
+    assert len(collecting.rows(project)) == 5 + PAGE_SIZE
+    prune(make.folder)
+    assert collecting.collect()["failed"] == 0
+    assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
+    collecting.check()
+
+
+def prune(repository: Path) -> None:
+    """Let git throw away what no branch holds, as a server does some time after a forced push."""
+    git_oracle.git(repository, "gc", "--quiet", "--prune=now")
 
 
 # --- what a server may answer ---------------------------------------------------------------------

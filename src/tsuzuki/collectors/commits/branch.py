@@ -95,11 +95,8 @@ class Branch:
     def _next_range(
         self, source: Source, state: TargetState, head: str
     ) -> tuple[Range, str | None]:
-        begun = state.wanted
-        if begun is not None and (
-            begun.new == head or source.lineage(begun.new, head) is not Lineage.UNKNOWN
-        ):
-            return begun, state.mark
+        if state.wanted is not None and _can_go_on(source, state.wanted, head):
+            return state.wanted, state.mark
         wanted = self._new_range(source, state, head)
         with self._assignment.run.transaction() as connection:
             self._assignment.require_ours(connection)
@@ -243,3 +240,9 @@ class Branch:
         if state is None:
             raise LookupError(f"{self._target} is not a target")
         return state
+
+
+def _can_go_on(source: Source, begun: Range, head: str) -> bool:
+    """Whether the source still has both ends of a range that was begun."""
+    ends = {begun.old, begun.new} - {None, head}
+    return all(source.lineage(end, head) is not Lineage.UNKNOWN for end in ends if end)
