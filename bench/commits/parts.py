@@ -56,12 +56,12 @@ def working(**environ: str) -> Iterator[Application]:
 def collect(application: Application) -> float:
     """Seconds from asking for a collection to its end."""
     began = time.perf_counter()
-    run_id = application.commits.start().run_id
-    while application.commits.progress(run_id).summary.completed_at_utc is None:
+    run_id = application.collections.start().run_id
+    while application.collections.progress(run_id).summary.completed_at_utc is None:
         time.sleep(0.02)
     took = time.perf_counter() - began
-    summary = application.commits.show(run_id).summary
-    assert summary.failed_count == 0, application.commits.show(run_id)
+    summary = application.collections.show(run_id).summary
+    assert summary.failed_count == 0, application.collections.show(run_id)
     return took
 
 

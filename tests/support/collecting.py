@@ -11,10 +11,10 @@ from sqlalchemy import text
 from support.executions import a_task
 from support.git_oracle import Row
 from tsuzuki.collectors.collector import Equipment
-from tsuzuki.collectors.commits import COMMITS, ledger, projects, targets
+from tsuzuki.collectors.commits import COMMITS, projects, reports, targets
 from tsuzuki.collectors.commits.collect import collect
-from tsuzuki.collectors.commits.ledger import Result
 from tsuzuki.collectors.commits.projects import NewProject
+from tsuzuki.collectors.commits.reports import Result
 from tsuzuki.collectors.commits.settings import CommitsSection
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.collectors.commits.targets import Target
@@ -138,7 +138,7 @@ class Collecting:
 
     def results(self, run_id: str) -> dict[tuple[str, str], Result]:
         with self.database.read() as connection:
-            found = ledger.results(connection, run_id)
+            found = reports.results(connection, run_id)
         return {(result.path, result.branch_name): result for result in found}
 
     def only(self, run_id: str) -> Result:

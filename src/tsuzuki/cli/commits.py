@@ -186,7 +186,7 @@ def runs(invocation: Invocation, limit: int) -> None:
     tsuzuki commits runs
     """
     with application(invocation) as workspace:
-        found = workspace.commits.runs(limit=limit)
+        found = workspace.collections.runs(limit=limit)
     emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
 
 
@@ -200,7 +200,7 @@ def show(invocation: Invocation, run: str) -> None:
     tsuzuki commits show 550e8400
     """
     with application(invocation) as workspace:
-        view = workspace.commits.show(run)
+        view = workspace.collections.show(run)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
         return
@@ -221,7 +221,7 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     tsuzuki commits cancel
     """
     with application(invocation) as workspace:
-        summary = workspace.commits.cancel(run)
+        summary = workspace.collections.cancel(run)
     emit(invocation, [summary], columns=RUNS)
     say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
 

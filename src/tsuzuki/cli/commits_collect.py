@@ -23,7 +23,7 @@ from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.engine.process import Engine
-    from tsuzuki.services.commits import Begun, BulkProgress
+    from tsuzuki.services.collections import Begun, BulkProgress
     from tsuzuki.wiring import Application
 
 LOOK_SECONDS = 0.2
@@ -57,7 +57,7 @@ def collect(
     """
     with application(invocation) as workspace:
         workspace.jobs.apply()
-        begun = workspace.commits.start(references, branch=branch)
+        begun = workspace.collections.start(references, branch=branch)
         _follow(invocation, workspace, begun, detach=detach)
 
 
@@ -72,7 +72,7 @@ def retry(invocation: Invocation, run: str, detach: bool) -> None:
     tsuzuki commits retry 550e8400
     """
     with application(invocation) as workspace:
-        begun = workspace.commits.retry(run)
+        begun = workspace.collections.retry(run)
         _follow(invocation, workspace, begun, detach=detach)
 
 
@@ -86,7 +86,8 @@ def watch(invocation: Invocation) -> None:
     """
     with application(invocation) as workspace:
         running = next(
-            (one for one in workspace.commits.runs(limit=5) if one.completed_at_utc is None), None
+            (one for one in workspace.collections.runs(limit=5) if one.completed_at_utc is None),
+            None,
         )
         if running is None:
             raise NotFound("no collection is running", hint="See: tsuzuki commits runs")
@@ -118,13 +119,13 @@ def _at_work(
     invocation: Invocation, workspace: "Application", stopping: Stopping
 ) -> "Iterator[Callable[[BulkProgress], None]]":
     """See to it that somebody works: whoever is there already, else this process."""
-    if workspace.commits.attendance.is_anybody_there():
+    if workspace.collections.attendance.is_anybody_there():
         yield lambda _progress: None
         return
     from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow to load
     from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
 
-    if workspace.commits.attendance.dead_leader():
+    if workspace.collections.attendance.dead_leader():
         workspace.fleet.step_down()
     engine = build_engine(workspace, Role(capacity=1), environ=invocation.environ)
     stopping.watch(engine)
@@ -156,7 +157,7 @@ def _watch(
     pause = FIRST_LOOK_SECONDS
     with shown:
         while True:
-            progress = workspace.commits.progress(run_id)
+            progress = workspace.collections.progress(run_id)
             looked(progress)
             shown.show(progress)
             if progress.summary.completed_at_utc is not None:
@@ -177,7 +178,7 @@ def _refuse_failed(progress: "BulkProgress") -> None:
 
 
 def _tell_end(invocation: Invocation, workspace: "Application", run_id: str) -> None:
-    view = workspace.commits.show(run_id)
+    view = workspace.collections.show(run_id)
     if invocation.output is OutputFormat.TABLE:
         emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
         summary = view.summary

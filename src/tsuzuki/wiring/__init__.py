@@ -17,6 +17,7 @@ from tsuzuki.engine.coordination import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.services.audit import Audit
+from tsuzuki.services.collections import BulkCollections
 from tsuzuki.services.commits import Commits
 from tsuzuki.services.due import DueNow
 from tsuzuki.services.events import Events
@@ -53,6 +54,7 @@ class Application:
     logs: RunLogs
     due: DueNow
     commits: Commits
+    collections: BulkCollections
     settings: Settings
     audit: Audit
     maintenance: Maintenance
@@ -128,9 +130,10 @@ def join(
             database=database,
             workspace=configuration.workspace,
             section=partial(configuration.section, COMMITS.kind.name),
-            job_service=jobs,
-            run_service=runs,
             actor=actor,
+        ),
+        collections=BulkCollections(
+            database=database, job_service=jobs, run_service=runs, actor=actor
         ),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),

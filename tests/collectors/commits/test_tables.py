@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from support.collecting import Collecting
-from tsuzuki.collectors.commits import COMMITS, ledger
+from tsuzuki.collectors.commits import COMMITS, ledger, reports
 from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.store.migrate import drift
 
@@ -130,7 +130,7 @@ def test_the_summary_is_the_specified_query(collecting: Collecting) -> None:
         run_id=RUN["run_id"],
     )
     with collecting.database.read() as connection:
-        (summary,) = ledger.summaries(connection, run_id=str(RUN["run_id"]))
+        (summary,) = reports.summaries(connection, run_id=str(RUN["run_id"]))
     assert [tuple(specified[0])] == [tuple(vars(summary).values())]
     assert summary.pending_count == 2
 

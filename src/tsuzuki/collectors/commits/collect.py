@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tsuzuki.collectors.collector import Equipment
-from tsuzuki.collectors.commits import ledger, projects, targets
+from tsuzuki.collectors.commits import ledger, projects, reports, targets
 from tsuzuki.collectors.commits.branch import Assignment, Branch
 from tsuzuki.collectors.commits.hosts import Crew, Work
 from tsuzuki.collectors.commits.projects import Project
@@ -47,8 +47,8 @@ def collect(equipment: Equipment, run: RunContext) -> dict[str, Any]:
         crew.work(pending.by_host(section, crew, sources))
     with run.transaction() as connection:
         ledger.complete(connection, run_id, now=equipment.database.clock.now())
-        (summary,) = ledger.summaries(connection, run_id=run_id)
-        brought = ledger.new_commits(connection, run_id)
+        (summary,) = reports.summaries(connection, run_id=run_id)
+        brought = reports.new_commits(connection, run_id)
     return {
         "run_id": run_id,
         "targets": summary.total_targets,
@@ -137,7 +137,7 @@ class _Pending:
         self._run_id = run_id
         with equipment.database.read() as connection:
             self._targets = ledger.targets_of(connection, run_id, [ResultStatus.PENDING])
-            (summary,) = ledger.summaries(connection, run_id=run_id)
+            (summary,) = reports.summaries(connection, run_id=run_id)
             self._projects = {p.project_id: p for p in projects.find(connection)}
         self._total = summary.total_targets
         self._done = summary.total_targets - len(self._targets)
