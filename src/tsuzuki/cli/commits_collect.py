@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +22,7 @@ from tsuzuki.model.errors import NotFound, RunFailed
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
+    from tsuzuki.cli.commits_progress import Bars
     from tsuzuki.engine.process import Engine
     from tsuzuki.services.collections import Begun, BulkProgress
     from tsuzuki.wiring import Application
@@ -153,9 +154,8 @@ def _watch(
 ) -> None:
     """Show how a collection goes until it ends, or until asked to stop."""
     quiet = invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr)
-    shown = _Lines() if quiet else _Bars(invocation)
     pause = FIRST_LOOK_SECONDS
-    with shown:
+    with _Nothing() if quiet else _bars(invocation) as shown:
         while True:
             progress = workspace.collections.progress(run_id)
             looked(progress)
@@ -194,10 +194,16 @@ def _tell_end(invocation: Invocation, workspace: "Application", run_id: str) -> 
         raise ExitWith(1)
 
 
-class _Lines:
-    """Nothing while it runs: the result says it all."""
+def _bars(invocation: Invocation) -> "Bars":
+    from tsuzuki.cli.commits_progress import Bars  # noqa: PLC0415 - rich is slow to load
 
-    def __enter__(self) -> "_Lines":
+    return Bars(invocation)
+
+
+class _Nothing:
+    """Shows nothing while it runs: the result says it all."""
+
+    def __enter__(self) -> "_Nothing":
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -205,65 +211,3 @@ class _Lines:
 
     def show(self, progress: "BulkProgress") -> None:
         """Nobody looks."""
-
-
-class _Bars:
-    """Targets done, failed and in all; the ones under way, and commits per second."""
-
-    def __init__(self, invocation: Invocation) -> None:
-        from rich.console import Console  # noqa: PLC0415 - slow to load
-        from rich.progress import (  # noqa: PLC0415 - slow to load
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        from tsuzuki.model.clock import SystemClock  # noqa: PLC0415 - beside its user
-        from tsuzuki.model.progress import ProgressMeter  # noqa: PLC0415 - beside its user
-
-        console = Console(stderr=True, no_color=not invocation.color)
-        self._progress = Progress(
-            TextColumn("targets"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[words]}", markup=False),
-            TimeElapsedColumn(),
-            console=console,
-        )
-        self._bar: Any = self._progress.add_task("targets", total=None, words="")
-        self._meter = ProgressMeter()
-        self._clock = SystemClock()
-
-    def __enter__(self) -> "_Bars":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._progress.stop()
-
-    def show(self, progress: "BulkProgress") -> None:
-        summary = progress.summary
-        rate = self._meter.update(progress.new_commits, None, self._clock.monotonic())
-        self._progress.update(
-            self._bar,
-            completed=summary.success_count + summary.failed_count,
-            total=summary.total_targets,
-            words=words_of(progress, rate.rate_per_second),
-        )
-
-
-def words_of(progress: "BulkProgress", rate_per_second: float) -> str:
-    """What stands beside the bar."""
-    current = ", ".join(
-        f"{one.path} {one.branch_name} +{one.commits}" for one in progress.in_work[:3]
-    )
-    more = f" and {len(progress.in_work) - 3} more" if len(progress.in_work) > 3 else ""
-    parts = [
-        f"{progress.summary.failed_count} failed",
-        f"{progress.new_commits} commits",
-        f"{rate_per_second:.0f}/s",
-        f"{current}{more}",
-    ]
-    return " · ".join(part for part in parts if part)
