@@ -145,13 +145,13 @@ def fill(application: Application) -> None:
             targets.follow(connection, Target(project.project.project_id, "main"))
     for start in range(0, ROWS, PAGE):
         target = Target(start // PAGE % 20 + 1, "main")
-        page = [_commit(chance, number) for number in range(start, start + PAGE)]
+        page = [_commit(chance, target, number) for number in range(start, start + PAGE)]
         with application.database.write() as connection:
             store_page(connection, target, page)
 
 
-def _commit(chance: random.Random, number: int) -> Commit:
-    author = chance.randrange(150)
+def _commit(chance: random.Random, target: Target, number: int) -> Commit:
+    author = target.project_id * 10 + chance.randrange(30)
     year, month = chance.randrange(2010, 2026), chance.randrange(1, 13)
     date = f"{year}-{month:02}-15T12:00:00Z"
     sha = f"{number:040x}"

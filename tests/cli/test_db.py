@@ -18,14 +18,14 @@ def alter(database: Path, statement: str) -> None:
 
 
 def test_an_upgrade_tells_from_which_revision_to_which(empty: Workspace) -> None:
-    (engine,) = empty.data("db", "upgrade")
+    engine, *others = empty.data("db", "upgrade")
     assert (engine["component"], engine["before"], engine["changed"]) == ("engine", None, True)
-    (again,) = empty.data("db", "upgrade")
+    again, *_ = empty.data("db", "upgrade")
     assert (again["before"], again["changed"]) == (engine["after"], False)
     ended = empty.ok("db", "upgrade")
     assert [line.split() for line in ended.out.splitlines()] == [
         ["COMPONENT", "BEFORE", "AFTER"],
-        ["engine", engine["after"], engine["after"]],
+        *([one["component"], one["after"], one["after"]] for one in (engine, *others)),
     ]
     assert "nothing was changed" in ended.err
 

@@ -183,7 +183,7 @@ def runs(invocation: Invocation, limit: int) -> None:
     """List collections, the newest first.
 
     \b
-    tsuzuki commits runs
+    tsuzuki commits runs --limit 5
     """
     with application(invocation) as workspace:
         found = workspace.collections.runs(limit=limit)
@@ -218,7 +218,7 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     """Stop the running collection. What is done is kept, the rest stays pending.
 
     \b
-    tsuzuki commits cancel
+    tsuzuki commits cancel 550e8400
     """
     with application(invocation) as workspace:
         summary = workspace.collections.cancel(run)
@@ -257,7 +257,7 @@ def export(
     """Print every stored commit.
 
     \b
-    tsuzuki commits export --format csv > commits.csv
+    tsuzuki commits export --format csv --branch main
     """
     import json  # noqa: PLC0415 - only here
 
