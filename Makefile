@@ -46,8 +46,9 @@ test: lint ## everything a change must pass
 test-fast: lint ## the same without the slow ones
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
-bench: setup ## measure: figures and ratios, written to bench/results
-	@$(BIN)/python -W ignore -m bench.engine.drain
+# SHORT=1: within three minutes. ONLY="drain of": measures whose title has these words. PEERS=pgqueuer,huey: only these.
+bench-engine: setup ## measure the engine and its peers: a table, and bench/results/engine.json
+	@$(BIN)/python -W ignore -m bench.engine.run $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)") $(if $(PEERS),--peers "$(PEERS)")
 
 bench-commits: setup ## measure the collection of commits beside git itself
 	@$(BIN)/python -W ignore -m bench.commits.measure
@@ -56,8 +57,9 @@ lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras --group dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt --upgrade
+	@for peer in requirements/bench/*.in; do $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 $$peer -o $${peer%.in}.txt --upgrade; done
 
 clean: ## remove what make made, not your workspace
-	@rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast bench bench-commits lock clean
+.PHONY: help setup run lint format test test-fast bench-engine bench-commits lock clean

@@ -103,7 +103,7 @@ def test_every_link_of_the_documents_leads_somewhere() -> None:
 
 
 def test_the_locks_name_no_host_and_pin_every_package_with_a_hash() -> None:
-    for lock in (ROOT_FOLDER / "requirements").glob("*.txt"):
+    for lock in (ROOT_FOLDER / "requirements").rglob("*.txt"):
         text = lock.read_text(encoding="utf-8")
         assert "://" not in text
         pinned = re.findall(r"^[a-z0-9].*==.*$", text, flags=re.MULTILINE)

