@@ -72,7 +72,16 @@ MEASURES = (
                 rounds=1,
             ),
             Entrant(peer="pgqueuer", store=PG, run="drain"),
+            _slow("absurd", PG),
+            _slow("dbos", PG),
+            _slow("saq", PG),
             _slow("procrastinate", PG),
+            _slow("dramatiq", REDIS),
+            _slow("arq", REDIS),
+            _slow("huey", REDIS),
+            _slow("taskiq", REDIS),
+            _slow("celery", REDIS),
+            _slow("rq", REDIS),
         ),
     ),
     Measure(
@@ -90,6 +99,7 @@ MEASURES = (
                 rounds=1,
             ),
             _slow("huey", SQLITE),
+            _slow("dbos", SQLITE),
         ),
     ),
     Measure(
@@ -130,6 +140,7 @@ MEASURES = (
             _start("procrastinate", PG),
             _start("tsuzuki", SQLITE, "SQLite"),
             _start("huey", REDIS),
+            _start("celery", REDIS),
         ),
     ),
     Measure(

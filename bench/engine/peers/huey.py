@@ -4,6 +4,7 @@ import threading
 import time
 
 from huey import Huey, RedisHuey, SqliteHuey
+from huey.consumer import Consumer
 
 from bench.engine.peers.shape import (
     Done,
@@ -16,14 +17,27 @@ from bench.engine.peers.shape import (
     starts,
 )
 
-WORKERS = 1
+# One writer at a time is all SQLite has; on Redis a thread waits while another works.
+WORKERS_SQLITE = 1
+WORKERS_REDIS = 8
 
 
 def opened(order: Order) -> Huey:
-    if order.url.startswith("sqlite"):
+    if is_sqlite(order):
         path = order.url.removeprefix("sqlite:///")
         return SqliteHuey(filename=path, fsync=True, results=False)
     return RedisHuey(url=order.url, results=False)
+
+
+def is_sqlite(order: Order) -> bool:
+    return order.url.startswith("sqlite")
+
+
+def consumer_of(huey: Huey, order: Order) -> Consumer:
+    workers = WORKERS_SQLITE if is_sqlite(order) else WORKERS_REDIS
+    return huey.create_consumer(
+        workers=workers, periodic=False, initial_delay=0.001, check_worker_health=False
+    )
 
 
 def drain(order: Order) -> Figures:
@@ -37,9 +51,7 @@ def drain(order: Order) -> Figures:
     for _ in range(order.jobs):
         nothing()
     assert huey.pending_count() == order.jobs
-    consumer = huey.create_consumer(
-        workers=WORKERS, periodic=False, initial_delay=0.001, check_worker_health=False
-    )
+    consumer = consumer_of(huey, order)
     begun = time.perf_counter()
     consumer.start()
     return drained(done, begun, lambda: huey.pending_count() == 0)
@@ -53,7 +65,7 @@ def start(order: Order) -> Figures:
 def work(order: Order) -> None:
     huey = opened(order)
     begin_of(huey, order)
-    huey.create_consumer(workers=WORKERS, periodic=False, check_worker_health=False).start()
+    consumer_of(huey, order).start()
     threading.Event().wait()
 
 
@@ -66,9 +78,10 @@ def begin_of(huey: Huey, order: Order):
 
 
 if __name__ == "__main__":
+    threads = f"{WORKERS_SQLITE} thread on SQLite, {WORKERS_REDIS} on Redis, no results"
     answer(
         "huey",
         work=work,
-        drain=Measure(run=drain, settings=f"{WORKERS} thread worker, no results"),
-        start=Measure(run=start, settings=f"{WORKERS} thread worker, blocking pop, no results"),
+        drain=Measure(run=drain, settings=threads),
+        start=Measure(run=start, settings=f"{threads}, blocking pop"),
     )

@@ -1,0 +1,32 @@
+"""dramatiq on Redis. A job is acknowledged after it ran; nothing is kept of it afterwards."""
+
+import time
+
+import dramatiq
+from dramatiq.brokers.redis import RedisBroker
+
+from bench.engine.peers.shape import Done, Figures, Measure, Order, answer, drained
+
+THREADS = 8
+
+
+def drain(order: Order) -> Figures:
+    done = Done(order.jobs)
+    broker = RedisBroker(url=order.url)
+    dramatiq.set_broker(broker)
+
+    @dramatiq.actor(queue_name="bench")
+    def nothing() -> None:
+        done.one()
+
+    for _ in range(order.jobs):
+        nothing.send()
+    assert broker.do_qsize("bench") == order.jobs
+    worker = dramatiq.Worker(broker, worker_threads=THREADS)
+    begun = time.perf_counter()
+    worker.start()
+    return drained(done, begun, lambda: broker.do_qsize("bench") == 0)
+
+
+if __name__ == "__main__":
+    answer("dramatiq", drain=Measure(run=drain, settings=f"{THREADS} threads, no results"))
