@@ -1,5 +1,6 @@
 """Tsuzuki, measured as every peer is: fenced, with history, durable, one process that leads and works."""
 
+import asyncio
 import tempfile
 import threading
 import time
@@ -16,6 +17,7 @@ from bench.engine.peers.shape import (
     answer,
     drained,
     mark,
+    recovers,
     starts,
     submitted,
 )
@@ -39,6 +41,7 @@ class Handlers:
 
     async def begin(self) -> None:
         mark(self.order)
+        await asyncio.sleep(self.order.seconds)
 
 
 @contextmanager
@@ -106,6 +109,12 @@ def start(order: Order) -> Figures:
         return starts(order, lambda: app.submit("begin"))
 
 
+def recover(order: Order) -> Figures:
+    with opened(order) as app:
+        app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
+        return recovers(order, lambda: app.submit("begin"))
+
+
 def work(order: Order) -> None:
     with opened(order) as app:
         app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
@@ -125,4 +134,5 @@ if __name__ == "__main__":
         submit_many=Measure(run=submit_many, settings="one call, one transaction"),
         submit_each=Measure(run=submit_each, settings="a transaction each"),
         start=Measure(run=start, settings=f"{FENCED}, defaults, async handler"),
+        recover=Measure(run=recover, settings="defaults: two processes that lead and work"),
     )

@@ -50,7 +50,7 @@ def _slow(peer: str, store: Store, run: str = "drain") -> Entrant:
 
 def _start(peer: str, store: Store, label: str = "") -> Entrant:
     return Entrant(
-        peer=peer, store=store, run="start", label=label, jobs=500, jobs_short=100, rounds=1
+        peer=peer, store=store, run="start", label=label, jobs=500, jobs_short=50, rounds=1
     )
 
 
@@ -141,6 +141,15 @@ MEASURES = (
             _start("tsuzuki", SQLITE, "SQLite"),
             _start("huey", REDIS),
             _start("celery", REDIS),
+        ),
+    ),
+    Measure(
+        title="kill -9 in a 60 s job to running again",
+        unit="s",
+        entrants=(
+            Entrant(peer="tsuzuki", store=PG, run="recover", full_only=True),
+            Entrant(peer="pgqueuer", store=PG, run="recover", rounds=1, full_only=True),
+            Entrant(peer="tsuzuki", store=SQLITE, run="recover", label="SQLite", full_only=True),
         ),
     ),
     Measure(

@@ -1,6 +1,6 @@
 """Everything in one run on one machine: one table, and the same as JSON.
 
-    python -m bench.engine.run [--short] [--only WORDS] [--peers NAMES]
+    python -m bench.engine.run [--short] [--only WORDS] [--peers NAMES] [--stores NAMES] [--jobs N]
 
 Rounds go round the entrants of a measure, so that a busy minute of the machine does not hit one of them alone. The
 median of the rounds is what counts. A peer that cannot be installed or fails is a line of the table with its reason.
@@ -10,11 +10,12 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.engine.peer_folders import OURS, ROOT, NotInstalled, interpreter
@@ -24,15 +25,52 @@ from bench.engine.table import Row, for_terminal, write
 
 RESULTS = ROOT / "bench" / "results" / "engine.json"
 PATIENCE_SECONDS = 300
+PATIENCE_SHORT_SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extent:
+    """How much of the plan is run. `jobs` replaces all numbers of the plan, to try that it works."""
+
+    short: bool
+    only: str
+    peers: frozenset[str]
+    stores: frozenset[str]
+    jobs: int | None
+
+    def entrants(self, measure: Measure) -> list[Entrant]:
+        return [
+            one
+            for one in measure.entrants
+            if self.only in measure.title
+            and (not self.peers or one.peer in self.peers or one.peer in OURS)
+            and (not self.stores or one.store in self.stores)
+            and not (self.short and one.full_only)
+        ]
+
+    def jobs_of(self, entrant: Entrant) -> int:
+        return self.jobs or (self.short and entrant.jobs_short) or entrant.jobs
+
+    def finished_of(self, entrant: Entrant) -> int:
+        return min(entrant.finished, self.jobs or entrant.finished)
+
+    def rounds_of(self, entrant: Entrant) -> int:
+        return 1 if self.short else entrant.rounds
+
+    @property
+    def patience_seconds(self) -> int:
+        return PATIENCE_SHORT_SECONDS if self.short else PATIENCE_SECONDS
 
 
 class Failed(Exception):
     """A measured program gave no figures; says why in a line."""
 
 
-def ordered(entrant: Entrant, url: str, jobs: int) -> dict[str, object]:
+def ordered(entrant: Entrant, url: str, extent: Extent) -> dict[str, object]:
     """Run one measured program with its own interpreter and read its line of JSON."""
-    words = [entrant.run, "--url", url, "--jobs", str(jobs), "--finished", str(entrant.finished)]
+    numbers = {"jobs": extent.jobs_of(entrant), "finished": extent.finished_of(entrant)}
+    options = [f"--{name}={number}" for name, number in numbers.items()]
+    words = [entrant.run, f"--url={url}", *options]
     command = [interpreter(entrant.peer), "-W", "ignore", "-m", entrant.module, *words]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
@@ -43,42 +81,47 @@ def ordered(entrant: Entrant, url: str, jobs: int) -> dict[str, object]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE_SECONDS,
+            timeout=extent.patience_seconds,
         )
     except subprocess.TimeoutExpired as problem:
-        raise Failed(f"no figure after {PATIENCE_SECONDS} s") from problem
+        raise Failed(f"no figure after {extent.patience_seconds} s") from problem
     if done.returncode or not done.stdout:
-        raise Failed((done.stderr.strip().splitlines() or ["said nothing"])[-1])
+        raise Failed(_reason(done.stderr))
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measured(
-    measure: Measure, stores: Stores, *, short: bool, chosen: Callable[[Entrant], bool]
-) -> list[Row]:
-    entrants = [one for one in measure.entrants if chosen(one) and not (short and one.full_only)]
+def _reason(said: str) -> str:
+    """The line that names an exception, or else the last one."""
+    lines = said.strip().splitlines() or ["it said nothing"]
+    named = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit|Invalid\w*):", line)]
+    return (named or lines)[-1]
+
+
+def measured(measure: Measure, stores: Stores, extent: Extent) -> list[Row]:
+    entrants = extent.entrants(measure)
     rounds: dict[Entrant, list[dict[str, float]]] = defaultdict(list)
     said: dict[Entrant, dict[str, object]] = {}
     failures: dict[Entrant, str] = {}
     for number in range(max((one.rounds for one in entrants), default=0)):
         for entrant in entrants:
-            if entrant in failures or number >= (1 if short else entrant.rounds):
+            if entrant in failures or number >= extent.rounds_of(entrant):
                 continue
-            jobs = (entrant.jobs_short or entrant.jobs) if short else entrant.jobs
             begun = time.monotonic()
             try:
                 with stores.fresh(entrant.store) as url:
-                    said[entrant] = ordered(entrant, url, jobs)
+                    said[entrant] = ordered(entrant, url, extent)
                 rounds[entrant].append(said[entrant]["figures"])
             except (Failed, NotInstalled) as problem:
                 failures[entrant] = f"{type(problem).__name__}: {problem}"
-            tell(measure, entrant, jobs, rounds[entrant], failures.get(entrant), begun)
+            outcome = failures.get(entrant) or for_people(rounds[entrant][-1])
+            tell(f"{measure.title}: {entrant.name}: {outcome}", begun)
     return [
         Row(
             measure=measure.title,
             unit=measure.unit,
             peer=entrant.name,
             version=str(said.get(entrant, {}).get("version", "")),
-            settings=settings(entrant, said.get(entrant, {}), short=short),
+            settings=settings(entrant, said.get(entrant, {}), extent),
             rounds=[] if entrant in failures else rounds[entrant],
             failure=failures.get(entrant, ""),
         )
@@ -86,29 +129,20 @@ def measured(
     ]
 
 
-def settings(entrant: Entrant, said: dict[str, object], *, short: bool) -> str:
+def settings(entrant: Entrant, said: dict[str, object], extent: Extent) -> str:
     parts = [DURABILITY[entrant.store], str(said.get("settings", ""))]
-    if short and entrant.jobs_short:
-        parts.append(f"{entrant.jobs_short:,} jobs")
+    if extent.jobs_of(entrant) != 10_000 and entrant.run != "recover":
+        parts.append(f"{extent.jobs_of(entrant):,} jobs")
     return "; ".join(part for part in parts if part)
 
 
-def tell(
-    measure: Measure,
-    entrant: Entrant,
-    jobs: int,
-    rounds: Sequence[dict[str, float]],
-    failure: str | None,
-    begun: float,
-) -> None:
+def tell(line: str, begun: float) -> None:
     """How far it is, on stderr: stdout is for the table."""
-    figures = failure or ", ".join(f"{name} {value:.1f}" for name, value in rounds[-1].items())
-    seconds = time.monotonic() - begun
-    print(
-        f"{measure.title}: {entrant.name}, {jobs} jobs: {figures} ({seconds:.1f} s)",
-        file=sys.stderr,
-        flush=True,
-    )
+    print(f"{line} ({time.monotonic() - begun:.1f} s)", file=sys.stderr, flush=True)
+
+
+def for_people(figures: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:,.1f}" for name, value in figures.items())
 
 
 def machine(stores: Stores) -> dict[str, str]:
@@ -128,26 +162,35 @@ def _processor() -> str:
     return platform.machine()
 
 
-def main() -> None:
+def asked() -> tuple[Extent, Path]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="at most three minutes")
     parser.add_argument("--only", default="", help="measures whose title has these words")
     parser.add_argument("--peers", default="", help="only these, by commas, beside our own")
+    parser.add_argument("--stores", default="", help="of PostgreSQL, SQLite and Redis, by commas")
+    parser.add_argument("--jobs", type=int, help="instead of the plan's: to try, not to compare")
     parser.add_argument("--result", type=Path, default=RESULTS)
     options = parser.parse_args()
-    names = {name for name in options.peers.split(",") if name}
+    extent = Extent(
+        short=options.short,
+        only=options.only,
+        peers=frozenset(options.peers.split(",")) - {""},
+        stores=frozenset(options.stores.split(",")) - {""},
+        jobs=options.jobs,
+    )
+    return extent, options.result
 
-    def chosen(entrant: Entrant) -> bool:
-        return not names or entrant.peer in names or entrant.peer in OURS
 
+def main() -> int:
+    extent, result = asked()
     rows: list[Row] = []
     with Stores() as stores:
         for measure in MEASURES:
-            if options.only in measure.title:
-                rows += measured(measure, stores, short=options.short, chosen=chosen)
-        write(options.result, rows, machine(stores))
+            rows += measured(measure, stores, extent)
+        write(result, rows, machine(stores))
     print(for_terminal(rows))
+    return int(any(row.failure for row in rows if row.peer.startswith(OURS)))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

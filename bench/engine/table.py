@@ -1,15 +1,19 @@
 """The figures as one table: for a terminal, or as Markdown from the JSON of an earlier run.
 
-python -m bench.engine.table bench/results/engine.json
+    python -m bench.engine.table bench/results/engine.json [--into docs/discussion/performance.md]
+
+A document says with two comments where its table begins and ends.
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+FIRST_MARK = "<!-- figures -->"
+LAST_MARK = "<!-- end of figures -->"
 HEADS = ("measure", "peer", "version", "settings", "figure", "unit", "ratio to us")
 
 
@@ -93,7 +97,29 @@ def read(path: Path) -> tuple[list[Row], dict[str, str]]:
     return rows, kept["machine"]
 
 
+def put_into(document: Path, table: str) -> None:
+    """Between the two marks of a document, in the place of the table before."""
+    text = document.read_text(encoding="utf-8")
+    before, _, rest = text.partition(FIRST_MARK)
+    _, found, after = rest.partition(LAST_MARK)
+    if not found:
+        raise SystemExit(f"{document} has no {FIRST_MARK} … {LAST_MARK}")
+    document.write_text(f"{before}{FIRST_MARK}\n{table}\n{LAST_MARK}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("result", type=Path)
+    parser.add_argument("--into", type=Path)
+    options = parser.parse_args()
+    rows, machine = read(options.result)
+    told = "; ".join(f"{name}: {value}" for name, value in machine.items())
+    table = f"{told}\n\n{for_markdown(rows)}"
+    if options.into:
+        put_into(options.into, table)
+    else:
+        print(table)
+
+
 if __name__ == "__main__":
-    stored_rows, machine_of_run = read(Path(sys.argv[1]))
-    print("; ".join(f"{name} {value}" for name, value in machine_of_run.items()), end="\n\n")
-    print(for_markdown(stored_rows))
+    main()

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from datetime import timedelta
 
 import asyncpg
 import uvloop
@@ -19,6 +18,7 @@ from bench.engine.peers.shape import (
     answer,
     drained_async,
     mark,
+    recovers,
     starts,
     submitted,
 )
@@ -85,6 +85,12 @@ def start(order: Order) -> Figures:
         return starts(order, lambda: runner.run(queries.enqueue("begin", None)))
 
 
+def recover(order: Order) -> Figures:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        queries = runner.run(installed(order))
+        return recovers(order, lambda: runner.run(queries.enqueue("begin", None)))
+
+
 def work(order: Order) -> None:
     async def forever() -> None:
         worker = PgQueuer(AsyncpgDriver(await asyncpg.connect(order.url)))
@@ -92,8 +98,9 @@ def work(order: Order) -> None:
         @worker.entrypoint("begin")
         async def begin(_job: Job) -> None:
             mark(order)
+            await asyncio.sleep(order.seconds)
 
-        await worker.run(dequeue_timeout=timedelta(seconds=30))
+        await worker.run()
 
     uvloop.run(forever())
 
@@ -108,4 +115,5 @@ if __name__ == "__main__":
         ),
         submit_many=Measure(run=submit_many, settings="asyncpg, uvloop, one enqueue of a list"),
         start=Measure(run=start, settings="asyncpg, uvloop, LISTEN/NOTIFY, async handler"),
+        recover=Measure(run=recover, settings="defaults: heartbeat_timeout 30 s"),
     )

@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -20,22 +21,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import median, quantiles
+from typing import TextIO
 
 LOOK_SECONDS = 0.005
-WARMING = 20
+WARMING = 10
 GAP_SECONDS = (0.02, 0.1)
+LONG_SECONDS = 60.0
 
 Figures = Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is asked of a program. `marks` is a file descriptor that takes the moment of each start."""
+    """What is asked of a program. `marks` is a file descriptor that takes the moment of each start; a
+    handler that marks goes on for `seconds` after it."""
 
     url: str
     jobs: int
-    finished: int
-    marks: int
+    finished: int = 0
+    marks: int = -1
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,7 @@ def answer(
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--finished", type=int, default=0)
     parser.add_argument("--marks", type=int, default=-1)
+    parser.add_argument("--seconds", type=float, default=0.0)
     given = vars(parser.parse_args())
     name = given.pop("measure")
     if name == "work":
@@ -125,42 +131,71 @@ def submitted(jobs: int, act: Callable[[], object], stored: Callable[[], int]) -
     return {"per_second": jobs / seconds}
 
 
-# --- starting -----------------------------------------------------------------------------------
+# --- starting, and starting again ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """When a handler began, by the machine's monotonic clock, and in which process."""
+
+    nanoseconds: int
+    pid: int
 
 
 def mark(order: Order) -> None:
     """The first line of the handler: now, for the process that submitted."""
-    os.write(order.marks, b"%d\n" % time.monotonic_ns())
+    os.write(order.marks, b"%d %d\n" % (time.monotonic_ns(), os.getpid()))
 
 
 def starts(order: Order, submit: Callable[[], object]) -> Figures:
     """Milliseconds from the call of `submit` to the start of the handler in an idle worker."""
     chance = random.Random(order.jobs)
     waits = []
-    with _worker(order) as next_mark:
+    with _workers(order, count=1) as next_mark:
         for number in range(WARMING + order.jobs):
             time.sleep(chance.uniform(*GAP_SECONDS))
             begun = time.monotonic_ns()
             submit()
+            begin = next_mark()
             if number >= WARMING:
-                waits.append((next_mark() - begun) / 1e6)
-            else:
-                next_mark()
+                waits.append((begin.nanoseconds - begun) / 1e6)
     return {"p50_ms": median(waits), "p99_ms": quantiles(waits, n=100)[98]}
 
 
+def recovers(order: Order, submit: Callable[[], object]) -> Figures:
+    """Seconds from kill -9 of the worker in a long job to the same job's start in the other one."""
+    with _workers(order, count=2, seconds=LONG_SECONDS) as next_mark:
+        submit()
+        victim = next_mark().pid
+        os.kill(victim, signal.SIGKILL)
+        killed = time.monotonic_ns()
+        again = next_mark()
+    assert again.pid != victim
+    return {"seconds": (again.nanoseconds - killed) / 1e9}
+
+
 @contextmanager
-def _worker(order: Order) -> Iterator[Callable[[], int]]:
-    """This program again as a worker; answers with what waits for its next mark."""
+def _workers(order: Order, *, count: int, seconds: float = 0.0) -> Iterator[Callable[[], Mark]]:
+    """This program again as workers; answers with what waits for their next mark."""
     reading, writing = os.pipe()
-    module = sys.modules["__main__"].__spec__.name
-    command = [sys.executable, "-m", module, "work", "--url", order.url, "--marks", str(writing)]
-    worker = subprocess.Popen(command, pass_fds=[writing], stdout=subprocess.DEVNULL)
+    words = ["--url", order.url, "--marks", str(writing), "--seconds", str(seconds)]
+    command = [sys.executable, "-m", sys.modules["__main__"].__spec__.name, "work", *words]
+    workers = [
+        subprocess.Popen(command, pass_fds=[writing], stdout=subprocess.DEVNULL)
+        for _ in range(count)
+    ]
     os.close(writing)
-    with os.fdopen(reading) as marks:
-        try:
-            # An empty line is the end of the pipe: the worker died, and int() says so.
-            yield lambda: int(marks.readline())
-        finally:
+    try:
+        with os.fdopen(reading) as marks:
+            yield lambda: _read(marks)
+    finally:
+        for worker in workers:
             worker.kill()
             worker.wait()
+
+
+def _read(marks: TextIO) -> Mark:
+    line = marks.readline()
+    assert line, "the workers died"
+    nanoseconds, pid = line.split()
+    return Mark(nanoseconds=int(nanoseconds), pid=int(pid))
