@@ -11,10 +11,12 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,21 +75,27 @@ def ordered(entrant: Entrant, url: str, extent: Extent) -> dict[str, object]:
     words = [entrant.run, f"--url={url}", *options]
     command = [interpreter(entrant.peer), "-W", "ignore", "-m", entrant.module, *words]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # A group of its own, so that the workers it started go with it.
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=extent.patience_seconds,
-        )
+        said, complained = process.communicate(timeout=extent.patience_seconds)
     except subprocess.TimeoutExpired as problem:
         raise Failed(f"no figure after {extent.patience_seconds} s") from problem
-    if done.returncode or not done.stdout:
-        raise Failed(_reason(done.stderr))
-    return json.loads(done.stdout.splitlines()[-1])
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.returncode or not said:
+        raise Failed(_reason(complained))
+    return json.loads(said.splitlines()[-1])
 
 
 def _reason(said: str) -> str:

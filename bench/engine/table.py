@@ -36,13 +36,14 @@ class Row:
 
 
 def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """What is printed: the measure only where it changes, the ratio to the first of the measure."""
+    """What is printed: the measure only where it changes, the ratio to our first line of it."""
+    ours: dict[str, Row] = {}
     lines = []
-    reference: Row | None = None
+    measure = ""
     for row in rows:
-        is_first = reference is None or reference.measure != row.measure
-        if is_first:
-            reference = row
+        is_first, measure = row.measure != measure, row.measure
+        if row.peer.startswith("tsuzuki"):
+            ours.setdefault(measure, row)
         lines.append(
             (
                 row.measure if is_first else "",
@@ -51,7 +52,7 @@ def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
                 row.settings,
                 " / ".join(_figure(value) for value in row.figures.values()) or row.failure,
                 row.unit if row.figures else "",
-                _ratio(row, reference),
+                _ratio(row, ours.get(measure)),
             )
         )
     return lines
@@ -61,11 +62,11 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _ratio(row: Row, reference: Row | None) -> str:
-    if reference is None or not row.figures or not reference.figures:
+def _ratio(row: Row, ours: Row | None) -> str:
+    if ours is None or not row.figures or not ours.figures:
         return ""
-    names = [name for name in row.figures if name in reference.figures]
-    return " / ".join(f"{row.figures[name] / reference.figures[name]:.2f}" for name in names)
+    names = [name for name in row.figures if name in ours.figures]
+    return " / ".join(f"{row.figures[name] / ours.figures[name]:.2f}" for name in names)
 
 
 def for_terminal(rows: Sequence[Row]) -> str:
