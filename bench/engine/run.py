@@ -153,8 +153,11 @@ def for_people(figures: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:,.1f}" for name, value in figures.items())
 
 
-def machine(stores: Stores) -> dict[str, str]:
+def machine(stores: Stores, extent: Extent, load: float) -> dict[str, str]:
+    """What a reader needs to judge the figures, and how busy the machine was before."""
     return {
+        "run": "short" if extent.short else "full",
+        "load before": f"{load:.1f}",
         "processor": _processor(),
         "cores": str(os.cpu_count()),
         "kernel": platform.release(),
@@ -191,11 +194,12 @@ def asked() -> tuple[Extent, Path]:
 
 def main() -> int:
     extent, result = asked()
+    load = os.getloadavg()[0]
     rows: list[Row] = []
     with Stores() as stores:
         for measure in MEASURES:
             rows += measured(measure, stores, extent)
-        write(result, rows, machine(stores))
+        write(result, rows, machine(stores, extent, load))
     print(for_terminal(rows))
     return int(any(row.failure for row in rows if row.peer.startswith(OURS)))
 

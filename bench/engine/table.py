@@ -80,7 +80,8 @@ def for_terminal(rows: Sequence[Row]) -> str:
 
 def for_markdown(rows: Sequence[Row]) -> str:
     lines = [HEADS, tuple("---" for _ in HEADS), *cells(rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    escaped = [[text.replace("|", "\\|") for text in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
 def write(path: Path, rows: Sequence[Row], machine: dict[str, str]) -> None:

@@ -78,10 +78,11 @@ def begin_of(huey: Huey, order: Order):
 
 
 if __name__ == "__main__":
-    threads = f"{WORKERS_SQLITE} thread on SQLite, {WORKERS_REDIS} on Redis, no results"
+    on_redis = f"{WORKERS_REDIS} threads, no results"
     answer(
         "huey",
         work=work,
-        drain=Measure(run=drain, settings=threads),
-        start=Measure(run=start, settings=f"{threads}, blocking pop"),
+        drain_sqlite=Measure(run=drain, settings=f"fsync, {WORKERS_SQLITE} thread, no results"),
+        drain_redis=Measure(run=drain, settings=on_redis),
+        start=Measure(run=start, settings=f"{on_redis}, blocking pop"),
     )
