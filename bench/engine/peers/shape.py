@@ -89,10 +89,15 @@ class Done:
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
-        self.count = 0
+        # Appending needs no lock, and some peers run handlers in many threads.
+        self._ran: list[None] = []
 
     def one(self) -> None:
-        self.count += 1
+        self._ran.append(None)
+
+    @property
+    def count(self) -> int:
+        return len(self._ran)
 
     @property
     def all(self) -> bool:
