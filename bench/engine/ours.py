@@ -25,7 +25,7 @@ from tsuzuki import Request, Tsuzuki
 from tsuzuki.model.states import RunState
 from tsuzuki.store import runs
 
-CAPACITY = 500
+CAPACITY = 2000
 FENCED = "fenced, with history"
 
 
