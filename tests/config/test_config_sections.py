@@ -1,11 +1,12 @@
 """What an installation says for a whole kind of job: file, variables, and what is missing when."""
 
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from tsuzuki.config import Configuration, InvalidFile, JobKind, load_configuration
+from tsuzuki.config import AlsoCalled, Configuration, InvalidFile, JobKind, load_configuration
 from tsuzuki.model.errors import ConfigurationError
 
 
@@ -21,7 +22,7 @@ class Library(BaseModel):
 
     url: str = "https://books.example"
     key: str | None = None
-    calls_per_day: int = Field(default=100, ge=1)
+    calls_per_day: Annotated[int, AlsoCalled("CALLS_OF_OLD")] = Field(default=100, ge=1)
     post: Post = Post()
 
 
@@ -57,6 +58,13 @@ def test_a_variable_goes_before_the_file_and_reaches_inner_keys(tmp_path: Path) 
     assert found.section("library") == Library(
         key="from-file", url="https://here/v1", calls_per_day=9, post=Post(password="hidden")
     )
+
+
+def test_a_key_may_have_a_second_variable_which_the_first_one_wins_over(tmp_path: Path) -> None:
+    found = load(tmp_path, "library:\n  calls_per_day: 7\n", CALLS_OF_OLD="8")
+    assert found.section("library") == Library(calls_per_day=8)
+    both = load(tmp_path, "", CALLS_OF_OLD="8", TSUZUKI_LIBRARY_CALLS_PER_DAY="9")
+    assert both.section("library") == Library(calls_per_day=9)
 
 
 def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:

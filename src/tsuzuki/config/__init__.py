@@ -6,7 +6,7 @@ file; everything else here only reads.
 
 from tsuzuki.config import edit
 from tsuzuki.config.environment import FILE_NAME, Configuration, load_configuration
-from tsuzuki.config.fields import Expects, Refusal
+from tsuzuki.config.fields import AlsoCalled, Expects, Refusal
 from tsuzuki.config.kinds import JobKind
 from tsuzuki.config.problems import InvalidFile
 from tsuzuki.config.schema import parse_job
@@ -16,6 +16,7 @@ from tsuzuki.config.variables import expand
 
 __all__ = [
     "FILE_NAME",
+    "AlsoCalled",
     "Configuration",
     "Expects",
     "InvalidFile",

@@ -8,7 +8,7 @@ from typing import get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from tsuzuki.config.fields import Expects
+from tsuzuki.config.fields import AlsoCalled, Expects
 from tsuzuki.config.nodes import KeyPath
 
 
@@ -27,6 +27,12 @@ def expected_words(model: type[BaseModel], key: KeyPath) -> str | None:
     if choices and not words:
         return _alternatives([str(member.value) for member in choices[0]])
     return words[-1] if words else None
+
+
+def other_variable(model: type[BaseModel], key: KeyPath) -> str | None:
+    """The variable that a key is `AlsoCalled` by."""
+    layers = _layers(_annotation_at(model, key))
+    return next((part.variable for part in layers if isinstance(part, AlsoCalled)), None)
 
 
 def model_at(model: type[BaseModel], key: KeyPath) -> type[BaseModel] | None:

@@ -39,6 +39,14 @@ class Expects:
     words: str
 
 
+@dataclass(frozen=True)
+class AlsoCalled:
+    """Another environment variable that gives a key of a section its value, after the one that is
+    named for the section: what the variable was called before there was a section."""
+
+    variable: str
+
+
 class Refusal(ValueError):
     """A value that is refused for a reason of its own. `path` leads on from the field to what is
     to blame; `at_key` says that it is the key there."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tsuzuki.config.annotations import keys_of, model_at
+from tsuzuki.config.annotations import keys_of, model_at, other_variable
 from tsuzuki.config.document import Document
 from tsuzuki.config.nodes import KeyPath
 from tsuzuki.config.problems import Problem, invalid
@@ -34,7 +34,7 @@ class Section:
         """The section with everything filled in. Raises `ConfigurationError`."""
         body = self._expanded(self.written, (self.name,))
         for path in _leaves(self.model):
-            given = self.from_environment(self._variable(path))
+            given = self._given(path)
             if given is not None:
                 _put(body, path, given)
         problems: list[Problem] = []
@@ -43,8 +43,12 @@ class Section:
             raise invalid(problems, self.document)
         return found
 
-    def _variable(self, path: KeyPath) -> str:
-        return "_".join(("TSUZUKI", self.name, *map(str, path))).upper()
+    def _given(self, path: KeyPath) -> str | None:
+        """What the environment says for a key."""
+        own = "_".join(("TSUZUKI", self.name, *map(str, path))).upper()
+        other = other_variable(self.model, path)
+        found = self.from_environment(own)
+        return self.from_environment(other) if found is None and other else found
 
     def _expanded(self, value: Any, path: KeyPath) -> Any:
         if isinstance(value, str):
