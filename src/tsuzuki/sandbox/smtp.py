@@ -1,0 +1,122 @@
+"""A stand-in for a mail server: takes what comes, keeps it, and fails where it is told to.
+
+with MailServer() as mail:
+    mail.fail_at(Step.ANSWER)       # takes the message and ends without a word
+    ...
+    assert mail.messages[0]["Subject"] == "hello"
+"""
+
+import contextlib
+import socket
+import threading
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+
+class Step(StrEnum):
+    """Where in its conversation the server fails, once."""
+
+    RECIPIENT = "recipient"
+    """The recipient is refused for good (550)."""
+
+    DATA_LATER = "data_later"
+    """The whole message was sent, and the server asks to try again later (451)."""
+
+    DATA_NEVER = "data_never"
+    """The whole message was sent, and the server will not have it (554)."""
+
+    ANSWER = "answer"
+    """The message is taken, and the connection ends before the answer."""
+
+    HANG = "hang"
+    """The message is taken, and no answer comes until `release`."""
+
+
+class MailServer:
+    """On a free port of 127.0.0.1 between `start` and `stop`, or as a context."""
+
+    def __init__(self, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.host = host
+        self.port = port or _free_port(host)
+        self.messages: list[EmailMessage] = []
+        self.taken = threading.Event()
+        """Set whenever a message was taken."""
+
+        self._failing: Step | None = None
+        self._released = threading.Event()
+        self._controller = Controller(self, hostname=host, port=self.port)
+
+    def fail_at(self, step: Step) -> None:
+        """Fail at the next message that comes so far."""
+        self._failing = step
+
+    def release(self) -> None:
+        """Let go what hangs."""
+        self._released.set()
+
+    def start(self) -> None:
+        self._controller.start()
+
+    def stop(self) -> None:
+        self.release()
+        self._controller.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # --- what aiosmtpd calls --------------------------------------------------------------------
+
+    async def handle_RCPT(  # noqa: N802 -- aiosmtpd's name
+        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: Any
+    ) -> str:
+        if self._fails(Step.RECIPIENT):
+            return "550 no such user here"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(  # noqa: N802 -- aiosmtpd's name
+        self, server: SMTP, _session: Session, envelope: Envelope
+    ) -> str:
+        if self._fails(Step.DATA_LATER):
+            return "451 try again later"
+        if self._fails(Step.DATA_NEVER):
+            return "554 not this one"
+        self._take(envelope)
+        if self._fails(Step.ANSWER) and server.transport is not None:
+            server.transport.close()
+        if self._fails(Step.HANG):
+            await server.loop.run_in_executor(None, self._released.wait)
+        return "250 taken"
+
+    def _take(self, envelope: Envelope) -> None:
+        content = envelope.original_content or b""
+        self.messages.append(message_from_bytes(content, policy=default))
+        self.taken.set()
+
+    def _fails(self, step: Step) -> bool:
+        is_due = self._failing is step
+        if is_due:
+            self._failing = None
+        return is_due
+
+
+def _free_port(host: str) -> int:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
