@@ -1,0 +1,225 @@
+"""The HTTP kit of the collectors: one question, one answer, within limits of time and size.
+
+Whatever goes wrong leaves here as one of four classes, so that a collector decides by class and
+never by text:
+
+    SourceFailed              the source did not give a good answer
+    ├── SourceRefused         permanent: asking again gives the same
+    ├── SourceUnwell          transient: ask again after a pause
+    ├── RateLimited           wait until `until`, then ask again
+    └── OutOfQuota            nothing more before `until`
+
+Keys and tokens travel in queries and headers, so no message holds a URL with its query, no exception
+of the library is chained to ours, and the library's own log, which names whole URLs, is silenced.
+"""
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx2
+
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError, Unreachable
+
+CONNECT_SECONDS = 10.0
+SILENCE_SECONDS = 30.0
+ANSWER_SECONDS = 60.0
+BODY_BYTES_MAX = 8 * 1024 * 1024
+RETRY_AFTER_MAX_SECONDS = 86_400.0
+QUOTED_CHARACTERS_MAX = 300
+
+
+class SourceFailed(Unreachable):
+    """The source did not give a good answer. What was stored stays as it is."""
+
+    code = "source"
+
+
+class SourceRefused(SourceFailed):
+    """The source will not answer this, however often it is asked."""
+
+    code = "source_refused"
+    permanent = True
+
+
+class SourceUnwell(SourceFailed):
+    """No answer, or not a whole one. Asking again may help."""
+
+    code = "source_unwell"
+
+
+class RateLimited(SourceFailed):
+    """Too many questions in a short time."""
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, *, until: datetime, **about: Any) -> None:
+        super().__init__(message, **about)
+        self.until = until
+
+
+class OutOfQuota(RateLimited):
+    """The allowance of a longer time, such as a day, is used up."""
+
+    code = "out_of_quota"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpAnswer:
+    """An answer that came whole, whatever it says."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body read as JSON. Raises `ValueError`."""
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+
+
+class HttpClient:
+    """Asks one service. Safe to use from one thread; `close` it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        *,
+        service: str,
+        base_url: str,
+        clock: Clock,
+        secrets: Collection[str] = (),
+        answer_seconds: float = ANSWER_SECONDS,
+        body_bytes_max: int = BODY_BYTES_MAX,
+    ) -> None:
+        self.service = service
+        self._base_url = checked_base_url(base_url, service=service).rstrip("/")
+        self._clock = clock
+        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+        self._answer_seconds = answer_seconds
+        self._body_bytes_max = body_bytes_max
+        _silence_the_library()
+        self._client = httpx2.Client(
+            timeout=httpx2.Timeout(min(SILENCE_SECONDS, answer_seconds), connect=CONNECT_SECONDS),
+            follow_redirects=False,
+            headers={"Accept": "application/json", "User-Agent": "tsuzuki"},
+        )
+
+    def get(self, path: str, params: Mapping[str, str | int]) -> HttpAnswer:
+        """The answer to a GET, read whole. Raises `SourceUnwell` if there is none."""
+        try:
+            with self._client.stream("GET", self._base_url + path, params=dict(params)) as response:
+                body = self._read(response)
+                return HttpAnswer(status=response.status_code, headers=response.headers, body=body)
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
+            # Not chained: the library's exceptions carry the request, and that the key.
+            raise self._unwell(problem) from None
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def failure_of(self, answer: HttpAnswer, said: str = "") -> SourceFailed:
+        """What an answer other than a good one means, by its status alone."""
+        sentence = f"{self.service} answered {answer.status}{self.quoted(said)}"
+        match answer.status:
+            case 429:
+                return RateLimited(sentence, until=self._until(answer, 60.0))
+            case 408 | 425 | 500 | 502 | 503 | 504 | 507 | 520 | 521 | 522 | 523 | 524:
+                return SourceUnwell(sentence, retry_after_seconds=self._retry_after(answer))
+            case _:
+                return SourceRefused(sentence)
+
+    def malformed(self, what: str) -> SourceUnwell:
+        """An answer that came whole and is not what was asked for: a page for people, half a
+        document, another type. Never taken for an empty one."""
+        return SourceUnwell(f"{self.service} did not answer as it should: {what}")
+
+    def quoted(self, said: str) -> str:
+        """What the other side said, fit for a sentence: short, one line, without our secrets."""
+        for secret in self._secrets:
+            said = said.replace(secret, "***")
+        words = " ".join(said.split())
+        if len(words) > QUOTED_CHARACTERS_MAX:
+            words = words[:QUOTED_CHARACTERS_MAX] + "…"
+        return f": {words}" if words else ""
+
+    def _read(self, response: httpx2.Response) -> bytes:
+        """The body, unless it is too large or drips for too long."""
+        deadline = self._clock.monotonic() + self._answer_seconds
+        body = bytearray()
+        for part in response.iter_bytes():
+            body += part
+            if len(body) > self._body_bytes_max:
+                raise SourceRefused(
+                    f"{self.service} sent more than {self._body_bytes_max} bytes in one answer"
+                )
+            if self._clock.monotonic() > deadline:
+                raise SourceUnwell(
+                    f"{self.service} was still sending after {self._answer_seconds:g} s"
+                )
+        return bytes(body)
+
+    def _unwell(self, problem: Exception) -> SourceUnwell:
+        if isinstance(problem, httpx2.TimeoutException):
+            return SourceUnwell(f"{self.service} did not answer in time")
+        kind = type(problem).__name__
+        return SourceUnwell(f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}")
+
+    def _retry_after(self, answer: HttpAnswer) -> float | None:
+        """The seconds a server asks to be left alone; it says a number or a date."""
+        said = answer.headers.get("retry-after", "").strip()
+        if not said:
+            return None
+        if said.isascii() and said.isdigit():
+            return min(float(said), RETRY_AFTER_MAX_SECONDS)
+        try:
+            moment = parsedate_to_datetime(said)
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = (moment - self._clock.now()).total_seconds()
+        return min(max(seconds, 0.0), RETRY_AFTER_MAX_SECONDS)
+
+    def _until(self, answer: HttpAnswer, default_seconds: float) -> datetime:
+        asked = self._retry_after(answer)
+        return self._clock.now() + timedelta(seconds=default_seconds if asked is None else asked)
+
+
+def checked_base_url(url: str, *, service: str) -> str:
+    """The URL of a service, if it is one. Raises `ConfigurationError`, without repeating it: there
+    may be a password in it."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_bare = not (parts.username or parts.password or parts.query or parts.fragment)
+    except ValueError:
+        is_usable = is_bare = False
+    if not (is_usable and is_bare):
+        raise ConfigurationError(
+            f"the base URL of {service} is not a plain http(s) URL",
+            hint="Write it like https://host/path, without user, query or fragment.",
+            code="base_url",
+        )
+    return url
+
+
+def _silence_the_library() -> None:
+    """Its log names every URL with its query, and so the key. Warnings and errors still come."""
+    for name in ("httpx2", "httpcore2", "httpcore"):
+        logger = logging.getLogger(name)
+        if logger.level < logging.WARNING:
+            logger.setLevel(logging.WARNING)
