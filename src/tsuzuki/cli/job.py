@@ -10,6 +10,7 @@ from tsuzuki.cli import job_views
 from tsuzuki.cli.application import application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.job_cursor import cursor
 from tsuzuki.cli.job_edit import add, disable, dry_run_option, enable, rm, update
 from tsuzuki.cli.job_run import explain, run
 from tsuzuki.cli.output import Column, emit, say, warn
@@ -75,6 +76,7 @@ job.add_command(disable)
 job.add_command(rm)
 job.add_command(run)
 job.add_command(explain)
+job.add_command(cursor)
 
 
 @job.command(name="next")

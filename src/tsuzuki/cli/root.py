@@ -26,6 +26,9 @@ COMMANDS: dict[str, LazyCommand] = {
     "run-due": LazyCommand("tsuzuki.cli.run_due:run_due", "Run everything that is due, then end."),
     "job": LazyCommand("tsuzuki.cli.job:job", "Look at jobs and change them."),
     "run": LazyCommand("tsuzuki.cli.run:run", "Look at runs, follow them, stop and repeat them."),
+    "books": LazyCommand(
+        "tsuzuki.cli.books:books", "Collect books, look at them, and mail what is new."
+    ),
     "event": LazyCommand(
         "tsuzuki.cli.event:event", "Say that something happened, and see what did."
     ),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from tsuzuki.collectors.books import BOOKS
 from tsuzuki.collectors.collector import Collector
 from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.config import Configuration, JobKind, load_configuration
@@ -17,6 +18,7 @@ from tsuzuki.engine.coordination import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.services.audit import Audit
+from tsuzuki.services.books import Books
 from tsuzuki.services.collections import BulkCollections
 from tsuzuki.services.commits import Commits
 from tsuzuki.services.due import DueNow
@@ -31,7 +33,7 @@ from tsuzuki.store.database import Database, open_database
 from tsuzuki.store.migrate import ENGINE, Component
 from tsuzuki.store.notices import Audience
 
-COLLECTORS: tuple[Collector, ...] = (COMMITS,)
+COLLECTORS: tuple[Collector, ...] = (COMMITS, BOOKS)
 """Every collector, named here and nowhere else."""
 
 COMPONENTS: tuple[Component, ...] = (ENGINE, *(collector.component for collector in COLLECTORS))
@@ -58,6 +60,7 @@ class Application:
     settings: Settings
     audit: Audit
     maintenance: Maintenance
+    books: Books
     coordination: Callable[[], Coordination]
     """Connected when first asked for: most commands need none, and its library is slow to load."""
 
@@ -139,6 +142,9 @@ def join(
         audit=Audit(database=database),
         maintenance=Maintenance(
             database=database, components=COMPONENTS, folder=configuration.workspace
+        ),
+        books=Books(
+            database=database, section=partial(configuration.section, BOOKS.kind.name), actor=actor
         ),
         coordination=coordination,
     )

@@ -1,0 +1,113 @@
+"""`tsuzuki books`: what was collected, what is left of the quota, and what is mailed."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.books_mail import mail, preview
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, warn
+from tsuzuki.cli.run_here import run_to_its_end
+from tsuzuki.cli.words import list_words
+
+BOOKS = [
+    Column("volume_id", "VOLUME"),
+    Column("title"),
+    Column("authors", format=list_words),
+    Column("published_date", "PUBLISHED"),
+    Column("isbn13", "ISBN"),
+    Column("first_seen_at", "FIRST SEEN"),
+]
+QUOTA = [
+    Column("day"),
+    Column("calls", align="right"),
+    Column("limit", align="right"),
+    Column("left", align="right"),
+    Column("resets_at", "RESETS"),
+    Column("refused_at", "REFUSED"),
+]
+
+
+@click.group(cls=Group)
+def books() -> None:
+    """Collect books, look at them, and mail what is new.
+
+    \b
+    tsuzuki books collect novelties
+    tsuzuki books ls --job novelties
+    """
+
+
+@books.command()
+@click.argument("name")
+@click.option("--no-mail", is_flag=True, help="Collect only.")
+@click.option(
+    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
+)
+@click.pass_obj
+def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | None) -> None:
+    """Go on with a job's collection now, and wait for it; the exit code is its result.
+
+    Where no engine runs, one is started for as long as it takes.
+
+    \b
+    tsuzuki books collect novelties --no-mail
+    """
+    arguments: dict[str, Any] = {"mail": False} if no_mail else {}
+    with application(invocation) as workspace:
+        run_to_its_end(invocation, workspace, name, arguments=arguments, timeout=timeout)
+
+
+@books.command()
+@click.option("--job", "name", metavar="JOB", help="Only what this job has found.")
+@click.option("--search", "words", metavar="TEXT", help="In title, subtitle, authors or ISBN.")
+@click.option("--undelivered", is_flag=True, help="With --job: only what it has not mailed.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
+@click.pass_obj
+def ls(
+    invocation: Invocation, name: str | None, words: str | None, undelivered: bool, limit: int
+) -> None:
+    """List books, newest first.
+
+    \b
+    tsuzuki books ls --search astronomy
+    """
+    with application(invocation) as workspace:
+        found = workspace.books.find(
+            job_name=name, words=words, undelivered=undelivered, limit=limit
+        )
+    emit(
+        invocation,
+        [
+            {
+                **asdict(one.book),
+                "first_seen_at": one.first_seen_at,
+                "last_seen_at": one.last_seen_at,
+            }
+            for one in found
+        ],
+        columns=BOOKS,
+        empty="no books",
+    )
+
+
+@books.command()
+@click.pass_obj
+def quota(invocation: Invocation) -> None:
+    """Show what is left of today's calls, and when there are more.
+
+    \b
+    tsuzuki books quota
+    """
+    with application(invocation) as workspace:
+        use = workspace.books.quota()
+    emit(invocation, {**asdict(use), "left": use.left}, columns=QUOTA)
+    if use.refused_at:
+        warn(invocation, "Google Books itself has said that today's allowance is used up")
+
+
+books.add_command(preview)
+books.add_command(mail)

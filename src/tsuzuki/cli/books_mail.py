@@ -1,0 +1,117 @@
+"""`tsuzuki books preview` and `tsuzuki books mail`: what would be sent, what was, and what a person
+has to decide."""
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.run_here import run_to_its_end
+from tsuzuki.model.errors import UsageError
+
+MAILS = [
+    Column("id", align="right"),
+    Column("job_name", "JOB"),
+    Column("state"),
+    Column("books", align="right"),
+    Column("created_at", "CREATED"),
+    Column("changed_at", "CHANGED"),
+    Column("error"),
+]
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("--html", is_flag=True, help="The HTML part instead of the text.")
+@click.pass_obj
+def preview(invocation: Invocation, name: str, html: bool) -> None:
+    """Show the mail that would be sent now. Nothing is sent and nothing is changed.
+
+    \b
+    tsuzuki books preview novelties
+    """
+    _show_next(invocation, name, html=html)
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
+@click.option("--mark-sent", type=int, metavar="ID", help="This unsettled mail did arrive.")
+@click.option("--resend", type=int, metavar="ID", help="Send this mail again with the next run.")
+@yes_option
+@click.pass_obj
+def mail(
+    invocation: Invocation,
+    name: str | None,
+    dry_run: bool,
+    mark_sent: int | None,
+    resend: int | None,
+    yes: bool,
+) -> None:
+    """Send a job's next mail now; without a job, list the mails.
+
+    A mail is unsettled if its sender was cut off before the server's answer. It is never sent again
+    by itself: look whether it arrived, then say so.
+
+    \b
+    tsuzuki books mail
+    tsuzuki books mail novelties --dry-run
+    tsuzuki books mail --mark-sent 3 --yes
+    """
+    if sum((name is not None, mark_sent is not None, resend is not None)) > 1:
+        raise UsageError(
+            "a job, --mark-sent and --resend do not go together", hint="Say one of them."
+        )
+    if mark_sent is not None or resend is not None:
+        _decide(invocation, mark_sent=mark_sent, resend=resend, yes=yes)
+    elif name is None:
+        _list(invocation)
+    elif dry_run:
+        _show_next(invocation, name, html=False)
+    else:
+        with application(invocation) as workspace:
+            run_to_its_end(invocation, workspace, name, arguments={"collect": False}, timeout=None)
+
+
+def _list(invocation: Invocation) -> None:
+    with application(invocation) as workspace:
+        views = workspace.books.mails()
+    emit(invocation, [view.as_dict() for view in views], columns=MAILS, empty="no mails yet")
+    unsettled = [view.mail.id for view in views if view.mail.state == "unsettled"]
+    if unsettled and not invocation.output.is_json:
+        warn(
+            invocation,
+            f"nobody knows whether {', '.join(map(str, unsettled))} arrived: look, then say "
+            "--mark-sent ID or --resend ID",
+        )
+
+
+def _decide(
+    invocation: Invocation, *, mark_sent: int | None, resend: int | None, yes: bool
+) -> None:
+    deed = f"mark mail {mark_sent} as sent" if resend is None else f"send mail {resend} again"
+    confirm(invocation, deed, yes=yes)
+    with application(invocation) as workspace:
+        if mark_sent is not None:
+            moved = workspace.books.mark_sent(mark_sent)
+        elif resend is not None:
+            moved = workspace.books.resend(resend)
+    say(invocation, f"Mail {moved.id} is {moved.state} now.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, moved)
+
+
+def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
+    with application(invocation, dry_run=True) as workspace:
+        shown = workspace.books.preview(name)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, shown, columns=[Column("job"), Column("digest"), Column("books")])
+    elif shown.digest is None:
+        say(invocation, "Nothing to mail.")
+    else:
+        say(invocation, f"Subject: {shown.digest.subject}")
+        click.echo(shown.digest.html if html else shown.digest.text)
+    if shown.digest is not None:
+        say(invocation, "Nothing was sent.")

@@ -1,0 +1,57 @@
+"""Run a job now and wait for its end, with the engine that is there or, if there is none, one of our own."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import emit, say
+from tsuzuki.cli.run_watch import exit_with_result, watch_run
+
+if TYPE_CHECKING:
+    from tsuzuki.wiring import Application
+
+
+def run_to_its_end(
+    invocation: Invocation,
+    workspace: "Application",
+    name: str,
+    *,
+    arguments: Mapping[str, Any],
+    timeout: float | None,
+) -> None:
+    """Ask for a run, watch it and print what came of it; the exit code is its result."""
+    from tsuzuki.services.runs import Request  # noqa: PLC0415 - slow to load
+
+    workspace.jobs.apply()
+    submission = workspace.runs.submit(Request(job=name, arguments=arguments))
+    with _somebody_works(invocation, workspace):
+        ended = watch_run(invocation, workspace, submission.run_id, timeout=timeout)
+    emit(
+        invocation,
+        {
+            "run_id": ended.id,
+            "state": ended.state,
+            "result": ended.result,
+            "error": ended.error,
+        },
+    )
+    exit_with_result(ended)
+
+
+@contextmanager
+def _somebody_works(invocation: Invocation, workspace: "Application") -> Iterator[None]:
+    """While the block runs there is an engine. Ours does whatever is due, as `run-due` would."""
+    if workspace.fleet.leader().is_valid:
+        yield
+        return
+    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow to load
+    from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
+
+    say(invocation, "No engine is running: starting one until this is done.")
+    engine = build_engine(workspace, Role(), environ=invocation.environ)
+    engine.start()
+    try:
+        yield
+    finally:
+        engine.shut_down()

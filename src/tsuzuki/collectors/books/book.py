@@ -1,0 +1,127 @@
+"""A book as a source describes it, made safe to keep: bounded, whole characters, the right types.
+
+What a source says about one book may be wrong in any way without harm to the others; only without a
+usable id there is no book.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from tsuzuki.model import jsontext
+
+TITLE_CHARACTERS_MAX = 1_000
+DESCRIPTION_CHARACTERS_MAX = 20_000
+AUTHORS_MAX = 100
+PAGE_COUNT_MAX = 2**31 - 1
+UNTITLED = "(untitled)"
+
+_VOLUME_ID = re.compile(r"[!-~]{1,200}")
+_UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book:
+    """One volume. Optional things are None when the source did not say them properly."""
+
+    volume_id: str
+    title: str
+    isbn13: str | None = None
+    subtitle: str | None = None
+    authors: tuple[str, ...] = ()
+    publisher: str | None = None
+    published_date: str | None = None
+    description: str | None = None
+    language: str | None = None
+    print_type: str | None = None
+    page_count: int | None = None
+    info_link: str | None = None
+
+    def content_hash(self) -> str:
+        """Changes when anything the source says about the book does."""
+        return sha256(jsontext.encode(vars(self)).encode()).hexdigest()
+
+
+def book_of(volume: object) -> Book | None:
+    """The book that a `books#volume` describes, None if it has no usable id."""
+    if not isinstance(volume, Mapping):
+        return None
+    volume_id = volume.get("id")
+    if not isinstance(volume_id, str) or not _VOLUME_ID.fullmatch(volume_id):
+        return None
+    about = volume.get("volumeInfo")
+    info: Mapping[str, Any] = about if isinstance(about, Mapping) else {}
+    return Book(
+        volume_id=volume_id,
+        isbn13=_isbn13(info.get("industryIdentifiers")),
+        title=_text(info.get("title"), TITLE_CHARACTERS_MAX) or UNTITLED,
+        subtitle=_text(info.get("subtitle"), TITLE_CHARACTERS_MAX),
+        authors=_authors(info.get("authors")),
+        publisher=_text(info.get("publisher"), TITLE_CHARACTERS_MAX),
+        published_date=_text(info.get("publishedDate"), 40),
+        description=_text(info.get("description"), DESCRIPTION_CHARACTERS_MAX),
+        language=_text(info.get("language"), 40),
+        print_type=_text(info.get("printType"), 40),
+        page_count=_page_count(info.get("pageCount")),
+        info_link=_text(info.get("infoLink"), 2_000),
+    )
+
+
+def normalised_isbn13(text: str) -> str | None:
+    """An ISBN of either length as its thirteen digits; None if its check digit is wrong."""
+    digits = re.sub(r"[\s-]", "", text).upper()
+    if re.fullmatch(r"[0-9]{13}", digits):
+        return digits if _check_digit_13(digits[:12]) == digits[12] else None
+    if re.fullmatch(r"[0-9]{9}[0-9X]", digits) and _check_digit_10(digits[:9]) == digits[9]:
+        stem = f"978{digits[:9]}"
+        return stem + _check_digit_13(stem)
+    return None
+
+
+def _isbn13(identifiers: object) -> str | None:
+    """The book's ISBN-13, else the one its ISBN-10 stands for."""
+    if not isinstance(identifiers, list):
+        return None
+    said = {
+        entry.get("type"): entry.get("identifier")
+        for entry in identifiers
+        if isinstance(entry, Mapping) and isinstance(entry.get("type"), str)
+    }
+    for kind in ("ISBN_13", "ISBN_10"):
+        identifier = said.get(kind)
+        found = normalised_isbn13(identifier) if isinstance(identifier, str) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _check_digit_13(digits: str) -> str:
+    weighted = sum(int(digit) * (3 if i % 2 else 1) for i, digit in enumerate(digits))
+    return str(-weighted % 10)
+
+
+def _check_digit_10(digits: str) -> str:
+    weighted = sum(int(digit) * (10 - i) for i, digit in enumerate(digits))
+    return "0123456789X"[-weighted % 11]
+
+
+def _text(value: object, characters_max: int) -> str | None:
+    if not isinstance(value, str):
+        return None
+    kept = _UNKEEPABLE.sub("\ufffd", value[:characters_max]).strip()
+    return kept or None
+
+
+def _authors(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    names = (_text(name, TITLE_CHARACTERS_MAX) for name in value[:AUTHORS_MAX])
+    return tuple(name for name in names if name is not None)
+
+
+def _page_count(value: object) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= PAGE_COUNT_MAX else None

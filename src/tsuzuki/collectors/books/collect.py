@@ -1,0 +1,286 @@
+"""One run's collection: page after page, each committed with its cursor, until there is a reason to stop.
+
+A page's books, the cursor, the progress and the reservation of the next call are one fenced
+transaction. So a crash costs the page in flight and nothing else, and no call is made that was not
+counted first. The reasons to stop, in the order in which they are looked at: error, quota,
+max_per_run, exhausted. Only the last closes the cursor, and only a good empty answer is that reason:
+`totalItems` is an estimate that wanders, so a page that reaches it is followed by one more question,
+and an empty page that contradicts it is asked for once more.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tsuzuki.collectors.books import cursors, quota, shelf
+from tsuzuki.collectors.books.narrative import Narrative
+from tsuzuki.collectors.books.options import BooksOptions
+from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.books.quota import Allowance
+from tsuzuki.collectors.books.resumption import ask_for_run_at
+from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
+from tsuzuki.collectors.http import OutOfQuota, RateLimited, SourceFailed, SourceUnwell
+from tsuzuki.engine.context import RunContext, RunStopped
+from tsuzuki.model.cursor import Cursor, StopReason, advance, exhaust
+from tsuzuki.model.errors import Conflict
+from tsuzuki.store.database import Database
+
+if TYPE_CHECKING:
+    from tsuzuki.store.database import Connection
+
+TRIES_MAX = 4
+PAUSES_SECONDS = (1.0, 5.0, 20.0)
+"""Before the second, third and fourth time a page is asked for."""
+
+WAIT_MAX_SECONDS = 130.0
+"""A source that wants to be left alone for longer is asked by another run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """What a collection came to. `stop_reason` is None if it did not begin."""
+
+    cursor: Cursor
+    stop_reason: StopReason | None = None
+    skipped: str | None = None
+    pages: int = 0
+    returned: int = 0
+    resumes_at: datetime | None = None
+    failure: SourceFailed | None = None
+
+
+class Collection:
+    """Built for one run; `collect` once."""
+
+    def __init__(
+        self,
+        *,
+        run: RunContext,
+        database: Database,
+        options: BooksOptions,
+        allowance: Allowance,
+        source: GoogleBooks,
+    ) -> None:
+        self._run = run
+        self._database = database
+        self._options = options
+        self._allowance = allowance
+        self._source = source
+        self._hash = compute_query_set_hash(options.queries)
+        self._tell = Narrative(run, self._hash)
+        self._pages = 0
+        self._returned = 0
+        self._is_doubtful = False
+        self._failure: SourceFailed | None = None
+        self._resumes_at: datetime | None = None
+        self._cursor = Cursor(
+            job_name=run.job_name, key=self._hash, updated_at=database.clock.now()
+        )
+
+    def collect(self) -> Collected:
+        """Ask for pages until there is a reason to stop."""
+        skipped, stop = self._open()
+        if skipped is not None:
+            return Collected(cursor=self._cursor, skipped=skipped)
+        while stop is None:
+            stop = self.tick()
+        return Collected(
+            cursor=self._cursor,
+            stop_reason=stop,
+            pages=self._pages,
+            returned=self._returned,
+            resumes_at=self._resumes_at,
+            failure=self._failure,
+        )
+
+    def tick(self) -> StopReason | None:
+        """Ask for one page and keep it; why to stop, if there is a reason."""
+        self._run.raise_if_cancelled()
+        wanted = min(PAGE_SIZE_MAX, self._options.max_per_run - self._returned)
+        answer = self._ask(wanted)
+        if isinstance(answer, StopReason):
+            with self._run.transaction() as connection:
+                self._require_hold(connection)
+                self._close(connection, answer)
+            self._tell.stop(answer, self._cursor)
+            return answer
+        return self._keep(answer)
+
+    # --- before the first page ------------------------------------------------------------------
+
+    def _open(self) -> tuple[str | None, StopReason | None]:
+        """Take the search, and the first call out of the quota: why not, or why to stop at once."""
+        job = self._run.job_name
+        with self._run.transaction() as connection:
+            hold = cursors.hold_search(
+                connection,
+                job_name=job,
+                query_set_hash=self._hash,
+                list_options=self._options.search.list_options,
+                run_id=self._run.id,
+            )
+            stored = cursors.get_collect_cursor(connection, job, self._hash)
+            self._cursor = stored or self._cursor
+            if hold.held_by_run != self._run.id:
+                self._tell.busy(hold.held_by_run)
+                return "busy", None
+            self._take_up(connection, hold)
+            if self._cursor.is_exhausted:
+                cursors.let_go(connection, job, self._hash)
+                self._tell.skipped()
+                return "exhausted", None
+            if not self._reserve(connection):
+                self._close(connection, StopReason.QUOTA)
+                self._tell.stop(StopReason.QUOTA, self._cursor)
+                return None, StopReason.QUOTA
+        return None, None
+
+    def _take_up(self, connection: "Connection", hold: cursors.Hold) -> None:
+        """Where to begin: at the cursor, or at 0 if the list is another one than it counted in, or
+        if it was exhausted long enough ago to look again."""
+        now = self._database.now(connection)
+        wanted = self._options.search.list_options
+        if hold.list_options != wanted:
+            self._tell.reshaped(hold.list_options, wanted)
+            cursors.reshape_search(connection, self._run.job_name, self._hash, wanted)
+            self._cursor = self._afresh(now)
+            return
+        after = self._options.recheck_exhausted_after
+        exhausted_for = (now - self._cursor.updated_at).total_seconds()
+        if self._cursor.is_exhausted and after is not None and exhausted_for >= after:
+            self._tell.reopened(exhausted_for)
+            self._cursor = self._afresh(now)
+
+    def _afresh(self, now: datetime) -> Cursor:
+        return replace(self._cursor, start_index=0, is_exhausted=False, updated_at=now)
+
+    # --- one page -------------------------------------------------------------------------------
+
+    def _ask(self, wanted: int) -> Page | StopReason:
+        """The page at the cursor, asked for again while that may help."""
+        for pause_seconds in (*PAUSES_SECONDS, None):
+            try:
+                return self._source.page(
+                    self._options.search,
+                    start_index=self._cursor.start_index,
+                    max_results=wanted,
+                    day_ends_at=self._allowance.day_of(self._database.clock.now()).ends_at,
+                )
+            except OutOfQuota as refusal:
+                self._failure = refusal
+                return StopReason.QUOTA
+            except SourceFailed as failure:
+                pause = self._pause_before_asking_again(failure, pause_seconds)
+                if pause is None:
+                    self._failure = failure
+                    return StopReason.ERROR
+            if self._run.wait(pause):
+                raise RunStopped
+            with self._run.transaction() as connection:
+                if not self._reserve(connection):
+                    return StopReason.QUOTA
+        raise AssertionError("the last pause is None, which ends the loop")
+
+    def _pause_before_asking_again(
+        self, failure: SourceFailed, pause_seconds: float | None
+    ) -> float | None:
+        """How long to wait; None if asking again would not help, or not soon."""
+        match failure:
+            case RateLimited(until=until):
+                asked = (until - self._database.clock.now()).total_seconds()
+                failure.retry_after_seconds = max(asked, 0.0)
+            case SourceUnwell():
+                asked = failure.retry_after_seconds or 0.0
+            case _:
+                return None
+        if pause_seconds is None or asked > WAIT_MAX_SECONDS:
+            return None
+        pause = max(asked, pause_seconds)
+        self._tell.asking_again(failure, pause)
+        return pause
+
+    def _keep(self, page: Page) -> StopReason | None:
+        begun_at = self._cursor.start_index
+        with self._run.transaction() as connection:
+            self._require_hold(connection)
+            now = self._database.now(connection)
+            shelf.put_page(
+                connection,
+                [(begun_at + offset, book) for offset, book in page.books],
+                job_name=self._run.job_name,
+                run_id=self._run.id,
+                now=now,
+            )
+            self._count(page, now)
+            stop = self._reason_to_stop(page, begun_at)
+            if stop is None and not self._reserve(connection):
+                stop = StopReason.QUOTA
+            if stop is None:
+                self._save(connection)
+            else:
+                self._close(connection, stop)
+        self._tell.page(self._pages, begun_at, page)
+        if stop is not None:
+            self._tell.stop(
+                stop,
+                self._cursor,
+                total_items=page.total_items,
+                returned=self._returned,
+                max_per_run=self._options.max_per_run,
+            )
+        return stop
+
+    def _count(self, page: Page, now: datetime) -> None:
+        self._pages += 1
+        self._returned += page.returned
+        if page.returned:
+            self._cursor = advance(self._cursor, returned=page.returned, now=now)
+        left = max(page.total_items - self._cursor.start_index, 0)
+        self._run.progress(
+            self._returned,
+            max(self._returned, min(self._options.max_per_run, self._returned + left)),
+        )
+
+    def _reason_to_stop(self, page: Page, begun_at: int) -> StopReason | None:
+        if self._returned >= self._options.max_per_run:
+            return StopReason.MAX_PER_RUN
+        if page.returned:
+            self._is_doubtful = False
+            return None
+        if page.total_items <= begun_at or self._is_doubtful:
+            return StopReason.EXHAUSTED
+        self._is_doubtful = True
+        return None
+
+    # --- in a transaction -----------------------------------------------------------------------
+
+    def _require_hold(self, connection: "Connection") -> None:
+        job = self._run.job_name
+        if not cursors.still_holds(connection, job, self._hash, run_id=self._run.id):
+            raise Conflict(
+                f"the cursor of {job} was reset while this run was collecting",
+                hint="Nothing more was stored. The next run begins at the start.",
+                code="cursor_reset",
+            )
+
+    def _reserve(self, connection: "Connection") -> bool:
+        return quota.reserve(connection, self._allowance, self._database.now(connection))
+
+    def _save(self, connection: "Connection") -> None:
+        cursor = self._cursor
+        cursors.upsert_collect_cursor(
+            connection, cursor.job_name, cursor.key, cursor.start_index, cursor.is_exhausted
+        )
+
+    def _close(self, connection: "Connection", stop: StopReason) -> None:
+        """Whatever the reason, the cursor is saved and the search is left to the next run."""
+        now = self._database.now(connection)
+        if stop is StopReason.EXHAUSTED:
+            self._cursor = exhaust(self._cursor, now)
+        if stop is StopReason.QUOTA:
+            self._resumes_at = self._allowance.day_of(now).ends_at
+            if self._failure is not None:
+                quota.note_refusal(connection, self._allowance, now)
+            ask_for_run_at(connection, self._run, self._resumes_at)
+        self._save(connection)
+        cursors.let_go(connection, self._cursor.job_name, self._hash)

@@ -1,0 +1,98 @@
+"""The handler of a books job: collect, then mail what is new. What went wrong with the first does not
+keep what is on the shelf already from being mailed."""
+
+from typing import Any
+
+from tsuzuki.collectors.books import shelf
+from tsuzuki.collectors.books.collect import Collected, Collection
+from tsuzuki.collectors.books.mail import Mailing
+from tsuzuki.collectors.books.options import BooksOptions, BooksSection
+from tsuzuki.collectors.books.postbox import postbox_of
+from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
+from tsuzuki.collectors.collector import Equipment
+from tsuzuki.collectors.http import HttpClient
+from tsuzuki.engine.context import RunContext
+from tsuzuki.model.cursor import StopReason
+from tsuzuki.model.errors import UsageError
+
+
+def work(run: RunContext, equipment: Equipment) -> dict[str, Any]:
+    """Do what the run asks for: `collect` and `mail` are true unless its arguments say otherwise."""
+    options = BooksOptions.model_validate(run.options)
+    section = equipment.section()
+    if not isinstance(section, BooksSection):
+        raise TypeError("the section of a books job is read by BooksSection")
+    collected = _collect(run, equipment, options, section) if _wants(run, "collect") else None
+    result: dict[str, Any] = {"collect": collected and _summary(run, equipment, collected)}
+    if _wants_mail(run, section, collected):
+        result["mail"] = _mail(run, equipment, options, section)
+    if collected and collected.stop_reason is StopReason.ERROR and collected.failure:
+        raise collected.failure
+    return result
+
+
+def _collect(
+    run: RunContext, equipment: Equipment, options: BooksOptions, section: BooksSection
+) -> Collected:
+    key = section.required_key()
+    clock = equipment.database.clock
+    with HttpClient(
+        service=SERVICE, base_url=section.base_url, clock=clock, secrets=[key]
+    ) as client:
+        return Collection(
+            run=run,
+            database=equipment.database,
+            options=options,
+            allowance=section.allowance,
+            source=GoogleBooks(client, api_key=key, clock=clock),
+        ).collect()
+
+
+def _summary(run: RunContext, equipment: Equipment, collected: Collected) -> dict[str, Any]:
+    with equipment.database.read() as connection:
+        new_books = shelf.count_found_by_run(connection, run.job_name, run.id)
+    resumes_at = collected.resumes_at
+    return {
+        "stop_reason": collected.stop_reason,
+        "skipped": collected.skipped,
+        "pages": collected.pages,
+        "returned": collected.returned,
+        "new_books": new_books,
+        "start_index": collected.cursor.start_index,
+        "is_exhausted": collected.cursor.is_exhausted,
+        "resumes_at": resumes_at.isoformat() if resumes_at else None,
+    }
+
+
+def _mail(
+    run: RunContext, equipment: Equipment, options: BooksOptions, section: BooksSection
+) -> dict[str, Any]:
+    mailing = Mailing(
+        run=run,
+        database=equipment.database,
+        options=options,
+        postbox=postbox_of(section.mail),
+    )
+    return {"mails": [mail.id for mail in mailing.send()]}
+
+
+def _wants_mail(run: RunContext, section: BooksSection, collected: Collected | None) -> bool:
+    """Where there is no server nothing is mailed, unless a run was asked for that very purpose; and
+    not beside another run of the job, which mails what it finds itself."""
+    is_only_purpose = collected is None
+    is_beside_another = collected is not None and collected.skipped == "busy"
+    return (
+        _wants(run, "mail")
+        and not is_beside_another
+        and (is_only_purpose or section.mail.host is not None)
+    )
+
+
+def _wants(run: RunContext, name: str) -> bool:
+    value = run.arguments.get(name, True)
+    if not isinstance(value, bool):
+        raise UsageError(
+            f"the argument {name!r} of a books job is true or false, not {value!r}",
+            code="arguments",
+        )
+    return value

@@ -1,0 +1,163 @@
+"""Select and mail: what a job has found and not mailed yet, once.
+
+The intent is stored before the server is talked to; that the server may go ahead is stored before the
+message leaves; that it was taken is stored after its answer. A crash before the go-ahead costs nothing:
+the next run sends the same mail. A crash after it leaves the mail unsettled, for a person to decide:
+mail cannot be looked up, and it is never sent a second time by itself.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+
+from tsuzuki.collectors.books import outbox, shelf
+from tsuzuki.collectors.books.book import Book
+from tsuzuki.collectors.books.digest import compose, message_of
+from tsuzuki.collectors.books.options import BooksOptions
+from tsuzuki.collectors.books.outbox import Mail
+from tsuzuki.collectors.books.postbox import (
+    MailFailed,
+    MailRefused,
+    Postbox,
+    Verdict,
+)
+from tsuzuki.collectors.books.tables import MailState
+from tsuzuki.engine.context import RunContext
+from tsuzuki.model.errors import Conflict
+from tsuzuki.store.database import Connection, Database
+
+MAILS_PER_RUN_MAX = 10
+
+
+def select_books(connection: Connection, job_name: str, options: BooksOptions) -> list[Book]:
+    """The books of the next mail: what the job has found, or, if there is nothing left of that, what
+    other jobs have. Nothing that the job has mailed before."""
+    own = shelf.undelivered(connection, job_name, limit=options.mail_limit)
+    if own or options.mail_limit == 0:
+        return own
+    return shelf.found_by_others(connection, job_name, limit=options.fallback_limit)
+
+
+class Mailing:
+    """The mails of one run."""
+
+    def __init__(
+        self, *, run: RunContext, database: Database, options: BooksOptions, postbox: Postbox
+    ) -> None:
+        self._run = run
+        self._database = database
+        self._options = options
+        self._postbox = postbox
+
+    def send(self) -> list[Mail]:
+        """Send what was intended before, then one mail of what is new. Answers what was sent."""
+        self._give_up_cut_off()
+        sent: list[Mail] = []
+        for _ in range(MAILS_PER_RUN_MAX):
+            self._run.raise_if_cancelled()
+            mail = self._left_over()
+            if mail is None:
+                break
+            self._deliver(mail)
+            sent.append(mail)
+        mail = self._intend()
+        if mail is not None:
+            self._deliver(mail)
+            sent.append(mail)
+        return sent
+
+    def _give_up_cut_off(self) -> None:
+        with self._run.transaction() as connection:
+            lost = outbox.abandon_cut_off(
+                connection, self._run.job_name, now=self._database.now(connection)
+            )
+        for mail in lost:
+            self._say_unsettled(mail.id)
+
+    def _left_over(self) -> Mail | None:
+        with self._database.read() as connection:
+            return outbox.oldest_intended(connection, self._run.job_name)
+
+    def _intend(self) -> Mail | None:
+        with self._run.transaction() as connection:
+            chosen = select_books(connection, self._run.job_name, self._options)
+            if not chosen:
+                return None
+            now = self._database.now(connection)
+            return outbox.intend(
+                connection,
+                job_name=self._run.job_name,
+                message_id=self._message_id(chosen, now),
+                chosen=chosen,
+                now=now,
+            )
+
+    def _deliver(self, mail: Mail) -> None:
+        with self._database.read() as connection:
+            chosen = outbox.contents(connection, mail.id)
+        message = message_of(
+            compose(mail.job_name, chosen),
+            message_id=mail.message_id,
+            written_at=mail.created_at,
+            sender=self._postbox.sender,
+            recipients=self._postbox.recipients,
+        )
+        is_leaving = False
+
+        def go_ahead() -> None:
+            nonlocal is_leaving
+            self._move(mail, MailState.INTENDED, MailState.SENDING)
+            is_leaving = True
+
+        try:
+            verdict = self._postbox.send(message, go_ahead)
+        except MailRefused as refusal:
+            if is_leaving:
+                self._move(mail, MailState.SENDING, MailState.REFUSED, refusal.message)
+            raise
+        except MailFailed as failure:
+            if is_leaving:
+                self._move(mail, MailState.SENDING, MailState.INTENDED, failure.message)
+            raise
+        if verdict is Verdict.UNKNOWN:
+            self._move(mail, MailState.SENDING, MailState.UNSETTLED, "no answer from the server")
+            self._say_unsettled(mail.id)
+            return
+        self._move(mail, MailState.SENDING, MailState.SENT)
+        self._say(f"Mail {mail.id} with {len(chosen)} books was taken by the server")
+
+    def _move(
+        self, mail: Mail, before: MailState, after: MailState, error: str | None = None
+    ) -> None:
+        with self._run.transaction() as connection:
+            moved = outbox.move(
+                connection,
+                mail.id,
+                before=before,
+                after=after,
+                now=self._database.now(connection),
+                run_id=self._run.id,
+                error=error,
+            )
+        if not moved:
+            raise Conflict(
+                f"mail {mail.id} is no longer {before}: somebody else took it up",
+                hint="See: tsuzuki books mail",
+                code="mail_moved",
+            )
+
+    def _message_id(self, chosen: Sequence[Book], now: datetime) -> str:
+        """Fixed when the mail is intended: whoever gets it twice can tell."""
+        parts = [self._run.job_name, str(self._run.id), now.isoformat()]
+        name = sha256("\n".join([*parts, *(book.volume_id for book in chosen)]).encode())
+        return f"<books.{name.hexdigest()[:32]}@{self._postbox.domain}>"
+
+    def _say(self, words: str) -> None:
+        self._run.log(f"[mail][{self._run.job_name}] {words}")
+
+    def _say_unsettled(self, mail_id: int) -> None:
+        self._run.log(
+            f"[WARN][mail][{self._run.job_name}] Nobody knows whether mail {mail_id} arrived. "
+            f"Look, then say: tsuzuki books mail --mark-sent {mail_id} --yes, "
+            f"or: tsuzuki books mail --resend {mail_id} --yes"
+        )

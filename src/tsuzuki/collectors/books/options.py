@@ -1,0 +1,182 @@
+"""What a person writes down: the keys of a books job, and the section `books` of an installation."""
+
+import re
+from enum import StrEnum
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StrictInt,
+    StrictStr,
+)
+
+from tsuzuki.collectors.books.query_set import normalised, search_text
+from tsuzuki.collectors.books.quota import Allowance
+from tsuzuki.collectors.books.search import Search
+from tsuzuki.config import AlsoCalled, Expects, Refusal
+from tsuzuki.config.fields import PositiveSeconds, Zone
+from tsuzuki.model.errors import ConfigurationError
+
+BASE_URL = "https://www.googleapis.com/books/v1"
+QUOTA_ZONE = "America/Los_Angeles"
+"""Google's day ends at midnight Pacific time."""
+
+SEARCH_CHARACTERS_MAX = 2_000
+QUERIES_MAX = 100
+PER_RUN_MAX = 10_000
+MAILED_MAX = 200
+
+
+class PrintType(StrEnum):
+    """What the source should list."""
+
+    ALL = "all"
+    BOOKS = "books"
+    MAGAZINES = "magazines"
+
+
+class OrderBy(StrEnum):
+    """In which order the source should list it."""
+
+    RELEVANCE = "relevance"
+    NEWEST = "newest"
+
+
+class Encryption(StrEnum):
+    """How the way to the mail server is kept private."""
+
+    STARTTLS = "starttls"
+    """Ask for it on the ordinary port; go no further without."""
+
+    IMPLICIT = "implicit"
+    """From the first byte, usually on port 465."""
+
+    NONE = "none"
+    """Not at all: for a server on the same machine."""
+
+
+def _searchable(queries: list[str]) -> list[str]:
+    for index, query in enumerate(queries):
+        if normalised([query]) == [""]:
+            raise Refusal(
+                "a query is empty",
+                hint="Write what to search for, such as: subject:astronomy",
+                path=(index,),
+            )
+    length = len(search_text(queries))
+    if length > SEARCH_CHARACTERS_MAX:
+        raise Refusal(
+            f"the queries are {length} characters long together, more than the "
+            f"{SEARCH_CHARACTERS_MAX} a search may have",
+            hint="Shorten them, or split them into several jobs.",
+            code="search_too_long",
+        )
+    return queries
+
+
+def _language(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", text):
+        raise ValueError("not a language code")
+    return text
+
+
+def _listed(value: object) -> object:
+    """Addresses as a list, or as text with commas, as in an environment variable."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+_PerRun = Annotated[
+    StrictInt,
+    Field(ge=1, le=PER_RUN_MAX),
+    Expects(f"a whole number from 1 to {PER_RUN_MAX}"),
+]
+_Mailed = Annotated[
+    StrictInt, Field(ge=0, le=MAILED_MAX), Expects(f"a whole number from 0 to {MAILED_MAX}")
+]
+
+
+class BooksOptions(BaseModel):
+    """The keys of one job."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    queries: Annotated[
+        list[StrictStr],
+        Field(min_length=1, max_length=QUERIES_MAX),
+        AfterValidator(_searchable),
+        Expects(f"a list of 1 to {QUERIES_MAX} queries"),
+    ]
+    print_type: PrintType | None = None
+    lang_restrict: (
+        Annotated[StrictStr, AfterValidator(_language), Expects("a language code such as en or ja")]
+        | None
+    ) = None
+    order_by: OrderBy | None = None
+    max_per_run: _PerRun = 200
+    mail_limit: _Mailed = 20
+    fallback_limit: _Mailed = 0
+    recheck_exhausted_after: PositiveSeconds | None = None
+
+    @property
+    def search(self) -> Search:
+        return Search(
+            text=search_text(self.queries),
+            print_type=self.print_type,
+            lang_restrict=self.lang_restrict,
+            order_by=self.order_by,
+        )
+
+
+class MailSection(BaseModel):
+    """The server that takes our mail, and who it is for. Nothing is mailed without `host`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str | None = None
+    port: Annotated[int, Field(ge=1, le=65_535), Expects("a port from 1 to 65535")] = 587
+    encryption: Encryption = Encryption.STARTTLS
+    user: str | None = None
+    password: SecretStr | None = None
+    sender: str | None = Field(default=None, alias="from")
+    to: Annotated[
+        list[str], BeforeValidator(_listed), Expects("a list of addresses, or text with commas")
+    ] = []
+
+
+class BooksSection(BaseModel):
+    """What all books jobs of an installation share."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str = BASE_URL
+    api_key: SecretStr | None = None
+    daily_limit: Annotated[
+        int,
+        Field(ge=0, le=1_000_000),
+        AlsoCalled("DAILY_BOOKS_API_LIMIT"),
+        Expects("a whole number from 0 to 1000000"),
+    ] = 100
+    quota_zone: Zone = QUOTA_ZONE
+    mail: MailSection = MailSection()
+
+    @property
+    def allowance(self) -> Allowance:
+        return Allowance(calls_per_day=self.daily_limit, zone=ZoneInfo(self.quota_zone))
+
+    def required_key(self) -> str:
+        key = self.api_key.get_secret_value().strip() if self.api_key else ""
+        if not key:
+            raise ConfigurationError(
+                "there is no API key for Google Books",
+                hint="Set TSUZUKI_BOOKS_API_KEY, or TSUZUKI_BOOKS_API_KEY_FILE to a file with it.",
+                code="api_key_missing",
+            )
+        return key

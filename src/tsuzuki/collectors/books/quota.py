@@ -1,0 +1,97 @@
+"""How often the source may still be asked today: one row per day, shared by every job and process.
+
+A call is counted before it is sent, in a transaction that is committed by then. So whatever crashes,
+no more calls leave than the limit allows; at worst one was counted that never left.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from tsuzuki.collectors.books.tables import books_quota_days
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaDay:
+    """A day as the source counts it."""
+
+    name: str
+    ends_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """The rule: so many calls on each day of a zone."""
+
+    calls_per_day: int
+    zone: ZoneInfo
+
+    def day_of(self, now: datetime) -> QuotaDay:
+        day = now.astimezone(self.zone).date()
+        midnight = datetime.combine(day + timedelta(days=1), time.min, tzinfo=self.zone)
+        return QuotaDay(name=day.isoformat(), ends_at=midnight.astimezone(UTC))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaUse:
+    """What is left of a day, as `tsuzuki books quota` shows it."""
+
+    day: str
+    calls: int
+    limit: int
+    resets_at: datetime
+    refused_at: datetime | None
+    """When the source itself said that the day's allowance is used up."""
+
+    @property
+    def left(self) -> int:
+        return 0 if self.refused_at else max(self.limit - self.calls, 0)
+
+
+def reserve(connection: Connection, allowance: Allowance, now: datetime) -> bool:
+    """Count one call, if there is one left."""
+    if allowance.calls_per_day < 1:
+        return False
+    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
+    table = books_quota_days
+    statement = (
+        flavour.insert(table)
+        .values(day=allowance.day_of(now).name, calls=1)
+        .on_conflict_do_update(
+            index_elements=[table.c.day],
+            set_={"calls": table.c.calls + 1},
+            where=(table.c.calls < allowance.calls_per_day) & table.c.refused_at.is_(None),
+        )
+        .returning(table.c.calls)
+    )
+    return connection.execute(statement).scalar_one_or_none() is not None
+
+
+def note_refusal(connection: Connection, allowance: Allowance, now: datetime) -> None:
+    """The source says that the day is used up, whatever we counted: nobody asks again today."""
+    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = flavour.insert(books_quota_days).values(
+        day=allowance.day_of(now).name, calls=0, refused_at=now
+    )
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[books_quota_days.c.day],
+            set_={"refused_at": statement.excluded.refused_at},
+        )
+    )
+
+
+def use_of_today(connection: Connection, allowance: Allowance, now: datetime) -> QuotaUse:
+    day = allowance.day_of(now)
+    statement = select(books_quota_days).where(books_quota_days.c.day == day.name)
+    row = connection.execute(statement).one_or_none()
+    return QuotaUse(
+        day=day.name,
+        calls=row.calls if row else 0,
+        limit=allowance.calls_per_day,
+        resets_at=day.ends_at,
+        refused_at=row.refused_at if row else None,
+    )

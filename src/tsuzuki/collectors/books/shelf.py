@@ -1,0 +1,156 @@
+"""Every book ever seen, and which job found it: statements over `books` and `book_finds`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from tsuzuki.collectors.books.book import Book
+from tsuzuki.collectors.books.tables import book_deliveries, book_finds, books
+
+_KEPT_FROM_THE_FIRST_TIME = {"volume_id", "first_seen_at"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredBook:
+    """A book as it stands on the shelf."""
+
+    book: Book
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+def put_page(
+    connection: Connection,
+    page: Sequence[tuple[int, Book]],
+    *,
+    job_name: str,
+    run_id: int,
+    now: datetime,
+) -> None:
+    """Keep the books of a page, each with its index in the list, as found by a job. A book that is
+    known is described anew; when it was first seen, and first found by the job, stays."""
+    # In one order for everybody: two jobs that meet in the same books wait in line, not in a circle.
+    found = sorted({book.volume_id: (index, book) for index, book in page}.items())
+    if not found:
+        return
+    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
+    put = flavour.insert(books)
+    anew = {
+        c.name: put.excluded[c.name] for c in books.c if c.name not in _KEPT_FROM_THE_FIRST_TIME
+    }
+    connection.execute(
+        put.on_conflict_do_update(index_elements=[books.c.volume_id], set_=anew),
+        [_row(book, now) for _, (_, book) in found],
+    )
+    connection.execute(
+        flavour.insert(book_finds).on_conflict_do_nothing(),
+        [
+            {
+                "job_name": job_name,
+                "volume_id": volume_id,
+                "found_at": now,
+                "found_by_run": run_id,
+                "list_index": index,
+            }
+            for volume_id, (index, _) in found
+        ],
+    )
+
+
+def count_found_by_run(connection: Connection, job_name: str, run_id: int) -> int:
+    """How many books a run was the first to find for its job."""
+    statement = select(func.count()).where(
+        book_finds.c.job_name == job_name, book_finds.c.found_by_run == run_id
+    )
+    return int(connection.execute(statement).scalar_one())
+
+
+def find(
+    connection: Connection,
+    *,
+    job_name: str | None = None,
+    words: str | None = None,
+    undelivered: bool = False,
+    limit: int = 50,
+) -> list[StoredBook]:
+    """Books, newest first. `undelivered` are those that `job_name` has found and not mailed."""
+    statement = select(books).order_by(books.c.first_seen_at.desc(), books.c.volume_id)
+    if job_name is not None:
+        statement = (
+            select(books)
+            .join(book_finds, book_finds.c.volume_id == books.c.volume_id)
+            .where(book_finds.c.job_name == job_name)
+            .order_by(book_finds.c.found_at.desc(), book_finds.c.list_index)
+        )
+        if undelivered:
+            statement = statement.where(~_delivered(job_name))
+    if words:
+        wanted = f"%{_escaped(words.lower())}%"
+        columns = (books.c.title, books.c.subtitle, books.c.authors, books.c.isbn13)
+        statement = statement.where(
+            or_(*(func.lower(column).like(wanted, escape="\\") for column in columns))
+        )
+    return _stored(connection, statement.limit(limit))
+
+
+def undelivered(connection: Connection, job_name: str, *, limit: int) -> list[Book]:
+    """What a job has found and never mailed, in the order in which it was found."""
+    statement = (
+        select(books)
+        .join(book_finds, book_finds.c.volume_id == books.c.volume_id)
+        .where(book_finds.c.job_name == job_name, ~_delivered(job_name))
+        .order_by(book_finds.c.found_at, book_finds.c.list_index)
+    )
+    return books_of(connection, statement.limit(limit))
+
+
+def found_by_others(connection: Connection, job_name: str, *, limit: int) -> list[Book]:
+    """What other jobs have found, newest first, that this one has neither found nor mailed."""
+    own = exists().where(
+        book_finds.c.job_name == job_name, book_finds.c.volume_id == books.c.volume_id
+    )
+    statement = (
+        select(books)
+        .where(~own, ~_delivered(job_name))
+        .order_by(books.c.first_seen_at.desc(), books.c.volume_id)
+    )
+    return books_of(connection, statement.limit(limit))
+
+
+def books_of(connection: Connection, statement: Select[Any]) -> list[Book]:
+    """The books that a statement over the columns of `books` chooses."""
+    return [stored.book for stored in _stored(connection, statement)]
+
+
+def _delivered(job_name: str) -> ColumnElement[bool]:
+    return exists().where(
+        book_deliveries.c.job_name == job_name, book_deliveries.c.volume_id == books.c.volume_id
+    )
+
+
+def _stored(connection: Connection, statement: Select[Any]) -> list[StoredBook]:
+    found = []
+    for row in connection.execute(statement).mappings():
+        values = dict(row)
+        values.pop("content_hash")
+        seen = {name: values.pop(name) for name in ("first_seen_at", "last_seen_at")}
+        book = Book(**{**values, "authors": tuple(values["authors"])})
+        found.append(StoredBook(book=book, **seen))
+    return found
+
+
+def _row(book: Book, now: datetime) -> dict[str, Any]:
+    return {
+        **vars(book),
+        "content_hash": book.content_hash(),
+        "first_seen_at": now,
+        "last_seen_at": now,
+    }
+
+
+def _escaped(words: str) -> str:
+    return words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,0 +1,221 @@
+"""Books: the shelf, the cursors, the quota, and the outbox with what a person has to decide in it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from tsuzuki.collectors.books import cursors, outbox, quota, shelf
+from tsuzuki.collectors.books.digest import Digest, compose
+from tsuzuki.collectors.books.mail import select_books
+from tsuzuki.collectors.books.options import BooksOptions, BooksSection
+from tsuzuki.collectors.books.outbox import Mail
+from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.books.quota import QuotaUse
+from tsuzuki.collectors.books.shelf import StoredBook
+from tsuzuki.collectors.books.tables import MailState
+from tsuzuki.model.cursor import Cursor
+from tsuzuki.model.errors import Conflict, NotFound, UsageError
+from tsuzuki.model.job import Job
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.store import audit, jobs
+from tsuzuki.store.database import Connection, Database
+
+HANDLER = "books"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CursorView:
+    """A cursor; `is_current` if it belongs to the queries the job has now."""
+
+    cursor: Cursor
+    is_current: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        cursor = self.cursor
+        return {
+            "job": cursor.job_name,
+            "query_set_hash": cursor.key,
+            "start_index": cursor.start_index,
+            "is_exhausted": cursor.is_exhausted,
+            "last_updated_at": cursor.updated_at,
+            "is_current": self.is_current,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailView:
+    """A mail, and how many books are in it."""
+
+    mail: Mail
+    books: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self.mail), "books": self.books}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """The mail that would be sent now. `digest` is None if there is nothing to send."""
+
+    job: str
+    digest: Digest | None
+    books: list[dict[str, Any]]
+
+
+class Books:
+    def __init__(
+        self, *, database: Database, section: Callable[[], BaseModel | None], actor: str
+    ) -> None:
+        self._database = database
+        self._section = section
+        self._actor = actor
+
+    # --- cursors --------------------------------------------------------------------------------
+
+    def cursors(self, job_name: str | None = None) -> list[CursorView]:
+        """Every cursor, or those of one job."""
+        with self._database.read() as connection:
+            found = cursors.list_collect_cursors(connection, job_name)
+            if job_name is not None and not found:
+                _books_job(connection, job_name)
+            current = {
+                (job.spec.name, compute_query_set_hash(_options(job).queries))
+                for job in jobs.find(connection)
+                if job.spec.handler == HANDLER
+            }
+        return [
+            CursorView(cursor=cursor, is_current=(cursor.job_name, cursor.key) in current)
+            for cursor in found
+        ]
+
+    def reset_cursors(self, job_name: str) -> int:
+        """Forget every cursor of a job, which then begins at the start; how many there were."""
+        with self._database.write() as connection:
+            before = cursors.list_collect_cursors(connection, job_name)
+            if not before:
+                _books_job(connection, job_name)
+            count = cursors.reset_collect_cursors_by_job(connection, job_name)
+            audit.record(
+                connection,
+                actor=self._actor,
+                action="books.cursor.reset",
+                object_type="job",
+                object_id=job_name,
+                before={c.key: [c.start_index, c.is_exhausted] for c in before},
+            )
+        return count
+
+    # --- shelf and quota ------------------------------------------------------------------------
+
+    def find(
+        self,
+        *,
+        job_name: str | None = None,
+        words: str | None = None,
+        undelivered: bool = False,
+        limit: int = 50,
+    ) -> list[StoredBook]:
+        """Books, newest first."""
+        if undelivered and job_name is None:
+            raise UsageError(
+                "whether a book was mailed depends on the job", hint="Name one with --job."
+            )
+        with self._database.read() as connection:
+            if job_name is not None:
+                _books_job(connection, job_name)
+            return shelf.find(
+                connection, job_name=job_name, words=words, undelivered=undelivered, limit=limit
+            )
+
+    def quota(self) -> QuotaUse:
+        """What is left of today's calls."""
+        section = self._section()
+        allowance = (section if isinstance(section, BooksSection) else BooksSection()).allowance
+        with self._database.read() as connection:
+            return quota.use_of_today(connection, allowance, self._database.now(connection))
+
+    # --- mail -----------------------------------------------------------------------------------
+
+    def preview(self, job_name: str) -> Preview:
+        """The next mail of a job. Nothing is sent and nothing is changed."""
+        with self._database.read() as connection:
+            job = _books_job(connection, job_name)
+            left_over = outbox.oldest_intended(connection, job_name)
+            chosen = (
+                outbox.contents(connection, left_over.id)
+                if left_over
+                else select_books(connection, job_name, _options(job))
+            )
+        return Preview(
+            job=job_name,
+            digest=compose(job_name, chosen) if chosen else None,
+            books=[asdict(book) for book in chosen],
+        )
+
+    def mails(self, job_name: str | None = None, *, limit: int = 50) -> list[MailView]:
+        """Mails, newest first."""
+        with self._database.read() as connection:
+            if job_name is not None:
+                _books_job(connection, job_name)
+            found = outbox.find(connection, job_name=job_name, limit=limit)
+            counts = outbox.count_books(connection, [mail.id for mail in found])
+        return [MailView(mail=mail, books=counts.get(mail.id, 0)) for mail in found]
+
+    def mark_sent(self, mail_id: int) -> Mail:
+        """A person has looked: an unsettled mail did arrive."""
+        return self._decide(mail_id, (MailState.UNSETTLED,), MailState.SENT)
+
+    def resend(self, mail_id: int) -> Mail:
+        """A person wants a mail sent again, with the next run of its job."""
+        return self._decide(mail_id, (MailState.UNSETTLED, MailState.REFUSED), MailState.INTENDED)
+
+    def _decide(self, mail_id: int, allowed: tuple[MailState, ...], after: MailState) -> Mail:
+        with self._database.write() as connection:
+            mail = outbox.get(connection, mail_id)
+            if mail is None:
+                raise NotFound(
+                    f"there is no mail {mail_id}",
+                    hint="See: tsuzuki books mail",
+                    code="mail_unknown",
+                )
+            now = self._database.now(connection)
+            is_open = mail.state in allowed
+            if not is_open or not outbox.move(
+                connection, mail_id, before=mail.state, after=after, now=now
+            ):
+                raise Conflict(
+                    f"mail {mail_id} is {mail.state}: there is nothing to decide about it",
+                    hint=f"This is for mails that are {' or '.join(allowed)}.",
+                    code="mail_settled",
+                )
+            audit.record(
+                connection,
+                actor=self._actor,
+                action="books.mail.decide",
+                object_type="mail",
+                object_id=str(mail_id),
+                before=mail.state,
+                after=after,
+            )
+            moved = outbox.get(connection, mail_id)
+        if moved is None:
+            raise AssertionError("a mail is never removed")
+        return moved
+
+
+def _books_job(connection: Connection, name: str) -> Job:
+    job = jobs.get_by_name(connection, name)
+    if job is not None and job.spec.handler == HANDLER:
+        return job
+    known = [one.spec.name for one in jobs.find(connection) if one.spec.handler == HANDLER]
+    raise NotFound(
+        f"there is no books job {name!r}",
+        hint=did_you_mean(name, known) + "See: tsuzuki job ls",
+        code="job_unknown",
+    )
+
+
+def _options(job: Job) -> BooksOptions:
+    return BooksOptions.model_validate(job.spec.options)

@@ -1,0 +1,34 @@
+"""A database with the tables of books, and a shop on it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from .shop import Shop, opened_shop
+from tsuzuki.collectors.books.tables import COMPONENT
+from tsuzuki.sandbox.google_books import GoogleBooks
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.store.database import Database
+from tsuzuki.store.migrate import ENGINE, upgrade
+
+
+@pytest.fixture
+def books_database(database: Database) -> Database:
+    upgrade(database, [ENGINE, COMPONENT])
+    return database
+
+
+@pytest.fixture
+def source() -> GoogleBooks:
+    return GoogleBooks()
+
+
+@pytest.fixture
+def server(source: GoogleBooks) -> Iterator[StandIn]:
+    with StandIn(source) as server:
+        yield server
+
+
+@pytest.fixture
+def shop(books_database: Database, source: GoogleBooks, server: StandIn) -> Shop:
+    return opened_shop(books_database, source, server)
