@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from .shop import Shop, opened_shop
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.database import Database
 from tsuzuki.store.migrate import ENGINE, upgrade
+
+from .shop import Shop, opened_shop
 
 
 @pytest.fixture

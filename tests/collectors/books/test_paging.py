@@ -1,13 +1,23 @@
-"""Page after page: what is asked for, where the cursor goes, and what is said about it."""
+"""Page after page: what is asked for, where the cursor goes, why it stops, and what is said about it."""
+
+import pytest
+
+from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
+from tsuzuki.collectors.http import SourceRefused, SourceUnwell
+from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.google_books import error_fault, limit_error, volume, volumes
+from tsuzuki.store import runs
 
 from .shop import Shop
-from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
-from tsuzuki.sandbox.google_books import volumes
 
 HASH = short_hash(compute_query_set_hash(["python"]))
 
 
-def test_several_pages_are_asked_for_and_the_start_index_moves_on(shop: Shop) -> None:
+def said(shop: Shop, words: str) -> bool:
+    return any(words in line for line in shop.log)
+
+
+def test_paging_asks_several_times_and_the_start_index_moves_on(shop: Shop) -> None:
     result = shop.collect(max_per_run=100)
     assert shop.asked() == [(0, 40), (40, 40), (80, 20)]
     assert shop.cursor() == (100, False)
@@ -30,3 +40,183 @@ def test_the_log_says_what_operators_look_for(shop: Shop) -> None:
     )
     shop.collect()
     assert shop.log == [f"[WARN][novelties] Skipped: exhausted (query_set_hash={HASH})"]
+
+
+def test_nothing_is_overfetched_when_max_per_run_is_below_a_page(shop: Shop) -> None:
+    shop.collect(max_per_run=10)
+    assert shop.asked() == [(0, 10)]
+    assert shop.cursor() == (10, False)
+
+
+def test_max_per_run_stops_and_does_not_exhaust(shop: Shop) -> None:
+    shop.source.catalogue = volumes(40)
+    result = shop.collect(max_per_run=40)
+    assert (result["stop_reason"], shop.cursor()) == ("max_per_run", (40, False))
+
+
+def test_the_total_exhausts_only_after_an_empty_answer_confirms_it(shop: Shop) -> None:
+    shop.source.catalogue = volumes(60)
+    result = shop.collect()
+    assert shop.asked() == [(0, 40), (40, 40), (60, 40)]
+    assert (result["stop_reason"], shop.cursor()) == ("exhausted", (60, True))
+
+
+def test_an_empty_answer_exhausts_and_leaves_the_start_index(shop: Shop) -> None:
+    shop.collect(max_per_run=40)
+    shop.source.catalogue = volumes(30)
+    result = shop.collect()
+    assert (result["stop_reason"], result["returned"]) == ("exhausted", 0)
+    assert shop.cursor() == (40, True)
+
+
+def test_a_total_of_zero_is_exhausted_from_the_beginning(shop: Shop) -> None:
+    shop.source.catalogue = []
+    result = shop.collect()
+    assert (result["stop_reason"], shop.cursor()) == ("exhausted", (0, True))
+    assert shop.asked() == [(0, 40)]
+
+
+def test_a_total_that_is_too_low_ends_nothing(shop: Shop) -> None:
+    shop.source.totals = (-140, -150, 20, -100)
+    result = shop.collect()
+    assert (result["stop_reason"], shop.cursor()) == ("exhausted", (150, True))
+    assert len(shop.stored()) == 150
+
+
+def test_an_empty_page_that_contradicts_its_total_is_asked_for_once_more(shop: Shop) -> None:
+    hole = '{"kind": "books#volumes", "totalItems": 150}'
+    shop.server.faults.add(Fault(path="*?*startIndex=40&*", body=hole))
+    shop.collect()
+    assert shop.asked()[:3] == [(0, 40), (40, 40), (40, 40)]
+    assert len(shop.stored()) == 150
+
+
+def test_a_source_that_stays_empty_against_its_total_is_exhausted_and_not_asked_for_ever(
+    shop: Shop,
+) -> None:
+    shop.collect(max_per_run=40)
+    shop.server.faults.add(Fault(body='{"kind": "books#volumes", "totalItems": 150}', times=None))
+    result = shop.collect()
+    assert (result["stop_reason"], shop.cursor()) == ("exhausted", (40, True))
+    assert said(shop, "Exhausted: startIndex=40, twice nothing although totalItems=150")
+
+
+def test_short_pages_move_the_cursor_by_what_they_held(shop: Shop) -> None:
+    shop.source.page_size_max = 7
+    shop.source.catalogue = volumes(20)
+    shop.collect()
+    assert [start for start, _ in shop.asked()] == [0, 7, 14, 20]
+    assert len(shop.stored()) == 20
+
+
+def test_a_book_that_comes_on_two_pages_is_kept_once(shop: Shop) -> None:
+    shop.source.catalogue = [*volumes(40), *volumes(40), volume(7)]
+    result = shop.collect()
+    assert (result["returned"], result["new_books"], shop.cursor()) == (81, 40, (81, True))
+
+
+def test_an_item_without_a_usable_id_is_left_out_and_counted(shop: Shop) -> None:
+    nameless = {"kind": "books#volume", "volumeInfo": {"title": "python"}}
+    shop.source.catalogue = [nameless, {**volume(1), "id": "a\u0000b"}, volume(2)]
+    shop.collect()
+    assert shop.cursor() == (3, True)
+    assert shop.stored() == {"vol000000002"}
+    assert said(shop, "2 of them have no usable id")
+
+
+def test_the_daily_limit_stops_and_does_not_exhaust(shop: Shop) -> None:
+    shop.section["daily_limit"] = 2
+    result = shop.collect()
+    assert (result["stop_reason"], shop.cursor()) == ("quota", (80, False))
+    assert len(shop.asked()) == 2
+    assert shop.log[-1] == (
+        "[google-books][novelties] Stopped: quota limit reached, next startIndex=80"
+    )
+
+
+def test_googles_own_limit_of_a_day_stops_and_does_not_exhaust(shop: Shop) -> None:
+    shop.source.calls_per_day = 1
+    result = shop.collect()
+    assert (result["stop_reason"], shop.cursor()) == ("quota", (40, False))
+
+
+def test_an_api_error_keeps_the_cursor_open_where_it_is(shop: Shop) -> None:
+    shop.server.faults.add(Fault(status=400, skip=1, body='{"error": {"code": 400}}'))
+    with pytest.raises(SourceRefused):
+        shop.collect()
+    assert shop.cursor() == (40, False)
+    assert shop.log[-1] == (
+        "[google-books][novelties] Stopped: API error, preserving startIndex=40"
+    )
+    assert len(shop.stored()) == 40
+
+
+def test_an_error_at_the_very_first_page_saves_a_cursor_at_zero(shop: Shop) -> None:
+    shop.server.faults.add(Fault(status=404))
+    with pytest.raises(SourceRefused):
+        shop.collect()
+    assert shop.cursor() == (0, False)
+
+
+BROKEN = {
+    "a server error": Fault(status=503, times=None),
+    "a page for people": Fault(kind=FaultKind.HTML, times=None),
+    "half an answer": Fault(kind=FaultKind.CUT, times=None),
+    "a reset": Fault(kind=FaultKind.RESET, times=None),
+    "an empty body": Fault(times=None),
+    "another kind": Fault(body='{"kind": "books#volume", "totalItems": 0}', times=None),
+    "no total": Fault(body='{"kind": "books#volumes"}', times=None),
+    "a total in words": Fault(body='{"kind": "books#volumes", "totalItems": "0"}', times=None),
+    "a negative total": Fault(body='{"kind": "books#volumes", "totalItems": -1}', times=None),
+    "items that are no list": Fault(
+        body='{"kind": "books#volumes", "totalItems": 0, "items": {}}', times=None
+    ),
+    "an error with status 200": Fault(body='{"error": {"code": 500}}', times=None),
+    "a list": Fault(body="[]", times=None),
+    "a number too long": Fault(body="1" * 10_000, times=None),
+    "nested a million deep": Fault(body="[" * 1_000_000, times=None),
+}
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"])
+@pytest.mark.parametrize("fault", BROKEN.values(), ids=BROKEN)
+def test_a_broken_answer_is_never_an_empty_page(shop: Shop, fault: Fault) -> None:
+    shop.collect(max_per_run=40)
+    shop.server.faults.add(fault)
+    with pytest.raises(SourceUnwell):
+        shop.collect()
+    assert shop.cursor() == (40, False)
+    assert len(shop.asked()) == 1 + 4
+
+
+def test_a_source_that_recovers_is_asked_again_and_every_call_counts(shop: Shop) -> None:
+    shop.section["daily_limit"] = 5
+    shop.server.faults.add(Fault(status=502, times=2))
+    result = shop.collect()
+    assert (result["stop_reason"], shop.cursor()) == ("quota", (120, False))
+    assert len(shop.asked()) == 5
+
+
+def test_the_limit_of_a_minute_is_waited_for(shop: Shop) -> None:
+    before = shop.database.clock.now()
+    shop.server.faults.add(error_fault(limit_error("minute"), skip=1))
+    result = shop.collect(max_per_run=80)
+    assert result["stop_reason"] == "max_per_run"
+    assert 60 <= (shop.database.clock.now() - before).total_seconds() < 120
+
+
+def test_a_source_that_wants_a_long_rest_is_left_to_a_later_run(shop: Shop) -> None:
+    shop.server.faults.add(Fault(status=503, headers={"Retry-After": "3600"}))
+    with pytest.raises(SourceUnwell) as caught:
+        shop.collect()
+    assert caught.value.retry_after_seconds == 3600
+    assert len(shop.asked()) == 1
+
+
+def test_progress_is_stored_with_the_page(shop: Shop) -> None:
+    run = shop.start(max_per_run=100)
+    run.work()
+    with shop.database.read() as connection:
+        stored = runs.get(connection, run.context.id)
+    assert stored is not None
+    assert (stored.progress_processed, stored.progress_total) == (100, 100)
