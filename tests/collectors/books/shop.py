@@ -4,7 +4,7 @@ A run here is a stored one, RUNNING and fenced like any other; only who leads an
 test itself. So a test may stop in the middle, let a run be taken away, or start a second one beside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,32 @@ WORKER = "host-1-aaaa"
 KEY = "k3y-that-nobody-may-see"
 
 
+class HearingDesk(Desk):
+    """A desk that does something when it hears certain words."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(
+            database=database,
+            clock=database.clock,
+            settings=EngineSettings,
+            worker_id=lambda: WORKER,
+        )
+        self.reactions: list[tuple[str, Callable[[], object]]] = []
+
+    def log(self, task: Task, stream: str, text: str) -> None:
+        super().log(task, stream, text)
+        for words, act in self.reactions:
+            if words in text:
+                act()
+
+
 @dataclass
 class ShopRun:
     """One run under way."""
 
     shop: "Shop"
     task: Task
-    desk: Desk
+    desk: HearingDesk
     leash: Leash
     context: RunContext
 
@@ -61,6 +80,10 @@ class ShopRun:
         ending = Ending(run=self.task.started, state=state, reason=reason)
         with self.shop.database.write() as connection:
             assert moves.finish(connection, worker_id=WORKER, endings=[ending])
+
+    def when_said(self, words: str, act: Callable[[], object]) -> None:
+        """Do something in the middle of the run."""
+        self.desk.reactions.append((words, act))
 
     @property
     def log(self) -> list[str]:
@@ -108,12 +131,7 @@ class Shop:
             job = jobs.get_by_name(connection, name)
         assert job is not None
         task = Task(run=run, started=started, spec=job.spec)
-        desk = Desk(
-            database=self.database,
-            clock=self.database.clock,
-            settings=EngineSettings,
-            worker_id=lambda: WORKER,
-        )
+        desk = HearingDesk(self.database)
         leash = Leash()
         context = RunContext(task=task, surroundings=desk, clock=self.database.clock, leash=leash)
         self.last = ShopRun(shop=self, task=task, desk=desk, leash=leash, context=context)
