@@ -118,7 +118,8 @@ class GoogleBooks:
         }
         if items:
             document["items"] = items
-        return json_answer(document)
+        # Escaped: a catalogue may hold what no encoding does, and JSON can say even that.
+        return Answer(body=json.dumps(document).encode())
 
     def _search(self, query: Mapping[str, str]) -> list[Volume]:
         """What matches, in the order asked for. Kept: paging asks for it again and again."""

@@ -9,6 +9,7 @@ with MailServer() as mail:
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
@@ -48,6 +49,9 @@ class MailServer:
         self.messages: list[EmailMessage] = []
         self.taken = threading.Event()
         """Set whenever a message was taken."""
+
+        self.when_taken: Callable[[EmailMessage], object] = lambda _message: None
+        """Called with each message before it is answered, while the client waits."""
 
         self._failing: Step | None = None
         self._released = threading.Event()
@@ -97,17 +101,15 @@ class MailServer:
             return "451 try again later"
         if self._fails(Step.DATA_NEVER):
             return "554 not this one"
-        self._take(envelope)
+        message = message_from_bytes(envelope.original_content or b"", policy=default)
+        self.messages.append(message)
+        self.taken.set()
+        await server.loop.run_in_executor(None, self.when_taken, message)
         if self._fails(Step.ANSWER) and server.transport is not None:
             server.transport.close()
         if self._fails(Step.HANG):
             await server.loop.run_in_executor(None, self._released.wait)
         return "250 taken"
-
-    def _take(self, envelope: Envelope) -> None:
-        content = envelope.original_content or b""
-        self.messages.append(message_from_bytes(content, policy=default))
-        self.taken.set()
 
     def _fails(self, step: Step) -> bool:
         is_due = self._failing is step

@@ -37,10 +37,10 @@ class Digest:
 
 def compose(job_name: str, chosen: Sequence[Book]) -> Digest:
     heading = f"{len(chosen)} new {'book' if len(chosen) == 1 else 'books'}"
+    # A title that looks like an encoded word would be decoded, to whatever is in it.
+    title = one_line(chosen[0].title).replace("=?", "= ?")
     return Digest(
-        subject=shortened(
-            f"[{job_name}] {heading}: {one_line(chosen[0].title)}", SUBJECT_CHARACTERS_MAX
-        ),
+        subject=shortened(f"[{job_name}] {heading}: {title}", SUBJECT_CHARACTERS_MAX),
         text="\n".join([heading, "", *map(_text_entry, chosen)]),
         html=_HTML.format(heading=heading, entries="\n".join(map(_html_entry, chosen))),
     )
@@ -80,7 +80,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, characters_max: int) -> str:
-    return text if len(text) <= characters_max else text[: characters_max - 1].rstrip() + "…"
+    return text if len(text) <= characters_max else text[: characters_max - 3].rstrip() + "..."
 
 
 def _lines(book: Book) -> list[str]:
