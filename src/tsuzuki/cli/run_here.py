@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import emit, say
 from tsuzuki.cli.run_watch import exit_with_result, watch_run
+from tsuzuki.cli.serving import log_to_stderr
 
 if TYPE_CHECKING:
     from tsuzuki.wiring import Application
@@ -49,6 +51,8 @@ def _somebody_works(invocation: Invocation, workspace: "Application") -> Iterato
     from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
 
     say(invocation, "No engine is running: starting one until this is done.")
+    # Its own talk is not what was asked for; its warnings are.
+    log_to_stderr(replace(invocation, quiet=not invocation.verbose), log_format="text")
     engine = build_engine(workspace, Role(), environ=invocation.environ)
     engine.start()
     try:

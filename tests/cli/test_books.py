@@ -1,0 +1,232 @@
+"""`tsuzuki books`, `tsuzuki job cursor` and books through `tsuzuki run-due`, typed as a person would."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.workspace import Workspace
+from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.google_books import GoogleBooks, volumes
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.sandbox.smtp import MailServer, Step
+
+KEY = "k3y-that-nobody-may-see"
+
+
+@pytest.fixture
+def source() -> GoogleBooks:
+    return GoogleBooks(catalogue=volumes(120), key=KEY)
+
+
+@pytest.fixture
+def server(source: GoogleBooks) -> Iterator[StandIn]:
+    with StandIn(source) as server:
+        yield server
+
+
+@pytest.fixture
+def mail_server() -> Iterator[MailServer]:
+    with MailServer() as server:
+        yield server
+
+
+@pytest.fixture
+def shop(workspace: Workspace, server: StandIn, mail_server: MailServer) -> Workspace:
+    """A workspace with one books job that is due at once."""
+    workspace.file.write_text(
+        f"""
+books:
+  base_url: {server.url}/books/v1
+  api_key: ${{BOOKS_KEY}}
+  mail:
+    host: {mail_server.host}
+    port: {mail_server.port}
+    encryption: none
+    from: tsuzuki@example.org
+    to: [reader@example.org]
+jobs:
+  novelties:
+    type: books
+    queries: [python]
+    max_per_run: 50
+    mail_limit: 3
+    on_event: look
+"""
+    )
+    return workspace
+
+
+def run_due(shop: Workspace) -> int:
+    """What is asked for by an event is due at once."""
+    shop.ok("event", "emit", "look", BOOKS_KEY=KEY)
+    return shop.run("run-due", BOOKS_KEY=KEY).code
+
+
+def cursor(shop: Workspace) -> tuple[int, bool]:
+    (found,) = [one for one in shop.data("job", "cursor", "ls") if one["is_current"]]
+    return found["start_index"], found["is_exhausted"]
+
+
+def last_log(shop: Workspace) -> str:
+    (run, *_) = shop.data("run", "ls")
+    return shop.ok("run", "logs", str(run["id"])).out
+
+
+# --- run-due --------------------------------------------------------------------------------------
+
+
+def test_run_due_keeps_the_cursor_and_goes_on_next_time(shop: Workspace, server: StandIn) -> None:
+    assert run_due(shop) == 0
+    assert cursor(shop) == (50, False)
+    assert run_due(shop) == 0
+    assert cursor(shop) == (100, False)
+    starts = [int(seen.request.query["startIndex"]) for seen in server.requests]
+    assert starts == [0, 40, 50, 90]
+
+
+def test_run_due_with_other_queries_begins_with_a_new_cursor(shop: Workspace) -> None:
+    run_due(shop)
+    shop.file.write_text(shop.file.read_text().replace("[python]", "[python, things]"))
+    run_due(shop)
+    found = shop.data("job", "cursor", "ls", "novelties")
+    assert [(one["start_index"], one["is_current"]) for one in found] == [(50, False), (50, True)]
+    assert len({one["query_set_hash"] for one in found}) == 2
+
+
+def test_run_due_skips_what_is_exhausted_and_goes_on_after_a_reset(
+    shop: Workspace, source: GoogleBooks, server: StandIn
+) -> None:
+    source.catalogue = volumes(10)
+    run_due(shop)
+    assert cursor(shop) == (10, True)
+    asked = server.count()
+    assert run_due(shop) == 0
+    assert server.count() == asked
+    assert "Skipped: exhausted" in last_log(shop)
+    shop.ok("job", "cursor", "reset", "novelties", "--yes")
+    assert shop.data("job", "cursor", "ls") == []
+    run_due(shop)
+    assert server.count() == asked + 2
+
+
+def test_run_due_goes_on_after_an_error_and_after_the_quota(
+    shop: Workspace, server: StandIn
+) -> None:
+    server.faults.add(Fault(status=400, skip=1))
+    assert run_due(shop) == 1
+    assert cursor(shop) == (40, False)
+    shop.file.write_text(shop.file.read_text().replace("  mail:", "  daily_limit: 3\n  mail:"))
+    assert run_due(shop) == 0
+    assert cursor(shop) == (80, False)
+    shop.file.write_text(shop.file.read_text().replace("daily_limit: 3", "daily_limit: 90"))
+    assert run_due(shop) == 0
+    assert cursor(shop) == (120, True)
+
+
+# --- job cursor -----------------------------------------------------------------------------------
+
+
+def test_reset_without_yes_is_an_error_and_changes_nothing(shop: Workspace) -> None:
+    run_due(shop)
+    before = shop.data("job", "cursor", "ls")
+    ended = shop.run("job", "cursor", "reset", "novelties")
+    assert ended.code == 2
+    assert "needs --yes" in ended.err
+    assert shop.data("job", "cursor", "ls") == before
+
+
+def test_reset_with_yes_says_how_many_and_is_audited(shop: Workspace) -> None:
+    run_due(shop)
+    ended = shop.ok("job", "cursor", "reset", "novelties", "--yes")
+    assert "Reset 1 cursor(s) for job: novelties" in ended.err
+    (entry, *_) = shop.data("audit", "ls")
+    assert entry["action"] == "books.cursor.reset"
+    assert shop.data("job", "cursor", "reset", "novelties", "--yes") == {
+        "job": "novelties",
+        "reset": 0,
+    }
+
+
+def test_an_unknown_job_is_not_found(shop: Workspace) -> None:
+    shop.ok("job", "apply")
+    for words in (
+        ("job", "cursor", "reset", "novelty", "--yes"),
+        ("job", "cursor", "ls", "novelty"),
+        ("books", "preview", "novelty"),
+        ("books", "ls", "--job", "novelty"),
+        ("books", "collect", "novelty"),
+    ):
+        ended = shop.run(*words)
+        assert ended.code == 4
+        assert "novelties" in ended.err
+
+
+# --- books ----------------------------------------------------------------------------------------
+
+
+def test_collect_runs_a_job_without_an_engine_around(
+    shop: Workspace, mail_server: MailServer
+) -> None:
+    ended = shop.run("books", "collect", "novelties", "--output", "json", BOOKS_KEY=KEY)
+    assert ended.code == 0
+    assert ended.data["result"]["collect"]["new_books"] == 50
+    assert len(mail_server.messages) == 1
+    found = shop.data("books", "ls", "--job", "novelties", "--limit", "1000")
+    assert len(found) == 50
+    assert len(shop.data("books", "ls", "--job", "novelties", "--undelivered")) == 47
+    (one,) = shop.data("books", "ls", "--search", "9780000000002")
+    assert one["volume_id"] == "vol000000000"
+
+
+def test_the_quota_is_shown(shop: Workspace) -> None:
+    shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
+    use = shop.data("books", "quota", BOOKS_KEY=KEY, DAILY_BOOKS_API_LIMIT="5")
+    assert (use["calls"], use["limit"], use["left"]) == (2, 5, 3)
+
+
+def test_a_missing_key_fails_the_run_with_what_to_do_and_touches_no_cursor(
+    shop: Workspace,
+) -> None:
+    shop.file.write_text(shop.file.read_text().replace("  api_key: ${BOOKS_KEY}\n", ""))
+    ended = shop.run("books", "collect", "novelties", "--output", "json")
+    assert ended.code == 1
+    assert "there is no API key for Google Books" in ended.data["error"]
+    assert shop.data("job", "cursor", "ls") == []
+
+
+def test_a_wrong_key_is_told_and_never_shown(shop: Workspace) -> None:
+    ended = shop.run("books", "collect", "novelties", "--verbose", BOOKS_KEY="wr0ng")
+    assert ended.code == 1
+    assert "does not accept the API key" in ended.out
+    everything = ended.out + ended.err + last_log(shop) + str(shop.data("run", "show", "1"))
+    assert "wr0ng" not in everything
+    assert b"wr0ng" not in b"".join(shop.content().values())
+
+
+def test_preview_and_dry_run_send_nothing_and_change_nothing(
+    shop: Workspace, mail_server: MailServer
+) -> None:
+    shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
+    before = shop.data("books", "mail")
+    first = shop.ok("books", "preview", "novelties")
+    assert "3 new books" in first.out
+    assert "<li>" in shop.ok("books", "preview", "novelties", "--html").out
+    assert shop.ok("books", "mail", "novelties", "--dry-run").out == first.out
+    assert (shop.data("books", "mail"), mail_server.messages) == (before, [])
+    shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
+    assert len(mail_server.messages) == 1
+
+
+def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
+    shop: Workspace, mail_server: MailServer
+) -> None:
+    mail_server.fail_at(Step.ANSWER)
+    shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
+    listed = shop.ok("books", "mail")
+    assert "unsettled" in listed.out
+    assert "nobody knows whether 1 arrived" in listed.err
+    assert shop.run("books", "mail", "--mark-sent", "1").code == 2
+    assert shop.run("books", "mail", "--mark-sent", "9", "--yes").code == 4
+    assert shop.data("books", "mail", "--mark-sent", "1", "--yes")["state"] == "sent"
+    assert shop.run("books", "mail", "--resend", "1", "--yes").code == 6
+    assert shop.run("books", "mail", "novelties", "--resend", "1").code == 2
