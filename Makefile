@@ -53,6 +53,9 @@ bench-engine: setup ## measure the engine and its peers: a table, and bench/resu
 bench-commits: setup ## measure the collection of commits beside git itself
 	@$(BIN)/python -W ignore -m bench.commits.measure
 
+bench-books: setup ## books beside the barest loop; PEER=/path/to/python-with-dlt measures dlt too
+	@$(BIN)/python -W ignore -m bench.books $(if $(PEER),--peer $(PEER))
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -62,4 +65,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast bench-engine bench-commits lock clean
+.PHONY: help setup run lint format test test-fast bench-engine bench-commits bench-books lock clean

@@ -4,13 +4,12 @@ What a source says about one book may be wrong in any way without harm to the ot
 usable id there is no book.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
-
-from tsuzuki.model import jsontext
 
 TITLE_CHARACTERS_MAX = 1_000
 DESCRIPTION_CHARACTERS_MAX = 20_000
@@ -18,6 +17,7 @@ AUTHORS_MAX = 100
 PAGE_COUNT_MAX = 2**31 - 1
 UNTITLED = "(untitled)"
 
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _VOLUME_ID = re.compile(r"[!-~]{1,200}")
 _UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -41,7 +41,7 @@ class Book:
 
     def content_hash(self) -> str:
         """Changes when anything the source says about the book does."""
-        return sha256(jsontext.encode(vars(self)).encode()).hexdigest()
+        return sha256(_JSON.encode(list(vars(self).values())).encode()).hexdigest()
 
 
 def book_of(volume: object) -> Book | None:
@@ -71,9 +71,10 @@ def book_of(volume: object) -> Book | None:
 
 def normalised_isbn13(text: str) -> str | None:
     """An ISBN of either length as its thirteen digits; None if its check digit is wrong."""
-    digits = re.sub(r"[\s-]", "", text).upper()
-    if re.fullmatch(r"[0-9]{13}", digits):
+    digits = text if text.isalnum() else re.sub(r"[\s-]", "", text)
+    if len(digits) == 13 and digits.isascii() and digits.isdigit():
         return digits if _check_digit_13(digits[:12]) == digits[12] else None
+    digits = digits.upper()
     if re.fullmatch(r"[0-9]{9}[0-9X]", digits) and _check_digit_10(digits[:9]) == digits[9]:
         stem = f"978{digits[:9]}"
         return stem + _check_digit_13(stem)
@@ -98,7 +99,7 @@ def _isbn13(identifiers: object) -> str | None:
 
 
 def _check_digit_13(digits: str) -> str:
-    weighted = sum(int(digit) * (3 if i % 2 else 1) for i, digit in enumerate(digits))
+    weighted = sum(map(int, digits[::2])) + 3 * sum(map(int, digits[1::2]))
     return str(-weighted % 10)
 
 
@@ -110,7 +111,9 @@ def _check_digit_10(digits: str) -> str:
 def _text(value: object, characters_max: int) -> str | None:
     if not isinstance(value, str):
         return None
-    kept = _UNKEEPABLE.sub("\ufffd", value[:characters_max]).strip()
+    kept = value[:characters_max].strip()
+    if "\x00" in kept or not kept.isascii():
+        kept = _UNKEEPABLE.sub("\ufffd", kept)
     return kept or None
 
 

@@ -32,6 +32,8 @@ TRIES_MAX = 4
 PAUSES_SECONDS = (1.0, 5.0, 20.0)
 """Before the second, third and fourth time a page is asked for."""
 
+REPORT_SECONDS = 0.25
+
 WAIT_MAX_SECONDS = 130.0
 """A source that wants to be left alone for longer is asked by another run."""
 
@@ -71,6 +73,8 @@ class Collection:
         self._pages = 0
         self._returned = 0
         self._is_doubtful = False
+        self._total_items = 0
+        self._reported_at: float | None = None
         self._failure: SourceFailed | None = None
         self._resumes_at: datetime | None = None
         self._cursor = Cursor(
@@ -215,6 +219,7 @@ class Collection:
             stop = self._reason_to_stop(page, begun_at)
             if stop is None and not self._reserve(connection):
                 stop = StopReason.QUOTA
+            self._report(is_last=stop is not None)
             if stop is None:
                 self._save(connection)
             else:
@@ -235,11 +240,19 @@ class Collection:
         self._returned += page.returned
         if page.returned:
             self._cursor = advance(self._cursor, returned=page.returned, now=now)
-        left = max(page.total_items - self._cursor.start_index, 0)
-        self._run.progress(
-            self._returned,
-            max(self._returned, min(self._options.max_per_run, self._returned + left)),
-        )
+        self._total_items = page.total_items
+
+    def _report(self, *, is_last: bool) -> None:
+        """Progress is stored with the page it counts; from a source that answers faster than
+        anybody reads, not with every one."""
+        now = self._database.clock.monotonic()
+        is_due = self._reported_at is None or now - self._reported_at >= REPORT_SECONDS
+        if not (is_last or is_due):
+            return
+        self._reported_at = now
+        left = max(self._total_items - self._cursor.start_index, 0)
+        expected = min(self._options.max_per_run, self._returned + left)
+        self._run.progress(self._returned, max(self._returned, expected))
 
     def _reason_to_stop(self, page: Page, begun_at: int) -> StopReason | None:
         if self._returned >= self._options.max_per_run:

@@ -34,6 +34,12 @@ _UPSERT = {
     for dialect, now in _NOW.items()
 }
 
+_SELECT_HOLDER = (
+    "SELECT held_by_run FROM books_searches"
+    " WHERE job_name = :job_name AND query_set_hash = :query_set_hash"
+)
+_HOLDER = {"sqlite": text(_SELECT_HOLDER), "postgresql": text(f"{_SELECT_HOLDER} FOR UPDATE")}
+
 
 def get_collect_cursor(connection: Connection, job_name: str, query_set_hash: str) -> Cursor | None:
     statement = select(collect_cursor).where(
@@ -137,12 +143,9 @@ def reshape_search(
 
 def still_holds(connection: Connection, job_name: str, query_set_hash: str, *, run_id: int) -> bool:
     """Whether the search is still this run's, and stays so until this transaction ends."""
-    statement = (
-        select(books_searches.c.held_by_run)
-        .where(*_search(job_name, query_set_hash))
-        .with_for_update()
-    )
-    return connection.execute(statement).scalar_one_or_none() == run_id
+    where = {"job_name": job_name, "query_set_hash": query_set_hash}
+    holder = connection.execute(_HOLDER[connection.dialect.name], where).scalar_one_or_none()
+    return holder == run_id
 
 
 def let_go(connection: Connection, job_name: str, query_set_hash: str) -> None:

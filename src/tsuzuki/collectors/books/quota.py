@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.books.tables import books_quota_days
@@ -51,23 +51,21 @@ class QuotaUse:
         return 0 if self.refused_at else max(self.limit - self.calls, 0)
 
 
+_RESERVE = text(
+    "INSERT INTO books_quota_days (day, calls) VALUES (:day, 1)"
+    " ON CONFLICT (day) DO UPDATE SET calls = books_quota_days.calls + 1"
+    " WHERE books_quota_days.calls < :limit AND books_quota_days.refused_at IS NULL"
+    " RETURNING calls"
+)
+
+
 def reserve(connection: Connection, allowance: Allowance, now: datetime) -> bool:
     """Count one call, if there is one left."""
-    if allowance.calls_per_day < 1:
+    limit = allowance.calls_per_day
+    if limit < 1:
         return False
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    table = books_quota_days
-    statement = (
-        flavour.insert(table)
-        .values(day=allowance.day_of(now).name, calls=1)
-        .on_conflict_do_update(
-            index_elements=[table.c.day],
-            set_={"calls": table.c.calls + 1},
-            where=(table.c.calls < allowance.calls_per_day) & table.c.refused_at.is_(None),
-        )
-        .returning(table.c.calls)
-    )
-    return connection.execute(statement).scalar_one_or_none() is not None
+    today = {"day": allowance.day_of(now).name, "limit": limit}
+    return connection.execute(_RESERVE, today).scalar_one_or_none() is not None
 
 
 def note_refusal(connection: Connection, allowance: Allowance, now: datetime) -> None:

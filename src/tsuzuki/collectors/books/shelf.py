@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.tables import book_deliveries, book_finds, books
+from tsuzuki.model import jsontext
+from tsuzuki.store.types import to_text
 
 _KEPT_FROM_THE_FIRST_TIME = {"volume_id", "first_seen_at"}
 
@@ -37,27 +39,12 @@ def put_page(
     found = sorted({book.volume_id: (index, book) for index, book in page}.items())
     if not found:
         return
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    put = flavour.insert(books)
-    anew = {
-        c.name: put.excluded[c.name] for c in books.c if c.name not in _KEPT_FROM_THE_FIRST_TIME
-    }
-    connection.execute(
-        put.on_conflict_do_update(index_elements=[books.c.volume_id], set_=anew),
-        [_row(book, now) for _, (_, book) in found],
-    )
-    connection.execute(
-        flavour.insert(book_finds).on_conflict_do_nothing(),
-        [
-            {
-                "job_name": job_name,
-                "volume_id": volume_id,
-                "found_at": now,
-                "found_by_run": run_id,
-                "list_index": index,
-            }
-            for volume_id, (index, _) in found
-        ],
+    put_books, put_finds = _puts(connection.dialect.name)
+    moment = to_text(now) if connection.dialect.name == "sqlite" else now
+    connection.exec_driver_sql(put_books, [_row(book, moment) for _, (_, book) in found])
+    connection.exec_driver_sql(
+        put_finds,
+        [(job_name, volume_id, moment, run_id, index) for volume_id, (index, _) in found],
     )
 
 
@@ -143,13 +130,42 @@ def _stored(connection: Connection, statement: Select[Any]) -> list[StoredBook]:
     return found
 
 
-def _row(book: Book, now: datetime) -> dict[str, Any]:
-    return {
-        **vars(book),
-        "content_hash": book.content_hash(),
-        "first_seen_at": now,
-        "last_seen_at": now,
-    }
+@cache
+def _puts(dialect_name: str) -> tuple[str, str]:
+    """The two statements of every page, written out once. A book holds nothing that a database
+    cannot, so its values go to the driver as they are, which is several times faster."""
+    columns = [column.name for column in books.c]
+    anew = ", ".join(
+        f"{name} = excluded.{name}" for name in columns if name not in _KEPT_FROM_THE_FIRST_TIME
+    )
+    mark = "?" if dialect_name == "sqlite" else "%s"
+    return (
+        f"INSERT INTO books ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
+        f" ON CONFLICT (volume_id) DO UPDATE SET {anew}",
+        "INSERT INTO book_finds (job_name, volume_id, found_at, found_by_run, list_index)"
+        f" VALUES ({', '.join([mark] * 5)}) ON CONFLICT DO NOTHING",
+    )
+
+
+def _row(book: Book, moment: str | datetime) -> tuple[Any, ...]:
+    """In the order of the columns of `books`."""
+    return (
+        book.volume_id,
+        book.isbn13,
+        book.title,
+        book.subtitle,
+        jsontext.encode(book.authors),
+        book.publisher,
+        book.published_date,
+        book.description,
+        book.language,
+        book.print_type,
+        book.page_count,
+        book.info_link,
+        book.content_hash(),
+        moment,
+        moment,
+    )
 
 
 def _escaped(words: str) -> str:

@@ -1,0 +1,134 @@
+"""10,000 items in pages of 40: ours, the bare loop, and dlt if asked for; then what a kill costs.
+
+    python -m bench.books [--rounds 3] [--peer /path/to/python-with-dlt]
+
+Prints a table and writes it as JSON to bench/results/books.json. The rounds alternate, and the median counts.
+"""
+
+import argparse
+import json
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ITEMS = 10_000
+PAGE = 40
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@contextmanager
+def shop(items: int) -> Iterator[tuple[str, Any]]:
+    """A source in a process of its own: its address, and a question how often it was asked."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.books.shop", str(items)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def asked() -> int:
+        process.stdin.write("count\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
+
+    try:
+        yield process.stdout.readline().strip(), asked
+    finally:
+        process.stdin.close()
+        process.wait(10)
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="tsuzuki-bench-books-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def measured(command: list[str], items: int = ITEMS) -> dict[str, float]:
+    with folder() as place:
+        words = [word.replace("{folder}", str(place)) for word in command]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    assert figures["items"] == items, figures
+    return figures
+
+
+def killed_after(pages_of: int, pages: int) -> dict[str, int]:
+    """How many pages are asked for again and anew when a run is killed in the middle."""
+    with shop(pages_of * PAGE) as (url, asked), folder() as place:
+        words = [sys.executable, "-m", "bench.books.ours", url, str(place)]
+        first = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        while asked() <= pages:  # the next one is asked for, so these are stored
+            time.sleep(0.001)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        before = asked()
+        stored = count(place)
+        subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
+        return {
+            "pages": pages_of,
+            "asked_before_the_kill": before,
+            "stored_before_the_kill": stored // PAGE,
+            "asked_after_it": asked() - before,
+            "books_in_the_end": count(place),
+        }
+
+
+def count(place: Path) -> int:
+    with sqlite3.connect(place / "tsuzuki.db") as connection:
+        return int(connection.execute("SELECT count(*) FROM books").fetchone()[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peer", help="a Python that has dlt[sqlalchemy]")
+    options = parser.parse_args()
+    rounds: dict[str, list[dict[str, float]]] = {}
+    with shop(ITEMS) as (url, _):
+        commands = {
+            "bare": [sys.executable, "-m", "bench.books.bare", url, "{folder}/bare.db"],
+            "ours": [sys.executable, "-m", "bench.books.ours", url, "{folder}"],
+        }
+        if options.peer:
+            peer = str(Path(__file__).with_name("peer.py"))
+            commands["dlt"] = [options.peer, peer, url, "{folder}"]
+        for _ in range(options.rounds):
+            for name, command in commands.items():
+                rounds.setdefault(name, []).append(measured(command))
+    bare = statistics.median(one["seconds"] for one in rounds["bare"])
+    figures: list[dict[str, Any]] = []
+    for name, all_of_it in rounds.items():
+        seconds = statistics.median(one["seconds"] for one in all_of_it)
+        figures.append(
+            {
+                "what": name,
+                "items_per_second": round(ITEMS / seconds),
+                "seconds": round(seconds, 3),
+                "to_bare": round(seconds / bare, 2),
+                "memory_mb": round(max(one["memory_mb"] for one in all_of_it)),
+            }
+        )
+    figures.append({"what": "killed", **killed_after(50, 30)})
+    for figure in figures:
+        print("  ".join(f"{key}={value}" for key, value in figure.items()))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "books.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

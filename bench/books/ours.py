@@ -1,0 +1,44 @@
+"""The same work as a run of a books job: engine, fence, quota, log and progress included.
+
+python -m bench.books.ours <base url> <folder>      prints seconds and peak memory
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+from tsuzuki.engine.role import Role
+from tsuzuki.services.runs import Request
+from tsuzuki.wiring import opened
+from tsuzuki.wiring.engine import build_engine
+
+FILE = """
+books: {{base_url: "{base_url}", api_key: k, daily_limit: 1000000}}
+jobs:
+  novelties: {{type: books, queries: [python], max_per_run: {most}, mail_limit: 0}}
+"""
+MOST = 10_000
+
+
+def main() -> None:
+    base_url, folder = sys.argv[1], Path(sys.argv[2])
+    (folder / "tsuzuki.yaml").write_text(FILE.format(base_url=base_url, most=MOST))
+    with opened(environ={}, cwd=folder) as application:
+        application.jobs.apply()
+        engine = build_engine(application, Role())
+        application.runs.wake_by(engine.bells.leader.ring)
+        engine.start()
+        started = time.perf_counter()
+        run_id = application.runs.submit(Request(job="novelties")).run_id
+        run = application.runs.wait(run_id, timeout_seconds=600)
+        seconds = time.perf_counter() - started
+        engine.shut_down()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    items = run.result["collect"]["returned"]
+    print(json.dumps({"items": items, "seconds": seconds, "memory_mb": memory}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The source of the measurements: every page's bytes are made once, so that serving costs little.
+
+python -m bench.books.shop 10000      prints its address, serves until its input ends
+"""
+
+import sys
+
+from tsuzuki.sandbox.exchange import Answer, Request
+from tsuzuki.sandbox.google_books import GoogleBooks, volumes
+from tsuzuki.sandbox.server import StandIn
+
+
+class Kept:
+    """An application that answers the same target with the same bytes."""
+
+    def __init__(self, application: GoogleBooks) -> None:
+        self._application = application
+        self._answers: dict[tuple[str, ...], Answer] = {}
+
+    def __call__(self, request: Request) -> Answer:
+        key = tuple(request.query.get(name, "") for name in ("q", "startIndex", "maxResults"))
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._application(request)
+        return answer
+
+
+def main() -> None:
+    with StandIn(Kept(GoogleBooks(catalogue=volumes(int(sys.argv[1]))))) as server:
+        print(f"{server.url}/books/v1", flush=True)
+        for line in sys.stdin:
+            if line.strip() == "count":
+                print(server.count(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
