@@ -24,6 +24,15 @@ def running_on(database: Database, worker_id: str) -> set[int]:
         return {run.id for run in dispatch.running_on(connection, worker_id=worker_id)}
 
 
+def frozen_at_work(database: Database, daemon: Daemon) -> set[int] | None:
+    """What it runs, now that it is frozen; None, and it goes on, if that is nothing."""
+    daemon.pause(database)
+    if held := running_on(database, daemon.worker_id):
+        return held
+    daemon.send(signal.SIGCONT)
+    return None
+
+
 def leader_of(database: Database, *daemons: Daemon) -> Daemon:
     """The one of them that leads, once one does."""
 
@@ -61,9 +70,9 @@ def test_whoever_is_frozen_under_load_and_wakes_after_its_work_was_given_away_ch
     name = sleeper.worker_id
     with load:
         load.wait_for_ends(10)
-        sleeper.pause(quick_database)
-        held = running_on(quick_database, name)
-        assert held
+        held = eventually(
+            lambda: frozen_at_work(quick_database, sleeper), what="it to be frozen at work"
+        )
         eventually(
             lambda: not running_on(quick_database, name), what="its work to be taken from it"
         )
