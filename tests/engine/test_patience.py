@@ -67,6 +67,22 @@ def test_a_clock_that_jumps_an_hour_costs_no_living_worker_its_run(
     check_history(database)
 
 
+def test_a_clock_that_jumps_in_the_middle_of_a_round_costs_no_living_worker_its_run(
+    database: Database, clock: MovingClock, term: Term, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    leader = a_leader(database)
+    listen(leader, term, clock, database)
+    with monkeypatch.context() as patch:
+        patch.setattr(leader._intake, "tick", lambda _term: clock.step(HOUR))
+        leader.tick(term)
+    assert read_run(database, run.id).state is RunState.RUNNING
+    beat(database)
+    clock.advance(LISTEN)
+    leader.tick(term)
+    assert read_run(database, run.id).state is RunState.RUNNING
+
+
 def test_a_new_leader_listens_before_it_judges(
     database: Database, clock: MovingClock, term: Term
 ) -> None:

@@ -8,6 +8,7 @@ begin, and whatever it still sends after a long pause is refused by its epoch.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from random import Random
 
 from tsuzuki.engine.assigner import Assigner
@@ -151,8 +152,9 @@ class Leader:
         assigned = self._assigner.tick(term)
         planned = self._planner.tick(term)
         seen = self._intake.tick(term)
-        judge = self._patience.may_judge(term, now=planned.now)
-        rescued = self._rescuer.tick(term, judge=judge)
+        # Looked at in every round, so that a jump between two of them is seen in the next.
+        self._patience.may_judge(term, planned.now)
+        rescued = self._rescuer.tick(term, may_judge=partial(self._patience.may_judge, term))
         if planned.created or seen or rescued.made_work:
             assigned += self._assigner.tick(term)
         return Led(

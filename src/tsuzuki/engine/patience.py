@@ -24,7 +24,7 @@ class Patience:
         self._listening_since = 0.0
         self._seen: tuple[datetime, float] | None = None
 
-    def may_judge(self, term: Term, *, now: datetime) -> bool:
+    def may_judge(self, term: Term, now: datetime) -> bool:
         """Whether we have listened long enough; `now` is the database's clock, just read."""
         monotonic = self._clock.monotonic()
         interval = self._settings().heartbeat_interval_seconds

@@ -7,7 +7,7 @@ running runs failed and retried. Who is silent in the database but was heard of 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 from tsuzuki.engine.coordination import Coordination, NoCoordination, vouched_seconds
@@ -53,9 +53,12 @@ class Rescuer:
         self._random = random
         self._coordination = coordination or NoCoordination()
 
-    def tick(self, term: Term, *, judge: bool = True) -> Rescued:
-        """Look once. A cheap look when all is well. Without `judge` nobody is cut off for being
-        silent; whoever speaks is still heard."""
+    def tick(
+        self, term: Term, *, may_judge: Callable[[datetime], bool] = lambda _now: True
+    ) -> Rescued:
+        """Look once. A cheap look when all is well. `may_judge` is asked with the database's clock, in
+        the transaction that goes by it: if not, nobody is cut off for being silent; whoever speaks
+        is still heard."""
         rescued = Rescued()
         settings = self._settings()
         ttl = settings.worker_ttl_seconds
@@ -72,7 +75,7 @@ class Rescuer:
             rescued.reattached = len(
                 workers.reattach_heard(connection, term=term, silent_after_seconds=ttl)
             )
-            if not judge:
+            if not may_judge(self._database.now(connection)):
                 return rescued
             rescued.detached = len(
                 workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
