@@ -1,0 +1,179 @@
+"""When nothing bad happens any more everything becomes quiet, and what was promised is there."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+from simulation.jobs import JOBS
+from simulation.reach import LawBroken
+from support.moving_clock import NOON
+from tsuzuki.model.retry import decide_retry
+from tsuzuki.model.schedule import Schedule
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store import jobs
+from tsuzuki.store.database import Database
+from tsuzuki.store.types import to_text
+
+if TYPE_CHECKING:
+    from simulation.world import World
+
+SETTLE_SECONDS = 90.0
+"""Generous: it costs nothing where everything becomes quiet sooner."""
+
+LOOK_SECONDS = 1.0
+
+LATE_SECONDS = 4.0
+"""A tick may wait so long for the leader's next look."""
+
+LOSSES_MAX = 2
+"""The lowest that anybody sets `max_orphans` to."""
+
+
+def settle(world: "World") -> None:
+    database = Database(world.store.engine, clock=world.database_clock)
+    if not _come_to(world, lambda: _ticks_are_planned(database)):
+        raise LawBroken("ticks that are due are not planned")
+    _take_the_schedules_away(database)
+    if not _come_to(world, lambda: not list(_left(world))):
+        raise LawBroken(f"not everything ended: {', '.join(_left(world))}")
+    world.tell("everything is quiet")
+    _the_picture_is_the_database(world)
+    for job_id in world.scheduled:
+        schedule = JOBS[job_id - 1].schedule
+        if schedule is not None:
+            _every_tick_is_there_once(world, job_id, schedule)
+    _what_was_confirmed_is_there(world)
+    _what_deserved_a_retry_had_one(world)
+
+
+def _come_to(world: "World", is_so: Callable[[], bool]) -> bool:
+    end = world.turns.now + SETTLE_SECONDS
+    while not is_so():
+        if world.turns.now >= end:
+            return False
+        world.fate.replace_the_ended(at_once=True)
+        world.turns.run_until(lambda: False, world.turns.now + LOOK_SECONDS)
+    return True
+
+
+def _ticks_are_planned(database: Database) -> bool:
+    with database.read() as connection:
+        overdue = database.now(connection) - timedelta(seconds=LATE_SECONDS)
+        scheduled = jobs.find_scheduled(connection)
+    return all(
+        job.spec.schedule.next_after(job.planned_until) > overdue
+        for job in scheduled
+        if job.spec.schedule is not None
+    )
+
+
+def _take_the_schedules_away(database: Database) -> None:
+    """Or there would be no end of new runs."""
+    with database.write() as connection:
+        for job in jobs.find_scheduled(connection):
+            values = {"planned_until": to_text(job.planned_until), "id": job.id}
+            jobs.change(connection, job=job, spec=replace(job.spec, schedule=None))
+            # A changed schedule counts from now on; what was planned until now is still asked for.
+            connection.exec_driver_sql(
+                "UPDATE job_definitions SET planned_until = :planned_until WHERE id = :id", values
+            )
+
+
+def _left(world: "World") -> Iterator[str]:
+    """What is not quiet yet."""
+    for run_id, life in world.laws.lives.items():
+        if not life.state.is_final:
+            yield f"run {run_id} is {life.state}"
+    for node in world.nodes:
+        if not node.is_dead and node.engine.worker.running:
+            yield f"{node.name} still executes"
+    events = "SELECT id FROM events WHERE processed_at IS NULL"
+    yield from (f"event {row[0]} waits" for row in world.store.raw.execute(events))
+
+
+def _the_picture_is_the_database(world: "World") -> None:
+    raw = world.store.raw
+    rows = raw.execute("SELECT id, state, version FROM job_runs").fetchall()
+    seen = {run_id: (life.state.value, life.version) for run_id, life in world.laws.lives.items()}
+    if {run_id: (state, version) for run_id, state, version in rows} != seen:
+        raise LawBroken("the runs are not as their moves have made them")
+    told = "SELECT run_id, version, from_state, to_state, actor_id FROM job_run_transitions"
+    witnessed = (
+        "SELECT run_id, version, before_state, state, moved_by FROM sim_witness"
+        " WHERE before_state IS NOT NULL"
+    )
+    for one, other in ((told, witnessed), (witnessed, told)):
+        if raw.execute(f"{one} EXCEPT {other}").fetchone() is not None:
+            raise LawBroken("the history is not what happened")
+
+
+def _every_tick_is_there_once(world: "World", job_id: int, schedule: Schedule) -> None:
+    """As a run or as a recorded skip, up to the moment until which the job is planned."""
+    raw = world.store.raw
+    (planned_until,) = raw.execute(
+        "SELECT planned_until FROM job_definitions WHERE id = ?", (job_id,)
+    ).fetchone()
+    due = list(_ticks(schedule, NOON, planned_until))
+    covered: list[str] = []
+    for first, count, last in raw.execute(
+        "SELECT scheduled_for, covers_ticks, covers_until FROM job_runs"
+        " WHERE job_definition_id = ? AND trigger = 'time' ORDER BY scheduled_for",
+        (job_id,),
+    ):
+        ticks = [tick for tick in due if first <= tick <= (last or first)]
+        if len(ticks) != count:
+            raise LawBroken(f"job {job_id}: {first} stands for {count} ticks, found {ticks}")
+        covered += ticks
+    if covered != due:
+        raise LawBroken(f"job {job_id}: ticks {sorted(set(due) ^ set(covered))} are wrong")
+
+
+def _ticks(schedule: Schedule, after: datetime, until: str) -> Iterator[str]:
+    while to_text(after := schedule.next_after(after)) <= until:
+        yield to_text(after)
+
+
+def _what_was_confirmed_is_there(world: "World") -> None:
+    raw, ledger, lives = world.store.raw, world.ledger, world.laws.lives
+    for run_id, job in ledger.runs.items():
+        if run_id not in lives or JOBS[lives[run_id].job_id - 1].name != job:
+            raise LawBroken(f"run {run_id} of {job} was confirmed and is not there")
+    for run_id in ledger.canceled:
+        if lives[run_id].state is not RunState.CANCELED:
+            raise LawBroken(f"run {run_id} was canceled and is {lives[run_id].state}")
+    repeats = dict(raw.execute("SELECT retry_of, id FROM job_runs WHERE retry_of IS NOT NULL"))
+    if not ledger.repeats.items() <= repeats.items():
+        raise LawBroken("a run was repeated for an operator, and it is not there")
+    rows = {row[0] for row in raw.execute("SELECT id FROM sim_rows")}
+    if not ledger.rows <= rows:
+        raise LawBroken("a row was confirmed to a handler, and it is not there")
+    listeners = sum(spec.on_event is not None for spec in JOBS)
+    started = dict(
+        raw.execute(
+            "SELECT event_id, count(*) FROM job_runs WHERE trigger = 'event' GROUP BY event_id"
+        )
+    )
+    for event_id in ledger.events:
+        if started.get(event_id) != listeners:
+            raise LawBroken(f"event {event_id} started {started.get(event_id)} runs")
+
+
+def _what_deserved_a_retry_had_one(world: "World") -> None:
+    repeated = {row[0] for row in world.store.raw.execute("SELECT retry_of FROM job_runs")}
+    for run_id, job_id, state, reason, attempt, retries_used in world.store.raw.execute(
+        "SELECT id, job_definition_id, state, reason, attempt, retries_used FROM job_runs"
+        " WHERE state IN ('FAILED', 'TIMED_OUT')"
+    ):
+        deserved = decide_retry(
+            JOBS[job_id - 1].retry,
+            state=RunState(state),
+            reason=Reason(reason),
+            attempt=attempt,
+            retries_used=retries_used,
+            losses_max=LOSSES_MAX,
+            random=Random(0),
+        )
+        if deserved is not None and run_id not in repeated:
+            raise LawBroken(f"run {run_id} ended as {state} ({reason}) and was not repeated")

@@ -1,0 +1,101 @@
+"""The one store of a simulation: a real SQLite database in memory, as new for every seed.
+
+It is migrated once and then copied. Two triggers of our own write down every birth and every change of a run beside
+the history the engine keeps, so that the laws can be held against what happened and not only against
+what was told.
+"""
+
+import sqlite3
+from collections.abc import Collection
+from functools import cache
+
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+
+from simulation.jobs import JOBS, SETTINGS
+from support.makers import add_job
+from support.moving_clock import MovingClock
+from tsuzuki.model.clock import Clock
+from tsuzuki.store import settings
+from tsuzuki.store.database import Database
+from tsuzuki.store.migrate import upgrade
+
+WITNESS = """
+CREATE TABLE sim_rows (
+    id INTEGER PRIMARY KEY, run_id INTEGER, worker_id TEXT, version INTEGER, epoch INTEGER, page INTEGER
+);
+CREATE TABLE sim_witness (
+    seq INTEGER PRIMARY KEY, run_id INTEGER, before_state TEXT, state TEXT, before_version INTEGER,
+    version INTEGER, moved_as TEXT, moved_by TEXT, epoch INTEGER, reason TEXT, worker_id TEXT
+);
+CREATE TRIGGER sim_birth AFTER INSERT ON job_runs BEGIN
+    INSERT INTO sim_witness (run_id, state, version) VALUES (NEW.id, NEW.state, NEW.version);
+END;
+CREATE TRIGGER sim_move AFTER UPDATE OF state, version ON job_runs
+WHEN OLD.state <> NEW.state OR OLD.version <> NEW.version BEGIN
+    INSERT INTO sim_witness (run_id, before_state, state, before_version, version, moved_as, moved_by,
+                             epoch, reason, worker_id)
+    VALUES (NEW.id, OLD.state, NEW.state, OLD.version, NEW.version, NEW.moved_as, NEW.moved_by,
+            NEW.moved_epoch, NEW.reason, NEW.assigned_worker_id);
+END;
+"""
+
+
+class SharedStore:
+    """One per process of the tests; `renew` makes it as new."""
+
+    def __init__(self) -> None:
+        self.raw = sqlite3.connect(":memory:", check_same_thread=False, cached_statements=512)
+        self.raw.isolation_level = None
+        self.raw.execute("PRAGMA foreign_keys = ON")
+        self.engine = _engine(self.raw)
+        self._template = sqlite3.connect(":memory:", check_same_thread=False)
+        self._fill()
+        self.raw.backup(self._template)
+
+    def renew(self, *, scheduled: Collection[int], guarded: bool = True) -> None:
+        """As it was before anybody used it. Only the jobs `scheduled` keep their schedules. Not
+        `guarded`, it refuses nothing by itself."""
+        self._template.backup(self.raw)
+        kept = ", ".join(map(str, sorted(scheduled)))
+        self.raw.execute(f"UPDATE job_definitions SET schedule = NULL WHERE id NOT IN ({kept})")
+        if not guarded:
+            self._drop_guards()
+
+    def lend(self, clock: Clock) -> None:
+        """From now on this is the database's clock."""
+        with self.engine.connect() as connection:
+            Database(self.engine, clock=clock).adopt(connection)
+
+    def _fill(self) -> None:
+        database = Database(self.engine, clock=MovingClock())
+        self.lend(database.clock)
+        upgrade(database)
+        self.raw.executescript(WITNESS)
+        for spec in JOBS:
+            add_job(database, spec)
+        with database.write() as connection:
+            for key, value in SETTINGS.items():
+                settings.put(connection, key=key, value=value, actor="simulation")
+
+    def _drop_guards(self) -> None:
+        guards = self.raw.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name NOT LIKE 'sim_%'"
+            " AND name <> 'job_runs_history'"
+        ).fetchall()
+        for (name,) in guards:
+            self.raw.execute(f"DROP TRIGGER {name}")
+
+
+def _engine(raw: sqlite3.Connection) -> Engine:
+    engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+@cache
+def shared_store() -> SharedStore:
+    return SharedStore()
