@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from support.checker import check_history
+from support.dialects import only_on_postgresql
 from support.makers import (
     add_job,
     add_worker,
@@ -23,6 +24,7 @@ from support.unreliable import UnreliableDatabase
 from tsuzuki.engine.coordination import NoCoordination
 from tsuzuki.engine.leader import Leader, Led
 from tsuzuki.engine.planner import Planned, Planner
+from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.model.misfire import Misfire
@@ -177,6 +179,23 @@ def test_the_leaders_next_round_is_due_with_the_nearest_tick_or_waiting_run(
     assert leader.tick(term).next_at == at(0.5)
     clock.advance(0.5 * HOUR)
     assert leader.tick(term).next_at == at(1)
+
+
+@only_on_postgresql
+@pytest.mark.parametrize("ahead_seconds", [-2 * HOUR, 2 * HOUR])
+def test_a_leader_waits_by_the_databases_clock_however_far_its_own_is_from_it(
+    database: Database, term: Term, ahead_seconds: float
+) -> None:
+    settings = EngineSettings()
+    scheduled(database)
+    own_clock = ManualClock(NOON + timedelta(seconds=ahead_seconds))
+    leader = Leader.with_all_duties(
+        database=Database(database.engine, clock=own_clock),
+        settings=lambda: settings,
+        random=Random(1),
+        coordination=NoCoordination(),
+    )
+    assert leader.tick(term).seconds_to_next == HOUR
 
 
 # --- late: each misfire policy --------------------------------------------------------------------

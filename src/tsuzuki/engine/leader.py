@@ -96,6 +96,8 @@ class Led:
     rescued: int = 0
     again_at_once: bool = False
     next_at: datetime | None = None
+    seconds_to_next: float | None = None
+    """The same by the database's clock, which ours may be far from."""
 
     @property
     def did_something(self) -> bool:
@@ -151,12 +153,15 @@ class Leader:
         waiting for it; then the others, in the order in which they make work for each other."""
         assigned = self._assigner.tick(term)
         planned = self._planner.tick(term)
+        looked_at = self._database.clock.monotonic()
         seen = self._intake.tick(term)
         # Looked at in every round, so that a jump between two of them is seen in the next.
         self._patience.may_judge(term, planned.now)
         rescued = self._rescuer.tick(term, may_judge=partial(self._patience.may_judge, term))
         if planned.created or seen or rescued.made_work:
             assigned += self._assigner.tick(term)
+        next_at = self._next_at(planned.next_at)
+        passed = self._database.clock.monotonic() - looked_at
         return Led(
             planned=planned.created,
             skipped=planned.skipped + rescued.canceled,
@@ -164,7 +169,8 @@ class Leader:
             assigned=assigned,
             rescued=rescued.orphaned + rescued.failed + rescued.reattached,
             again_at_once=bool(planned.more or seen or assigned),
-            next_at=self._next_at(planned.next_at),
+            next_at=next_at,
+            seconds_to_next=(next_at - planned.now).total_seconds() - passed if next_at else None,
         )
 
     def _next_at(self, next_tick: datetime | None) -> datetime | None:

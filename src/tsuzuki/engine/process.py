@@ -258,9 +258,8 @@ class Engine:
                 return
             beat = self.settings().heartbeat_interval_seconds
             wait_seconds = min(wait_seconds, beat)
-            if led.next_at is not None:
-                until = (led.next_at - self._clock.now()).total_seconds()
-                wait_seconds = min(wait_seconds, max(until, 0.001))
+            if led.seconds_to_next is not None:
+                wait_seconds = min(wait_seconds, max(led.seconds_to_next, 0.001))
         self.bells.leader.wait(wait_seconds)
 
     def _archive_step(self) -> None:
