@@ -1,7 +1,6 @@
 """Tsuzuki, measured as every peer is: fenced, with history, durable, one process that leads and works."""
 
 import asyncio
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -46,7 +45,8 @@ class Handlers:
 
 @contextmanager
 def opened(order: Order) -> Iterator[Tsuzuki]:
-    with Tsuzuki(order.url, environ={}, cwd=Path(tempfile.mkdtemp())) as app:
+    # Where nobody's tsuzuki.yaml is found, and nothing is left behind by a worker that is killed.
+    with Tsuzuki(order.url, environ={}, cwd=Path("/")) as app:
         yield app
 
 
