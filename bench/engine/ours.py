@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.engine import idle, recovery
 from bench.engine.finished import add_finished_runs
 from bench.engine.peers.shape import (
     Done,
@@ -115,6 +116,21 @@ def recover(order: Order) -> Figures:
         return recovers(order, lambda: app.submit("begin"))
 
 
+def lose_the_leader(order: Order) -> Figures:
+    figures = recovery.measure(_name_of(order), times=1)
+    return {"seconds": figures["leader_killed_mean_seconds"]}
+
+
+def stay_idle(order: Order) -> Figures:
+    """Of a process that leads and works."""
+    figures = idle.measure(_name_of(order))["leads_and_works"]
+    return {name: figures[name] for name in ("queries_per_second", "cpu_percent", "memory_mb")}
+
+
+def _name_of(order: Order) -> str:
+    return "sqlite" if order.url.startswith("sqlite") else "postgresql"
+
+
 def work(order: Order) -> None:
     with opened(order) as app:
         app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
@@ -134,5 +150,9 @@ if __name__ == "__main__":
         submit_many=Measure(run=submit_many, settings="one call, one transaction"),
         submit_each=Measure(run=submit_each, settings="a transaction each"),
         start=Measure(run=start, settings=f"{FENCED}, defaults, async handler"),
+        lose_the_leader=Measure(
+            run=lose_the_leader, settings="defaults: from SIGKILL to the start of a run elsewhere"
+        ),
+        stay_idle=Measure(run=stay_idle, settings="defaults, leads and works, 30 s"),
         recover=Measure(run=recover, settings="defaults: two processes that lead and work"),
     )

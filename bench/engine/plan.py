@@ -58,6 +58,11 @@ def _recover(peer: str, store: Store, label: str = "") -> Entrant:
     return Entrant(peer=peer, store=store, run="recover", label=label, rounds=2, full_only=True)
 
 
+def _full_only(run: str, store: Store) -> Entrant:
+    label = "SQLite" if store is Store.SQLITE else ""
+    return Entrant(peer="tsuzuki", store=store, run=run, label=label, rounds=1, full_only=True)
+
+
 PG, SQLITE, REDIS = Store.POSTGRESQL, Store.SQLITE, Store.REDIS
 
 MEASURES = (
@@ -155,6 +160,16 @@ MEASURES = (
             _recover("pgqueuer", PG),
             _recover("tsuzuki", SQLITE, "SQLite"),
         ),
+    ),
+    Measure(
+        title="kill -9 of the leader to the next start",
+        unit="s",
+        entrants=(_full_only("lose_the_leader", PG), _full_only("lose_the_leader", SQLITE)),
+    ),
+    Measure(
+        title="idle process",
+        unit="queries/s / % of a core / MB",
+        entrants=(_full_only("stay_idle", PG), _full_only("stay_idle", SQLITE)),
     ),
     Measure(
         title="drain beside finished runs, PostgreSQL",

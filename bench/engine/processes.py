@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.engine.drain import postgres
+from bench.engine.stores import Store, Stores
 from tsuzuki.wiring import Application, opened
 
 PATIENCE_SECONDS = 120.0
@@ -21,12 +21,9 @@ REPOSITORY = Path(__file__).parents[2]
 @contextmanager
 def database(name: str) -> Iterator[str]:
     """A URL nobody has used: "sqlite" or "postgresql", both with durable commits."""
-    if name == "postgresql":
-        with postgres() as url:
-            yield url
-        return
-    with tempfile.TemporaryDirectory(prefix="tsuzuki-bench-") as folder:
-        yield f"sqlite:///{folder}/bench.db"
+    store = Store.POSTGRESQL if name == "postgresql" else Store.SQLITE
+    with Stores() as stores, stores.fresh(store) as url:
+        yield url
 
 
 class Processes:

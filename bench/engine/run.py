@@ -139,7 +139,7 @@ def measured(measure: Measure, stores: Stores, extent: Extent) -> list[Row]:
 
 def settings(entrant: Entrant, said: dict[str, object], extent: Extent) -> str:
     parts = [DURABILITY[entrant.store], str(said.get("settings", ""))]
-    if extent.jobs_of(entrant) != 10_000 and entrant.run != "recover":
+    if extent.jobs_of(entrant) != 10_000 and not entrant.full_only:
         parts.append(f"{extent.jobs_of(entrant):,} jobs")
     return "; ".join(part for part in parts if part)
 
