@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.databases import opened
-from support.makers import add_job, spec
-from tsuzuki.store import notices
+from support.makers import WORKER, add_job, add_worker, spec
+from tsuzuki.store import notices, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.file_watch import watch
 from tsuzuki.store.notices import SqliteListener
@@ -68,5 +68,19 @@ def test_a_commit_is_heard_that_takes_longer_than_its_first_write(
             def close(self) -> None: ...
 
         listener._watch = WrittenTo()  # type: ignore[assignment]
-        assert listener.wait(LONG_SECONDS) == notices.EVERYBODY
+        assert listener.wait(LONG_SECONDS) == {notices.Audience.LEADER}
         commit.join()
+
+
+def test_a_heartbeat_is_nobody_s_news(live_database: Database, database_url: str) -> None:
+    with opened(database_url) as elsewhere, closing(notices.listen(live_database)) as listener:
+        add_worker(elsewhere)
+        with elsewhere.write() as connection:
+            workers.beat(connection, WORKER)
+        assert not listener.wait(LONG_SECONDS)
+        with elsewhere.write() as connection:
+            notices.notify(connection, notices.Audience.WORKERS)
+        heard: set[notices.Audience] = set()
+        while not heard:
+            heard.update(listener.wait(LONG_SECONDS))
+        assert heard == {notices.Audience.WORKERS}

@@ -15,12 +15,13 @@ from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.coordination import Coordination
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.patience import Patience
-from tsuzuki.engine.planner import Planner
-from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.engine.planner import Planned, Planner
+from tsuzuki.engine.rescuer import Rescued, Rescuer
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import dispatch, leadership
 from tsuzuki.store.database import Database
+from tsuzuki.store.dispatch import Glance
 from tsuzuki.store.leadership import Term
 
 
@@ -116,8 +117,12 @@ class Leader:
         rescuer: Rescuer,
         assigner: Assigner,
         patience: Patience,
+        settings: Callable[[], EngineSettings],
     ) -> None:
         self._database = database
+        self._settings = settings
+        self._planned_for: tuple[int, ...] | None = None
+        self._next_tick: datetime | None = None
         self._planner = planner
         self._intake = intake
         self._rescuer = rescuer
@@ -146,35 +151,63 @@ class Leader:
                 database=database, coordination=coordination, wake_workers=wake_workers
             ),
             patience=Patience(clock=database.clock, settings=settings),
+            settings=settings,
         )
 
     def tick(self, term: Term) -> Led:
-        """One round of all duties. What waits already is given out first, because somebody may be
-        waiting for it; then the others, in the order in which they make work for each other."""
-        assigned = self._assigner.tick(term)
-        planned = self._planner.tick(term)
+        """One round: a glance, then the duties it calls for. What waits already is given out first,
+        because somebody may be waiting for it; then the others, in the order in which they make
+        work for each other."""
         looked_at = self._database.clock.monotonic()
-        seen = self._intake.tick(term)
+        seen = self._glance()
+        assigned = self._assigner.tick(term) if seen.is_due else 0
+        planned = self._plan(term, seen)
+        events = self._intake.tick(term) if seen.has_events else 0
         # Looked at in every round, so that a jump between two of them is seen in the next.
-        self._patience.may_judge(term, planned.now)
-        rescued = self._rescuer.tick(term, may_judge=partial(self._patience.may_judge, term))
-        if planned.created or seen or rescued.made_work:
+        self._patience.may_judge(term, seen.now)
+        rescued = self._rescue(term) if seen.needs_rescue else Rescued()
+        if planned.created or events or rescued.made_work:
             assigned += self._assigner.tick(term)
-        next_at = self._next_at(planned.next_at)
-        passed = self._database.clock.monotonic() - looked_at
-        return Led(
+        led = Led(
             planned=planned.created,
             skipped=planned.skipped + rescued.canceled,
-            events=seen,
+            events=events,
             assigned=assigned,
             rescued=rescued.orphaned + rescued.failed + rescued.reattached,
-            again_at_once=bool(planned.more or seen or assigned),
-            next_at=next_at,
-            seconds_to_next=(next_at - planned.now).total_seconds() - passed if next_at else None,
+            again_at_once=bool(planned.more or events or assigned),
         )
+        next_run = self._next_run() if led.did_something else seen.next_due_at
+        led.next_at = min((at for at in (planned.next_at, next_run) if at), default=None)
+        if led.next_at is not None:
+            passed = self._database.clock.monotonic() - looked_at
+            led.seconds_to_next = (led.next_at - seen.now).total_seconds() - passed
+        return led
 
-    def _next_at(self, next_tick: datetime | None) -> datetime | None:
-        """The next moment at which something becomes due by itself."""
+    def _glance(self) -> Glance:
+        settings = self._settings()
         with self._database.read() as connection:
-            next_run = dispatch.next_due_at(connection)
-        return min((moment for moment in (next_tick, next_run) if moment), default=None)
+            return dispatch.glance(
+                connection,
+                silent_after_seconds=settings.worker_ttl_seconds,
+                max_orphans=settings.max_orphans,
+            )
+
+    def _plan(self, term: Term, seen: Glance) -> Planned:
+        """Plan if a tick has come, or if jobs were changed since they were last looked at."""
+        known = (term.epoch, *seen.jobs)
+        is_early = self._next_tick is None or seen.now < self._next_tick
+        if known == self._planned_for and is_early:
+            return Planned(now=seen.now, next_at=self._next_tick)
+        self._planned_for = None
+        planned = self._planner.tick(term)
+        self._next_tick = planned.next_at
+        if planned.is_complete:
+            self._planned_for = known
+        return planned
+
+    def _rescue(self, term: Term) -> Rescued:
+        return self._rescuer.tick(term, may_judge=partial(self._patience.may_judge, term))
+
+    def _next_run(self) -> datetime | None:
+        with self._database.read() as connection:
+            return dispatch.next_due_at(connection)

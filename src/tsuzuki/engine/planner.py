@@ -22,13 +22,14 @@ from tsuzuki.store.leadership import Term
 @dataclass(kw_only=True)
 class Planned:
     """What one tick did, at which moment of the database's clock; `next_at` is the next tick of any
-    job."""
+    job. Unless `is_complete`, a tick that was due could not be planned."""
 
     now: datetime
     created: int = 0
     skipped: int = 0
     more: bool = False
     next_at: datetime | None = None
+    is_complete: bool = True
 
 
 class Planner:
@@ -53,6 +54,7 @@ class Planner:
             after = self._plan(job, term, now, planned) if is_due else job
             upcoming.append(self._next_tick(after))
         planned.next_at = min((tick for tick in upcoming if tick > now), default=None)
+        planned.is_complete = all(tick > now for tick in upcoming)
         return planned
 
     def _next_tick(self, job: Job) -> datetime:

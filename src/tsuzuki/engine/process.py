@@ -40,6 +40,9 @@ LINGER_SECONDS = 0.2
 WATCH_SECONDS = 0.1
 """How often to look whether the heartbeat hangs."""
 
+LISTENING_FACTOR = 5.0
+"""Whoever is told when there is something to do looks so much more seldom."""
+
 LOOK_SECONDS = 0.5
 """How often a busy worker checks that what it runs is still its own."""
 
@@ -256,8 +259,9 @@ class Engine:
             self.rounds.set()
             if led.again_at_once:
                 return
+            # Silence is judged by heartbeats, so a round for each of them is enough to see it.
             beat = self.settings().heartbeat_interval_seconds
-            wait_seconds = min(wait_seconds, beat)
+            wait_seconds = beat if self._is_listening else min(wait_seconds, beat)
             if led.seconds_to_next is not None:
                 wait_seconds = min(wait_seconds, max(led.seconds_to_next, 0.001))
         self.bells.leader.wait(wait_seconds)
@@ -292,7 +296,7 @@ class Engine:
         self.settings.refresh()
         if self.worker.has_news():
             return
-        waits = [self._poll_seconds()]
+        waits = [self._poll_seconds() * (LISTENING_FACTOR if self._is_listening else 1.0)]
         if (deadline := self.worker.seconds_to_next_deadline()) is not None:
             waits.append(deadline)
         if self.worker.desk.has_papers() or self.worker.running:
@@ -391,6 +395,11 @@ class Engine:
 
     def _new_identity(self) -> Identity:
         return new_identity(self.role, software_version=self._software_version)
+
+    @property
+    def _is_listening(self) -> bool:
+        """Whether we are told of what others commit."""
+        return self._listener is not None
 
     def _poll_seconds(self) -> float:
         return self.settings().poll_interval_seconds * self._jitter.uniform(0.8, 1.2)

@@ -47,11 +47,12 @@ SQLITE_OLDEST = (3, 35, 0)
 SYNCHRONOUS = ("full", "normal", "off", "extra")
 
 
-def db_now(offset_seconds: float = 0.0) -> ColumnElement[Any]:
+def db_now(offset_seconds: float | ColumnElement[float] = 0.0) -> ColumnElement[Any]:
     """The database's clock, shifted. On PostgreSQL a function of the schema (the server's time at
     the start of the statement, so that a wait for a lock never makes a lease look longer); on SQLite
     the clock this process was given, because file and process share a machine."""
-    return _Now(float(offset_seconds))
+    is_number = isinstance(offset_seconds, int | float)
+    return _Now(float(offset_seconds) if is_number else offset_seconds)
 
 
 class _Now(FunctionElement[Any]):

@@ -1,6 +1,6 @@
 """What the leader looks at to give work out, and what a worker looks at to take it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Float,
     Integer,
     Text,
     and_,
@@ -89,21 +90,23 @@ def due_runs(
 
 
 # State by state, so that each is one step into the index, however much waits for later.
-_NEXT_DUE = select(
-    *(
-        select(job_runs.c.scheduled_for)
-        .where(job_runs.c.state == state, job_runs.c.scheduled_for > db_now())
-        .order_by(job_runs.c.scheduled_for)
-        .limit(1)
-        .scalar_subquery()
-        for state in WAITING
-    )
-)
+_FIRST_DUE = [
+    select(job_runs.c.scheduled_for)
+    .where(job_runs.c.state == state, job_runs.c.scheduled_for > db_now())
+    .order_by(job_runs.c.scheduled_for)
+    .limit(1)
+    .scalar_subquery()
+    for state in WAITING
+]
+_NEXT_DUE = select(*_FIRST_DUE)
 
 
 def next_due_at(connection: Connection) -> datetime | None:
     """When the next waiting run that is not due yet will be."""
-    moments = connection.execute(_NEXT_DUE).one()
+    return _earliest(connection.execute(_NEXT_DUE).one())
+
+
+def _earliest(moments: Iterable[datetime | None]) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
@@ -155,17 +158,18 @@ def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
-def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> bool:
-    """Whether anything at all is out of order. One query, so that looking often costs little."""
+def _uneasy() -> ColumnElement[bool]:
+    """Whether anything at all is out of order."""
     unwell = select(workers.c.id).where(
         workers.c.state != WorkerState.GONE,
         or_(
             workers.c.state == WorkerState.DETACHED,
-            workers.c.heartbeat_at <= db_now(-silent_after_seconds),
+            workers.c.heartbeat_at <= db_now(bindparam("silence", type_=Float())),
         ),
     )
     at_limit = select(job_runs.c.id).where(
-        job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
+        job_runs.c.state == _literal(RunState.ORPHANED),
+        job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer()),
     )
     in_doubt = select(job_runs.c.id).where(
         job_runs.c.state.in_(HELD),
@@ -187,8 +191,59 @@ def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orp
             )
         ),
     )
-    looks = (exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
-    return bool(connection.execute(select(or_(*looks))).scalar_one())
+    return or_(exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
+
+
+_NEEDS_RESCUE = select(_uneasy())
+
+
+def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> bool:
+    """Whether anything at all is out of order. One query, so that looking often costs little."""
+    limits = {"silence": -silent_after_seconds, "max_orphans": max_orphans}
+    return bool(connection.execute(_NEEDS_RESCUE, limits).scalar_one())
+
+
+class Glance(NamedTuple):
+    """All that a leader has to know to see that there is nothing to do."""
+
+    now: datetime
+    is_due: bool
+    has_events: bool
+    needs_rescue: bool
+    jobs: tuple[int, int]
+    """How many job definitions there are, and how often they were changed in all."""
+    next_due_at: datetime | None
+
+
+_GLANCE = select(
+    db_now(),
+    exists(
+        select(job_runs.c.id).where(
+            job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now()
+        )
+    ),
+    exists(select(events.c.id).where(events.c.processed_at.is_(None))),
+    _uneasy(),
+    select(func.count()).select_from(job_definitions).scalar_subquery(),
+    select(func.coalesce(func.sum(job_definitions.c.version), 0)).scalar_subquery(),
+    *_FIRST_DUE,
+)
+
+
+def glance(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> Glance:
+    """One look at everything. An idle leader asks this and nothing else."""
+    limits = {"silence": -silent_after_seconds, "max_orphans": max_orphans}
+    now, is_due, has_events, uneasy, jobs, changes, *firsts = connection.execute(
+        _GLANCE, limits
+    ).one()
+    return Glance(
+        now=now,
+        is_due=bool(is_due),
+        has_events=bool(has_events),
+        needs_rescue=bool(uneasy),
+        jobs=(jobs, int(changes)),
+        next_due_at=_earliest(firsts),
+    )
 
 
 def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:

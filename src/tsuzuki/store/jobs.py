@@ -6,13 +6,24 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Update,
+    and_,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.schedule import parse_schedule
+from tsuzuki.store import notices
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.tables import job_definitions
@@ -42,7 +53,9 @@ def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
         )
         .returning(job_definitions.c.id)
     )
-    return int(connection.execute(statement).scalar_one())
+    job_id = int(connection.execute(statement).scalar_one())
+    notices.notify(connection, notices.Audience.LEADER)
+    return job_id
 
 
 def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
@@ -63,7 +76,7 @@ def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
         )
         .values(**values, version=job_definitions.c.version + 1, updated_at=db_now())
     )
-    return connection.execute(statement).rowcount == 1
+    return _changed(connection, statement)
 
 
 def remove(connection: Connection, *, job: Job) -> bool:
@@ -82,7 +95,15 @@ def remove(connection: Connection, *, job: Job) -> bool:
             version=job_definitions.c.version + 1,
         )
     )
-    return connection.execute(statement).rowcount == 1
+    return _changed(connection, statement)
+
+
+def _changed(connection: Connection, statement: Update) -> bool:
+    """Whether it took effect; then the leader, who keeps jobs in mind, is told."""
+    if connection.execute(statement).rowcount != 1:
+        return False
+    notices.notify(connection, notices.Audience.LEADER)
+    return True
 
 
 def advance_planning(

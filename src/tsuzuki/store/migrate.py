@@ -105,15 +105,22 @@ def require_current(database: Database, components: Sequence[Component] = (ENGIN
 
 
 class SchemaWatch:
-    """Whether the tables are still those this process began with. Two reads of one row."""
+    """Whether the tables are still those this process began with. One read of one row for each."""
 
     def __init__(self, components: Sequence[Component] = (ENGINE,)) -> None:
-        self._expected = [(component, component.newest()) for component in components]
+        self._expected = [
+            (
+                component,
+                component.newest(),
+                text(f"SELECT version_num FROM {component.version_table}"),
+            )
+            for component in components
+        ]
 
     def check(self, connection: Connection) -> None:
         """Refuse tables that another version has changed since."""
-        for component, expected in self._expected:
-            found = current_revision(connection, component)
+        for component, expected, question in self._expected:
+            found = connection.execute(question).scalar_one_or_none()
             if found != expected:
                 raise SchemaMismatch(
                     f"the database was brought to revision {found} of {component.name} "

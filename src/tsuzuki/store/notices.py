@@ -1,8 +1,8 @@
 """Wake-ups between processes. Hints only: a lost one costs a poll interval, never a run.
 
 PostgreSQL: NOTIFY without payload, sent with the commit; one listening connection per process.
-SQLite: the kernel tells that the write-ahead log was written to, and `PRAGMA data_version` that
-something was committed.
+SQLite: the kernel tells that the write-ahead log was written to, `PRAGMA data_version` that something was
+committed, and the table `notices` for whom.
 """
 
 import sqlite3
@@ -12,12 +12,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Text, bindparam, func, select
+from sqlalchemy import Connection, Executable, Text, bindparam, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store.database import Database, translated
 from tsuzuki.store.file_watch import watch
+from tsuzuki.store.tables import notices as stamps
 
 
 class Audience(StrEnum):
@@ -45,13 +46,16 @@ TOGETHER_SECONDS = 0.001
 """Changes of an SQLite file within this time are one."""
 
 
-_NOTIFY = select(func.pg_notify(bindparam("audience", type_=Text()), ""))
+_FOR = bindparam("for", type_=Text())
+_NOTIFY: dict[str, Executable] = {
+    "postgresql": select(func.pg_notify(_FOR, "")),
+    "sqlite": update(stamps).where(stamps.c.audience == _FOR).values(stamp=stamps.c.stamp + 1),
+}
 
 
 def notify(connection: Connection, audience: Audience) -> None:
-    """Tell other processes when this transaction commits. SQLite's file tells by itself."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(_NOTIFY, {"audience": audience.value})
+    """Tell other processes when this transaction commits."""
+    connection.execute(_NOTIFY[connection.dialect.name], {"for": audience.value})
 
 
 class Listener(Protocol):
@@ -80,43 +84,52 @@ class SqliteListener:
         raw: Any = self._connection.connection.driver_connection
         self._raw: sqlite3.Connection = raw
         self._seen = self._version()
+        self._stamps = self._read_stamps()
         # The log stays the same file for as long as anybody, such as we, has the database open.
         self._watch = watch([Path(f"{database.path}-wal")])
 
     def wait(self, seconds: float) -> Collection[Audience]:
         if self._watch is None:
             self._clock.wait(self._never, min(seconds, LOOK_SECONDS))
-            found = self._look()
+            changed = self._has_changed()
         elif self._watch.wait(min(seconds, TOLD_SECONDS)):
-            found = self._look_until_stored()
+            changed = self._changes_soon()
         else:
-            found = self._look()
+            changed = self._has_changed()
+        found = self._news() if changed else ()
         if found:
             # What comes in quick succession is told once.
             self._clock.wait(self._never, TOGETHER_SECONDS)
         return found
 
-    def _look_until_stored(self) -> Collection[Audience]:
+    def _changes_soon(self) -> bool:
         """The kernel tells that a writer has begun to write. What it wrote is seen only when all of it
         is on the disk, and of that nobody tells."""
         pause = STORED_FIRST_SECONDS
-        while not (found := self._look()) and pause < STORED_LAST_SECONDS:
+        while not (changed := self._has_changed()) and pause < STORED_LAST_SECONDS:
             self._clock.wait(self._never, pause)
             pause *= STORED_GROWTH
-        return found
+        return changed
 
-    def _look(self) -> Collection[Audience]:
-        try:
-            version = self._version()
-        except sqlite3.Error as problem:
-            raise Unreachable(f"the database file cannot be watched: {problem}") from problem
-        if version == self._seen:
-            return ()
-        self._seen = version
-        return EVERYBODY
+    def _has_changed(self) -> bool:
+        seen, self._seen = self._seen, self._version()
+        return seen != self._seen
+
+    def _news(self) -> Collection[Audience]:
+        before, self._stamps = self._stamps, self._read_stamps()
+        return frozenset(who for who in Audience if before.get(who) != self._stamps.get(who))
+
+    def _read_stamps(self) -> dict[str, int]:
+        return dict(self._ask("SELECT audience, stamp FROM notices"))
 
     def _version(self) -> int:
-        return int(self._raw.execute("PRAGMA data_version").fetchone()[0])
+        return int(self._ask("PRAGMA data_version")[0][0])
+
+    def _ask(self, question: str) -> list[Any]:
+        try:
+            return self._raw.execute(question).fetchall()
+        except sqlite3.Error as problem:
+            raise Unreachable(f"the database file cannot be watched: {problem}") from problem
 
     def close(self) -> None:
         if self._watch is not None:

@@ -325,3 +325,12 @@ audit_log = Table(
 )
 Index("ix_audit_log_at", audit_log.c.at)
 Index("ix_audit_log_object_type_object_id", audit_log.c.object_type, audit_log.c.object_id)
+
+# For whom something was committed, and how often: an SQLite file's way of telling other processes, where
+# PostgreSQL has NOTIFY.
+notices = Table(
+    "notices",
+    metadata,
+    Column("audience", Text, primary_key=True),
+    Column("stamp", Integer, nullable=False),
+)

@@ -8,9 +8,12 @@
 - The index of live runs no longer holds their state, so that a move does not have to move there too.
 - PostgreSQL writes every index anew with each move. Most runs have no idempotency key, and those that have
   none need no place in its index.
+- `notices` tells a process that shares an SQLite file for whom something was committed, as NOTIFY does on
+  PostgreSQL: a heartbeat is nobody's news.
 - PostgreSQL is asked to tidy up `job_runs` after a few per cent of changes: every move leaves an old row.
 """
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0003"
@@ -58,6 +61,7 @@ def upgrade() -> None:
         guard_sqlite()
     else:
         guard_postgresql()
+    keep_notices()
 
 
 def guard_sqlite() -> None:
@@ -88,6 +92,16 @@ def guard_sqlite() -> None:
         CREATE TRIGGER job_definitions_keep BEFORE DELETE ON job_definitions
         BEGIN SELECT RAISE(ABORT, '{SAYS["keep_job"]}'); END
     """)
+
+
+def keep_notices() -> None:
+    op.create_table(
+        "notices",
+        sa.Column("audience", sa.Text, nullable=False),
+        sa.Column("stamp", sa.Integer, nullable=False),
+        sa.PrimaryKeyConstraint("audience", name="pk_notices"),
+    )
+    op.execute("INSERT INTO notices VALUES ('tsuzuki_leader', 0), ('tsuzuki_workers', 0)")
 
 
 def guard_postgresql() -> None:
