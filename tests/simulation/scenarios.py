@@ -39,11 +39,8 @@ SCENARIOS: tuple[Scenario, ...] = (
             "lost reply: born by time",
             "lost reply: born by manual",
             "lost reply: born by event",
-            "lost reply: born by retry",
             "lost reply: PENDING -> ASSIGNED",
             "lost reply: ASSIGNED -> RUNNING",
-            "lost reply: RUNNING -> SUCCEEDED",
-            "lost reply: RUNNING -> FAILED",
         ),
     ),
     Scenario(
@@ -118,7 +115,6 @@ SCENARIOS: tuple[Scenario, ...] = (
             "a request failed",
             "a clock stepped forward",
             "a deposed leader's write was refused",
-            "PENDING -> CANCELED: overlap",
         ),
     ),
 )

@@ -39,6 +39,11 @@ def settle(world: "World") -> None:
     if not _come_to(world, lambda: not list(_left(world))):
         raise LawBroken(f"not everything ended: {', '.join(_left(world))}")
     world.tell("everything is quiet")
+    doubts = dict(
+        world.store.raw.execute("SELECT is_confirmed, count(*) FROM sim_doubts GROUP BY 1")
+    )
+    world.reached["a worker asked to go on"] += doubts.get(0, 0)
+    world.reached["a run was confirmed"] += doubts.get(1, 0)
     _the_picture_is_the_database(world)
     for job_id in world.scheduled:
         schedule = JOBS[job_id - 1].schedule

@@ -27,6 +27,11 @@ CREATE TABLE sim_witness (
     seq INTEGER PRIMARY KEY, run_id INTEGER, before_state TEXT, state TEXT, before_version INTEGER,
     version INTEGER, moved_as TEXT, moved_by TEXT, epoch INTEGER, reason TEXT, worker_id TEXT
 );
+CREATE TABLE sim_doubts (run_id INTEGER, is_confirmed INTEGER);
+CREATE TRIGGER sim_doubt AFTER UPDATE OF continuation_state ON job_runs
+WHEN NEW.state = 'RUNNING' AND OLD.continuation_state <> NEW.continuation_state BEGIN
+    INSERT INTO sim_doubts VALUES (NEW.id, NEW.continuation_state = 'NONE');
+END;
 CREATE TRIGGER sim_birth AFTER INSERT ON job_runs BEGIN
     INSERT INTO sim_witness (run_id, state, version) VALUES (NEW.id, NEW.state, NEW.version);
 END;
