@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import smtplib
 import socket
 import subprocess
 import sys
@@ -12,24 +13,27 @@ from pathlib import Path
 
 import gitlab
 import pytest
+import requests
 
 from support.histories import straight
 from support.workspace import Workspace
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")
+ANY_PORT = [word for name in ("gitlab", "books", "mail") for word in (f"--{name}-port", "0")]
+VARIABLES = 9
 
 
 @contextmanager
 def sandbox(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
     """The process, and the variables it asks for."""
-    command = [INSTALLED, "sandbox", "--gitlab-port", "0", "--output", "jsonl", *options]
+    command = [INSTALLED, "sandbox", *ANY_PORT, "--output", "jsonl", *options]
     environ = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environ, bufsize=1
     )
     assert process.stdout is not None
     try:
-        rows = [json.loads(process.stdout.readline()) for _ in range(2)]
+        rows = [json.loads(process.stdout.readline()) for _ in range(VARIABLES)]
         yield process, {row["variable"]: row["value"] for row in rows}
     finally:
         process.kill()
@@ -71,13 +75,25 @@ def test_repositories_of_ones_own_are_served(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
-def test_a_port_that_is_taken_is_told(workspace: Workspace) -> None:
+def test_books_are_listed_and_mail_is_taken(tmp_path: Path) -> None:
+    with sandbox(tmp_path) as (_, variables):
+        url = f"{variables['TSUZUKI_BOOKS_BASE_URL']}/volumes?q=python&maxResults=3"
+        found = requests.get(url, params={"key": variables["TSUZUKI_BOOKS_API_KEY"]}, timeout=30)
+        assert len(found.json()["items"]) == 3
+        sender, recipient = (variables[f"TSUZUKI_BOOKS_MAIL_{who}"] for who in ("FROM", "TO"))
+        host, port = (variables[f"TSUZUKI_BOOKS_MAIL_{part}"] for part in ("HOST", "PORT"))
+        with smtplib.SMTP(host, int(port), timeout=30) as client:
+            assert client.sendmail(sender, [recipient], "Subject: hello\n\nhello") == {}
+
+
+@pytest.mark.parametrize("option", ["--gitlab-port", "--books-port", "--mail-port"])
+def test_a_port_that_is_taken_is_told(workspace: Workspace, option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        told = workspace.run("sandbox", "--gitlab-port", port, "-o", "json")
+        told = workspace.run("sandbox", *ANY_PORT, option, port, "-o", "json")
     assert told.code == 5
     assert port in told.error["message"]
-    assert "--gitlab-port" in told.error["hint"]
+    assert option in told.error["hint"]
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "tsuzuki.yaml"])

@@ -4,18 +4,19 @@ import shlex
 import signal
 import tempfile
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.failures import ExitWith
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.cli.serving import EXIT_INTERRUPTED
 from tsuzuki.model.errors import NotFound, Unreachable
 
@@ -30,6 +31,15 @@ class Service:
     variables: Mapping[str, str]
 
 
+def _port_option(name: str, default: int, service: str) -> Callable[[Any], Any]:
+    return click.option(
+        name,
+        type=click.IntRange(0, 65_535),
+        default=default,
+        help=f"Port of the {service} on 127.0.0.1; 0 takes a free one.",
+    )
+
+
 @click.command(cls=Command)
 @click.option(
     "--repositories",
@@ -38,36 +48,40 @@ class Service:
     help="Git repositories to serve as GitLab projects. Without it, a demo is made.",
 )
 @click.option(
-    "--gitlab-port",
-    type=click.IntRange(0, 65_535),
-    default=8929,
-    help="Port of the GitLab on 127.0.0.1; 0 takes a free one.",
-)
-@click.option(
     "--requests-per-minute",
     type=click.IntRange(1),
     metavar="N",
     help="Turn away more requests than this to the GitLab. Without it, nothing is limited.",
 )
+@_port_option("--gitlab-port", 8929, "GitLab")
+@_port_option("--books-port", 8930, "Google Books")
+@_port_option("--mail-port", 8931, "mail server")
 @click.pass_obj
 def sandbox(
     invocation: Invocation,
     /,
     repositories: Path | None,
-    gitlab_port: int,
     requests_per_minute: int | None,
+    gitlab_port: int,
+    books_port: int,
+    mail_port: int,
 ) -> None:
     """Start stand-ins for outside services, and say how to point Tsuzuki at them.
 
-    They are real servers on 127.0.0.1, and they can be made to fail: POST a fault to
-    /_sandbox/faults of any of them. ^C ends them.
+    They are real servers on 127.0.0.1, and those that speak HTTP can be made to fail: POST a fault
+    to /_sandbox/faults of any of them. ^C ends them.
 
     \b
     tsuzuki sandbox
     tsuzuki sandbox --repositories ~/src --gitlab-port 0
     """
     with ExitStack() as running:
-        services = [_gitlab(running, invocation, repositories, gitlab_port, requests_per_minute)]
+        folder = _repositories(running, invocation, repositories)
+        services = [
+            _gitlab(running, folder, gitlab_port, requests_per_minute),
+            _books(running, books_port),
+            *_mail(running, invocation, mail_port),
+        ]
         _tell(invocation, services)
         number = _wait_for_signal()
         say(invocation, "Stopping.")
@@ -75,38 +89,89 @@ def sandbox(
         raise ExitWith(EXIT_INTERRUPTED)
 
 
-def _gitlab(
-    running: ExitStack,
-    invocation: Invocation,
-    repositories: Path | None,
-    port: int,
-    requests_per_minute: int | None,
-) -> Service:
-    from tsuzuki.sandbox.gitlab import TOKEN, gitlab  # noqa: PLC0415 - slow to load
+def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | None) -> Path:
+    """The folder that was named, or one with the demo that is gone when we are."""
     from tsuzuki.sandbox.gitlab.demo import make_demo  # noqa: PLC0415 - slow to load
-    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow to load
 
-    if repositories is None:
+    if chosen is None:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tsuzuki-")))
         make_demo(folder)
     else:
-        folder = invocation.cwd / repositories
+        folder = invocation.cwd / chosen
         if not folder.is_dir():
             raise NotFound(f"there is no folder {folder}", hint="Name a folder of repositories.")
-    application = gitlab(folder, requests_per_minute=requests_per_minute)
-    try:
+    say(invocation, f"The GitLab serves the repositories in {folder}.")
+    return folder
+
+
+def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None) -> Service:
+    from tsuzuki.sandbox.gitlab import TOKEN, gitlab  # noqa: PLC0415 - slow to load
+    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow to load
+
+    with _port_told(port, "--gitlab-port"):
+        application = gitlab(folder, requests_per_minute=per_minute)
         server = running.enter_context(StandIn(application, port=port))
+    return Service(
+        name="gitlab",
+        variables={
+            "TSUZUKI_COMMITS_GITLAB_URL": server.url,
+            "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
+        },
+    )
+
+
+def _books(running: ExitStack, port: int) -> Service:
+    from tsuzuki.sandbox.google_books import GoogleBooks  # noqa: PLC0415 - slow to load
+    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow to load
+
+    with _port_told(port, "--books-port"):
+        server = running.enter_context(StandIn(GoogleBooks(), port=port))
+    return Service(
+        name="books",
+        variables={
+            "TSUZUKI_BOOKS_BASE_URL": f"{server.url}/books/v1",
+            "TSUZUKI_BOOKS_API_KEY": "sandbox-key",
+        },
+    )
+
+
+def _mail(running: ExitStack, invocation: Invocation, port: int) -> list[Service]:
+    """The mail server, which takes what comes and tells of it; none without its library."""
+    try:
+        from tsuzuki.sandbox.smtp import MailServer  # noqa: PLC0415 - slow to load, and an extra
+    except ImportError:
+        warn(invocation, "no mail server: install one with pip install 'tsuzuki[sandbox]'")
+        return []
+    server = MailServer(port=port)
+    server.when_taken = lambda message: say(
+        invocation, f"Mail for {message['To']}: {message['Subject']}"
+    )
+    with _port_told(port, "--mail-port"):
+        running.enter_context(server)
+    return [
+        Service(
+            name="mail",
+            variables={
+                "TSUZUKI_BOOKS_MAIL_HOST": server.host,
+                "TSUZUKI_BOOKS_MAIL_PORT": str(server.port),
+                "TSUZUKI_BOOKS_MAIL_ENCRYPTION": "none",
+                "TSUZUKI_BOOKS_MAIL_FROM": "tsuzuki@localhost",
+                "TSUZUKI_BOOKS_MAIL_TO": "you@localhost",
+            },
+        )
+    ]
+
+
+@contextmanager
+def _port_told(port: int, option: str) -> Iterator[None]:
+    """A port that is taken is told with the option that chooses another."""
+    try:
+        yield
     except OSError as problem:
         raise Unreachable(
             f"port {port} of 127.0.0.1 cannot be used: {problem.strerror}",
-            hint="Choose another one with --gitlab-port, or 0 for a free one.",
+            hint=f"Choose another one with {option}, or 0 for a free one.",
         ) from problem
-    say(invocation, f"GitLab serves {len(application.projects.all())} projects of {folder}.")
-    variables = {
-        "TSUZUKI_COMMITS_GITLAB_URL": server.url,
-        "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
-    }
-    return Service(name="gitlab", variables=variables)
 
 
 def _tell(invocation: Invocation, services: list[Service]) -> None:

@@ -66,7 +66,11 @@ class MailServer:
         self._released.set()
 
     def start(self) -> None:
-        self._controller.start()
+        try:
+            self._controller.start()
+        except OSError:
+            self._controller.loop.close()  # which aiosmtpd leaves open when a port is taken
+            raise
 
     def stop(self) -> None:
         self.release()
