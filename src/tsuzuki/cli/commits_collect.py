@@ -5,8 +5,8 @@ Where no process of Tsuzuki is at work, this one works until the collection has 
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.2
 FIRST_LOOK_SECONDS = 0.02
+CHECK_SECONDS = 2.0
+HELD_UP_SECONDS = 5.0
 
 RESULTS = [
     Column("path", "PROJECT"),
@@ -107,41 +109,59 @@ def _follow(
         emit(invocation, asdict(begun))
         return
     stopping = Stopping(invocation)
-    with _at_work(invocation, workspace, stopping) as looked:
-        _watch(invocation, workspace, begun.run_id, stop=stopping.asked, looked=looked)
+    with closing(Helper(invocation, workspace, stopping)) as helper:
+        _watch(invocation, workspace, begun.run_id, stop=stopping.asked, looked=helper.look)
     if stopping.asked.is_set():
         say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
         raise ExitWith(EXIT_INTERRUPTED)
     _tell_end(invocation, workspace, begun.run_id)
 
 
-@contextmanager
-def _at_work(
-    invocation: Invocation, workspace: "Application", stopping: Stopping
-) -> "Iterator[Callable[[BulkProgress], None]]":
-    """See to it that somebody works: whoever is there already, else this process."""
-    if workspace.collections.attendance.is_anybody_there():
-        yield lambda _progress: None
-        return
-    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow to load
-    from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
+class Helper:
+    """Sees to it that somebody works on a collection: whoever is there, else this process."""
 
-    if workspace.collections.attendance.dead_leader():
-        workspace.fleet.step_down()
-    engine = build_engine(workspace, Role(capacity=1), environ=invocation.environ)
-    stopping.watch(engine)
-    engine.start()
-    try:
-        yield lambda progress: _take_nothing_else(engine, progress)
-    finally:
-        engine.hurry()
-        engine.shut_down()
+    def __init__(
+        self, invocation: Invocation, workspace: "Application", stopping: Stopping
+    ) -> None:
+        self._invocation = invocation
+        self._workspace = workspace
+        self._stopping = stopping
+        self._clock = workspace.database.clock
+        self._engine: Engine | None = None
+        self._looked_at = -CHECK_SECONDS
+        self._waits_since = self._clock.monotonic()
 
+    def look(self, progress: "BulkProgress") -> None:
+        """Step in if nobody is there, or if whoever is has no time for it."""
+        now = self._clock.monotonic()
+        is_running = progress.job_run_state is RunState.RUNNING
+        if is_running:
+            self._waits_since = now
+        if self._engine is not None:
+            # One place, and the collection has it: what else is due is not ours to do.
+            is_ended = progress.summary.completed_at_utc is not None
+            self._engine.worker.accepting = not (is_running or is_ended)
+        elif now - self._looked_at >= CHECK_SECONDS:
+            self._looked_at = now
+            is_held_up = now - self._waits_since > HELD_UP_SECONDS
+            if is_held_up or not self._workspace.collections.attendance.is_anybody_there():
+                self._step_in()
 
-def _take_nothing_else(engine: "Engine", progress: "BulkProgress") -> None:
-    """Our worker has one place, and the collection has it: what else is due is not ours to do."""
-    state = progress.job_run_state
-    engine.worker.accepting = state in (RunState.PENDING, RunState.ASSIGNED, RunState.ORPHANED)
+    def _step_in(self) -> None:
+        from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow to load
+        from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow to load
+
+        if self._workspace.collections.attendance.dead_leader():
+            self._workspace.fleet.step_down()
+        environ = self._invocation.environ
+        self._engine = build_engine(self._workspace, Role(capacity=1), environ=environ)
+        self._stopping.watch(self._engine)
+        self._engine.start()
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.hurry()
+            self._engine.shut_down()
 
 
 def _watch(
@@ -170,7 +190,7 @@ def _watch(
 
 def _refuse_failed(progress: "BulkProgress") -> None:
     """The run that worked on it has failed for good, and the collection waits for another."""
-    if progress.job_run_state is RunState.FAILED and not progress.will_be_repeated:
+    if progress.job_run_state in (RunState.FAILED, RunState.TIMED_OUT):
         raise RunFailed(
             f"the collection {progress.summary.run_id} stopped: {progress.error}",
             hint="What is done is kept; go on with: tsuzuki commits collect",

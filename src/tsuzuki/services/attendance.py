@@ -26,8 +26,11 @@ class Attendance:
                 worker = workers.get(connection, run.assigned_worker_id or "")
                 return worker is not None and self._lives(connection, worker)
             case RunState.PENDING | RunState.ORPHANED:
+                # Whoever asked for it a moment ago is about to see to it; a repetition waits for
+                # anybody.
                 age = self._database.now(connection) - run.created_at
-                return age < timedelta(seconds=pending_seconds) or self.is_anybody_there(connection)
+                is_fresh = run.retry_of is None and age < timedelta(seconds=pending_seconds)
+                return is_fresh or self.is_anybody_there(connection)
             case _:
                 return False
 

@@ -15,7 +15,7 @@ from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import PRIORITY_MAX
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.states import RunState
 from tsuzuki.services.attendance import Attendance
 from tsuzuki.services.jobs import Jobs
@@ -59,9 +59,8 @@ class BulkProgress:
     in_work: list[InWork]
     new_commits: int
     job_run_state: RunState | None
+    """Of the run that works on it, or will: a failed one that is repeated is not meant."""
     error: str | None
-    will_be_repeated: bool
-    """Whether another run waits to go on with it, should this one have ended."""
 
 
 class BulkCollections:
@@ -152,18 +151,16 @@ class BulkCollections:
             )
 
     def progress(self, run_id: str) -> BulkProgress:
+        self._look_after()
         with self._database.read() as connection:
             (summary,) = reports.summaries(connection, run_id=run_id)
-            owner = ledger.owner(connection, run_id)
-            held = runs.get(connection, owner.job_run_id) if owner else None
+            held = self._newest_run(connection, run_id)
             return BulkProgress(
                 summary=summary,
                 in_work=reports.in_work(connection, run_id),
                 new_commits=reports.new_commits(connection, run_id),
                 job_run_state=held.state if held else None,
                 error=held.error if held else None,
-                will_be_repeated=held is not None
-                and self._live_successor(connection, held.id) is not None,
             )
 
     # --- inside ---------------------------------------------------------------------------------
@@ -193,8 +190,7 @@ class BulkCollections:
         running = ledger.running(connection)
         if running is None:
             return None
-        owner = ledger.owner(connection, running)
-        held = runs.get(connection, owner.job_run_id) if owner else None
+        held = self._newest_run(connection, running)
         if held is not None and self.attendance.is_attended(
             connection, held, pending_seconds=PENDING_SECONDS
         ):
@@ -202,32 +198,30 @@ class BulkCollections:
         return running
 
     def _taken_over(self, connection: Connection, run_id: str) -> Begun:
-        """Give a collection that was left to a new run, or to the retry that waits for it."""
-        owner = ledger.owner(connection, run_id)
-        waiting = self._live_successor(connection, owner.job_run_id) if owner else None
-        if waiting is None:
-            self._cancel_owner(connection, run_id)
-            waiting = self._submit(connection, run_id)
-        ledger.give(connection, run_id, job_run_id=waiting)
+        """Give a collection that was left to a new run; the former one can write no more."""
+        self._cancel_owner(connection, run_id)
+        job_run_id = self._submit(connection, run_id)
         (summary,) = reports.summaries(connection, run_id=run_id)
         return Begun(
             run_id=run_id,
-            job_run_id=waiting,
+            job_run_id=job_run_id,
             total_targets=summary.total_targets,
             is_takeover=True,
         )
 
-    def _live_successor(self, connection: Connection, job_run_id: int) -> int | None:
-        """The run itself if it still waits, or the one that repeats it and has not ended."""
-        run = runs.get(connection, job_run_id)
-        while run is not None and run.state.is_final:
-            run = runs.get_by_key(connection, f"retry:{run.id}")
-        waits = run is not None and run.state in (RunState.PENDING, RunState.ORPHANED)
-        return run.id if run is not None and waits else None
-
-    def _cancel_owner(self, connection: Connection, run_id: str) -> None:
+    def _newest_run(self, connection: Connection, run_id: str) -> Run | None:
+        """The run of the engine that works on a collection, or the newest that repeats it."""
         owner = ledger.owner(connection, run_id)
         held = runs.get(connection, owner.job_run_id) if owner else None
+        while held is not None and held.state.is_final:
+            repeated = runs.get_by_key(connection, f"retry:{held.id}")
+            if repeated is None:
+                break
+            held = repeated
+        return held
+
+    def _cancel_owner(self, connection: Connection, run_id: str) -> None:
+        held = self._newest_run(connection, run_id)
         if held is not None and not held.state.is_final:
             ref = RunRef(id=held.id, version=held.version)
             moves.cancel(connection, operator=self._actor, runs=[ref])
@@ -248,8 +242,7 @@ class BulkCollections:
             ledger.cancel(connection, running, now=self._database.now(connection))
 
     def _is_canceled(self, connection: Connection, run_id: str) -> bool:
-        owner = ledger.owner(connection, run_id)
-        held = runs.get(connection, owner.job_run_id) if owner else None
+        held = self._newest_run(connection, run_id)
         return held is not None and held.state is RunState.CANCELED
 
     def _define_job(self) -> None:
