@@ -35,6 +35,7 @@ from tsuzuki.wiring import Application, opened
 from tsuzuki.wiring.engine import build_engine
 
 PAGE = 10_000
+LOOK_SECONDS = 0.05
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def collect(application: Application) -> float:
     began = time.perf_counter()
     run_id = application.collections.start().run_id
     while application.collections.progress(run_id).summary.completed_at_utc is None:
-        time.sleep(0.02)
+        time.sleep(LOOK_SECONDS)
     took = time.perf_counter() - began
     summary = application.collections.show(run_id).summary
     assert summary.failed_count == 0, application.collections.show(run_id)

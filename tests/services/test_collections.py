@@ -1,0 +1,147 @@
+"""Collections as every face asks for them: one at a time, taken over when left, told how they go."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from support.histories import straight
+from support.makers import add_worker, take_lead
+from support.processes import in_processes
+from tsuzuki.collectors.commits import ledger
+from tsuzuki.collectors.commits.tables import BulkStatus
+from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import RunState
+from tsuzuki.services.collections import JOB
+from tsuzuki.store import moves
+from tsuzuki.store.tables import workers
+from tsuzuki.wiring import Application, opened
+
+Opened = partial[AbstractContextManager[Application]]
+
+
+def in_place(url: str, folder: Path) -> Opened:
+    return partial(opened, database_url=url, environ={}, cwd=folder, actor="test")
+
+
+@pytest.fixture
+def application(database_url: str, tmp_path: Path) -> Iterator[Application]:
+    straight(tmp_path / "one.git", 4)
+    straight(tmp_path / "two.git", 4)
+    with in_place(database_url, tmp_path)() as joined:
+        joined.commits.add_target("one.git", None, base=tmp_path)
+        joined.commits.add_target("two.git", "main", base=tmp_path)
+        yield joined
+
+
+def begin_on_a_worker(application: Application, job_run_id: int, *, pid: int) -> None:
+    """As if a process of this machine had begun the run and had not been heard of since."""
+    database = application.database
+    term, worker = take_lead(database), add_worker(database, "here-1-abcdef")
+    with database.write() as connection:
+        connection.execute(update(workers).values(host=socket.gethostname(), pid=pid))
+        ref = RunRef(id=job_run_id, version=1)
+        assignment = moves.Assignment(run=ref, worker_id=worker)
+        assert moves.assign(connection, term=term, assignments=[assignment])
+        assert moves.start(connection, worker_id=worker, runs=[RunRef(id=job_run_id, version=2)])
+
+
+def a_dead_pid() -> int:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    return process.pid
+
+
+def state_of(application: Application, job_run_id: int) -> RunState:
+    return application.runs.get(job_run_id).run.state
+
+
+def start_in(url: str, folder: str) -> tuple[str, str]:
+    with in_place(url, Path(folder))() as application:
+        try:
+            return "began", application.collections.start().run_id
+        except Conflict as refused:
+            return refused.specific_code, refused.message
+
+
+def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
+    application: Application, database_url: str, tmp_path: Path
+) -> None:
+    answers = dict(in_processes(start_in, [[database_url, str(tmp_path)]] * 2))
+    assert set(answers) == {"began", "already_running"}
+    assert answers["began"] in answers["already_running"]
+    assert len(application.collections.runs()) == 1
+
+
+def test_a_collection_and_its_run_are_born_together(application: Application) -> None:
+    begun = application.collections.start()
+    run = application.runs.get(begun.job_run_id).run
+    assert (run.job_name, run.arguments) == (JOB, {"run_id": begun.run_id})
+    view = application.collections.show(begun.run_id)
+    assert (view.summary.total_targets, view.summary.pending_count) == (2, 2)
+    assert view.job_run_id == begun.job_run_id
+
+
+def test_only_some_targets_may_be_asked_for(application: Application) -> None:
+    begun = application.collections.start(["two"], branch="main")
+    (result,) = application.collections.show(begun.run_id).results
+    assert result.path.endswith("two.git")
+    application.collections.cancel()
+    with pytest.raises(NotFound, match="no project 'three'"):
+        application.collections.start(["three"])
+
+
+def test_who_is_at_work_is_not_taken_over(application: Application) -> None:
+    begun = application.collections.start()
+    begin_on_a_worker(application, begun.job_run_id, pid=os.getpid())
+    with pytest.raises(Conflict, match=begun.run_id):
+        application.collections.start()
+    with pytest.raises(Conflict, match=begun.run_id):
+        application.collections.retry(begun.run_id)
+
+
+def test_who_was_killed_here_is_taken_over_at_once_and_fenced(application: Application) -> None:
+    begun = application.collections.start()
+    begin_on_a_worker(application, begun.job_run_id, pid=a_dead_pid())
+    again = application.collections.start()
+    assert (again.run_id, again.is_takeover) == (begun.run_id, True)
+    assert again.job_run_id != begun.job_run_id
+    assert state_of(application, begun.job_run_id) is RunState.CANCELED
+    with application.database.read() as connection:
+        owner = ledger.owner(connection, begun.run_id)
+    assert owner is not None
+    assert owner.job_run_id == again.job_run_id
+    assert application.collections.attendance.dead_leader() is False
+
+
+def test_cancelled_it_stops_its_run_and_leaves_the_rest_pending(application: Application) -> None:
+    begun = application.collections.start()
+    summary = application.collections.cancel()
+    assert (summary.run_status, summary.pending_count) == (BulkStatus.CANCELLED, 2)
+    assert state_of(application, begun.job_run_id) is RunState.CANCELED
+    retried = application.collections.retry(begun.run_id)
+    assert retried.total_targets == 2
+    assert application.collections.show(retried.run_id).retry_of == begun.run_id
+
+
+def test_a_run_that_is_cancelled_takes_its_collection_with_it(application: Application) -> None:
+    begun = application.collections.start()
+    application.runs.cancel(begun.job_run_id)
+    progress = application.collections.progress(begun.run_id)
+    assert progress.summary.run_status is BulkStatus.CANCELLED
+    assert not application.collections.start().is_takeover
+
+
+def test_a_job_that_is_switched_off_collects_nothing(application: Application) -> None:
+    application.collections.start()
+    application.collections.cancel()
+    application.jobs.set_enabled(JOB, False)
+    with pytest.raises(Conflict, match="switched off"):
+        application.collections.start()
