@@ -51,7 +51,8 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
     ),
     "sandbox": LazyCommand(
-        "tsuzuki.cli.sandbox:sandbox", "Start stand-ins for outside services to rehearse with."
+        "tsuzuki.cli.sandbox:sandbox",
+        "Start stand-ins for outside services, and say how to point Tsuzuki at them.",
     ),
     "completion": LazyCommand(
         "tsuzuki.cli.completion:completion", "Print the completion script of a shell."
