@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +39,24 @@ def following(workspace: Workspace, history: RepositoryMaker) -> Workspace:
 
 
 @pytest.fixture
-def hanging(following: Workspace, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A collection that hangs in its history, in a process of its own."""
+def slow_git(tmp_path: Path) -> str:
+    """A PATH on which git never comes to the end of a history."""
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
     real = shutil.which("git")
     script = f'case "$*" in *" log "*) exec sleep 600;; *) exec {real} "$@";; esac'
     git.write_text(f"#!/bin/sh\n{script}\n")
     git.chmod(0o755)
-    path = f"{git.parent}:{os.environ['PATH']}"
+    return f"{git.parent}:{os.environ['PATH']}"
+
+
+@pytest.fixture
+def hanging(following: Workspace, slow_git: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A collection that hangs in its history, in a process of its own."""
     process = subprocess.Popen(
         [PROGRAM, "commits", "collect"],
         cwd=following.folder,
-        env={**process_environment({}), "PATH": path},
+        env={**process_environment({}), "PATH": slow_git},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -58,6 +64,24 @@ def hanging(following: Workspace, tmp_path: Path) -> Iterator["subprocess.Popen[
     yield process
     process.kill()
     process.wait()
+
+
+@contextmanager
+def daemon(workspace: Workspace, path: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """`tsuzuki up` in the workspace, at work."""
+    process = subprocess.Popen(
+        [PROGRAM, "up"],
+        cwd=workspace.folder,
+        env={**process_environment({}), "PATH": path},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: workspace.data("leader", "show")["holder"], what="somebody to lead")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def under_way(workspace: Workspace) -> bool:
@@ -261,6 +285,44 @@ def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
     answers = dict(in_processes(ask_to_start, [[str(following.folder)]] * 2))
     assert set(answers) == {"began", "already_running"}
     assert answers["began"] in answers["already_running"]
+
+
+# --- who does the work ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_process_that_is_at_work_collects_and_the_command_only_watches(
+    following: Workspace,
+) -> None:
+    with daemon(following, os.environ["PATH"]) as process:
+        assert following.data("commits", "collect")["success_count"] == 1
+        (run,) = following.data("run", "ls", "--job", "commits-by-hand")
+        assert f"-{process.pid}-" in run["assigned_worker_id"]
+
+
+@pytest.mark.slow
+def test_when_the_process_at_work_dies_the_command_steps_in(
+    following: Workspace, slow_git: str
+) -> None:
+    with daemon(following, slow_git) as process:
+        begun = following.data("commits", "collect", "--detach")
+        eventually(lambda: under_way(following), what="the collection to be under way")
+        watching = subprocess.Popen(
+            [PROGRAM, "commits", "watch"],
+            cwd=following.folder,
+            env=process_environment({}),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        process.kill()
+        process.wait()
+        try:
+            assert watching.wait(60) == 0
+        finally:
+            watching.kill()
+            watching.wait()
+    assert newest(following)["run_id"] == begun["run_id"]
+    assert newest(following)["success_count"] == 1
 
 
 # --- mistakes -------------------------------------------------------------------------------------

@@ -94,8 +94,7 @@ def watch(invocation: Invocation) -> None:
         )
         if running is None:
             raise NotFound("no collection is running", hint="See: tsuzuki commits runs")
-        _watch(invocation, workspace, running.run_id, stop=threading.Event())
-        _tell_end(invocation, workspace, running.run_id)
+        _see_through(invocation, workspace, running.run_id)
 
 
 def _follow(
@@ -108,13 +107,18 @@ def _follow(
     if detach:
         emit(invocation, asdict(begun))
         return
+    _see_through(invocation, workspace, begun.run_id)
+
+
+def _see_through(invocation: Invocation, workspace: "Application", run_id: str) -> None:
+    """Stay with a collection until it has ended, and end with its result."""
     stopping = Stopping(invocation)
     with closing(Helper(invocation, workspace, stopping)) as helper:
-        _watch(invocation, workspace, begun.run_id, stop=stopping.asked, looked=helper.look)
+        _watch(invocation, workspace, run_id, stop=stopping.asked, looked=helper.look)
     if stopping.asked.is_set():
         say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
         raise ExitWith(EXIT_INTERRUPTED)
-    _tell_end(invocation, workspace, begun.run_id)
+    _tell_end(invocation, workspace, run_id)
 
 
 class Helper:
@@ -137,10 +141,12 @@ class Helper:
         is_running = progress.job_run_state is RunState.RUNNING
         if is_running:
             self._waits_since = now
+        if self._engine is not None and self._engine.drained.is_set():
+            self.close()  # its one run has ended, and the collection has not: another follows
         if self._engine is not None:
             # One place, and the collection has it: what else is due is not ours to do.
-            is_ended = progress.summary.completed_at_utc is not None
-            self._engine.worker.accepting = not (is_running or is_ended)
+            if is_running and self._engine.worker.running:
+                self._engine.worker.accepting = False
         elif now - self._looked_at >= CHECK_SECONDS:
             self._looked_at = now
             is_held_up = now - self._waits_since > HELD_UP_SECONDS
@@ -159,9 +165,10 @@ class Helper:
         self._engine.start()
 
     def close(self) -> None:
-        if self._engine is not None:
-            self._engine.hurry()
-            self._engine.shut_down()
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.hurry()
+            engine.shut_down()
 
 
 def _watch(
@@ -170,7 +177,7 @@ def _watch(
     run_id: str,
     *,
     stop: threading.Event,
-    looked: "Callable[[BulkProgress], None]" = lambda _progress: None,
+    looked: "Callable[[BulkProgress], None]",
 ) -> None:
     """Show how a collection goes until it ends, or until asked to stop."""
     quiet = invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr)
