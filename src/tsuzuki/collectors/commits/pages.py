@@ -15,15 +15,20 @@ from tsuzuki.collectors.commits.targets import Target
 
 MONTH_LENGTH = len("2024-02")
 
-_KNOWN = """
-SELECT c.branch_name, c.sha FROM {shas} JOIN commits c ON c.sha = wanted.value
-WHERE c.project_id = {project} AND c.branch_name IN
-  (SELECT branch_name FROM commit_targets WHERE project_id = {project})
+_KNOWN_SQLITE = """
+SELECT c.branch_name, c.sha FROM json_each(?1) AS wanted CROSS JOIN commits c ON c.sha = wanted.value
+WHERE c.project_id = ?2 AND c.branch_name IN
+  (SELECT branch_name FROM commit_targets WHERE project_id = ?2)
 """
-_KNOWN_SQLITE = _KNOWN.format(shas="json_each(?1) AS wanted CROSS", project="?2")
-_KNOWN_POSTGRES = _KNOWN.format(
-    shas="unnest(%(shas)s::text[]) AS wanted(value)", project="%(project)s"
-)
+# One array, not a join: before PostgreSQL has counted a new table it believes a branch to be short, and
+# would walk through all of it for each commit of the page. So it does that once at worst, and only with
+# the array at hand does it look into it by hashing: a plan kept for any array would not.
+_PLAN_ANEW = "SET LOCAL plan_cache_mode = force_custom_plan"
+_KNOWN_POSTGRES = """
+SELECT c.branch_name, c.sha FROM commits c
+WHERE c.project_id = %(project)s AND c.sha = ANY (%(shas)s::text[]) AND c.branch_name IN
+  (SELECT branch_name FROM commit_targets WHERE project_id = %(project)s)
+"""
 
 _COMMIT_COLUMNS = (
     "project_id, branch_name, sha, author_name, author_email, committed_date_utc,"
@@ -90,6 +95,7 @@ def _known(
     if connection.dialect.name == "sqlite":
         rows = connection.exec_driver_sql(_KNOWN_SQLITE, (json.dumps(shas), target.project_id))
     else:
+        connection.exec_driver_sql(_PLAN_ANEW)
         rows = connection.exec_driver_sql(
             _KNOWN_POSTGRES, {"shas": shas, "project": target.project_id}
         )
