@@ -9,10 +9,11 @@ from support.collecting import Collecting, Crash, crash_after
 from support.histories import straight
 from tsuzuki.collectors.commits import ledger
 from tsuzuki.collectors.commits.collect import chosen
+from tsuzuki.collectors.commits.source import RateLimited
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.engine.context import RunStopped
-from tsuzuki.model.errors import Fenced
+from tsuzuki.model.errors import Fenced, Unreachable
 
 
 @pytest.fixture
@@ -139,3 +140,23 @@ def test_a_branch_with_history_is_a_target_also_without_being_added(
         )
         found = [(t.project_id, t.branch) for t in chosen(connection, [])]
     assert found == [(1, "elsewhere"), (1, "main"), (2, "main"), (3, "main")]
+
+
+def test_a_thread_that_waits_for_a_host_stops_when_another_met_the_end(
+    collecting: Collecting, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = GitSource.head
+
+    def limited(source: GitSource, branch: str) -> object:
+        if source._folder == three[0]:
+            raise RateLimited("an hour, please", retry_after_seconds=3000)
+        if source._folder == three[2]:
+            raise Unreachable("the database is away")
+        return head(source, branch)
+
+    monkeypatch.setattr(GitSource, "head", limited)
+    monkeypatch.setattr(
+        "tsuzuki.collectors.commits.collect.host_of", lambda project: project.location
+    )
+    with pytest.raises(Unreachable):
+        collecting.collect()

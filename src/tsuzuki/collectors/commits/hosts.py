@@ -26,25 +26,27 @@ BACKOFF_LONGEST_SECONDS = 60.0
 PAUSE_SECONDS = 60.0
 """What a rate limit without a time is taken for."""
 
+LOOK_SECONDS = 0.5
+
 Work = tuple[Branch, Callable[[], Source]]
 
 
 class Gate:
-    """Whether a host may be asked now. Its pause is everybody's who asks it."""
+    """Whether a host may be asked now. Its pause is everybody's who asks it. `rest` waits, and raises
+    `RunStopped` if it is time to stop."""
 
-    def __init__(self, run: RunContext, clock: Clock) -> None:
-        self._run = run
+    def __init__(self, clock: Clock, rest: Callable[[float], None]) -> None:
         self._clock = clock
+        self._rest = rest
         self._closed_until = 0.0
 
     def close(self, seconds: float) -> None:
         self._closed_until = max(self._closed_until, self._clock.monotonic() + seconds)
 
     def pass_through(self) -> None:
-        """Wait until it is open. Raises `RunStopped` if the run is asked to stop meanwhile."""
+        """Wait until it is open."""
         while (left := self._closed_until - self._clock.monotonic()) > 0:
-            if self._run.wait(left):
-                raise RunStopped
+            self._rest(left)
 
 
 class Crew:
@@ -72,7 +74,7 @@ class Crew:
         """Do all of it. Answers when every thread has ended."""
         pools = []
         for host, work in by_host.items():
-            queue, gate = deque(work), Gate(self._run, self._clock)
+            queue, gate = deque(work), Gate(self._clock, self._rest)
             size = min(self._size(host), len(queue))
             pool = ThreadPoolExecutor(size, thread_name_prefix=f"commits {host}")
             for _ in range(size):
@@ -137,10 +139,16 @@ class Crew:
                 if tries >= self._section.tries:
                     raise
                 wait = problem.retry_after_seconds or BACKOFF_SECONDS * 2 ** (tries - 1)
-                if self._run.wait(min(wait, BACKOFF_LONGEST_SECONDS)):
-                    raise RunStopped from None
+                self._rest(min(wait, BACKOFF_LONGEST_SECONDS))
             else:
                 return
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, but not through being stopped, by a person or by what another thread met."""
+        end = self._clock.monotonic() + seconds
+        while (left := end - self._clock.monotonic()) > 0:
+            if self._run.wait(min(left, LOOK_SECONDS)) or self.stopping():
+                raise RunStopped
 
     def _secrets(self) -> list[str]:
         token = self._section.gitlab.token
