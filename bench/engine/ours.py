@@ -22,6 +22,7 @@ from bench.engine.peers.shape import (
     submitted,
 )
 from tsuzuki import Request, Tsuzuki
+from tsuzuki.cli.serving import spare_the_lasting
 from tsuzuki.model.states import RunState
 from tsuzuki.store import runs
 
@@ -64,6 +65,7 @@ def drain(order: Order) -> Figures:
             add_finished_runs(app, order.url, order.finished)
         app.submit_many([Request(job="nothing")] * order.jobs)
         expected = order.finished + order.jobs
+        spare_the_lasting()  # as `tsuzuki up` does before it starts
         begun = time.perf_counter()
         with app.running(capacity=CAPACITY):
             return drained(done, begun, lambda: in_state(app, RunState.SUCCEEDED) == expected)
@@ -134,6 +136,7 @@ def _name_of(order: Order) -> str:
 def work(order: Order) -> None:
     with opened(order) as app:
         app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
+        spare_the_lasting()
         with app.running(capacity=CAPACITY):
             threading.Event().wait()
 

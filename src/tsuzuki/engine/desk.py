@@ -5,7 +5,7 @@ and one line says so. Whatever is here is written together with the run's end, o
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -128,10 +128,11 @@ class Desk:
         with self._lock:
             return bool(self._papers)
 
-    def forget(self, run_id: int) -> None:
-        """A run has ended; its pad is not needed any more."""
+    def forget(self, run_ids: Sequence[int]) -> None:
+        """These runs have ended; their pads are not needed any more."""
         with self._lock:
-            self._pads.pop(run_id, None)
+            for run_id in run_ids:
+                self._pads.pop(run_id, None)
 
     def _take_report(self, run_id: int) -> ProgressReport | None:
         with self._lock:

@@ -24,6 +24,9 @@ from tsuzuki.store.database import Database
 from tsuzuki.store.dispatch import Glance
 from tsuzuki.store.leadership import Term
 
+GLANCE_SECONDS = 0.1
+"""How long a busy leader may give out work without a glance at everything else."""
+
 
 class Lease:
     """Whether we lead, and until when we may believe it."""
@@ -123,6 +126,8 @@ class Leader:
         self._settings = settings
         self._planned_for: tuple[int, ...] | None = None
         self._next_tick: datetime | None = None
+        self._is_busy = False
+        self._looked_at = 0.0
         self._planner = planner
         self._intake = intake
         self._rescuer = rescuer
@@ -155,10 +160,16 @@ class Leader:
         )
 
     def tick(self, term: Term) -> Led:
-        """One round: a glance, then the duties it calls for. What waits already is given out first,
+        """One round: a glance, then the duties it calls for. Between two glances, a leader that has
+        much to give out only does that. What waits already is given out first,
         because somebody may be waiting for it; then the others, in the order in which they make
         work for each other."""
         looked_at = self._database.clock.monotonic()
+        if self._is_busy and looked_at - self._looked_at < GLANCE_SECONDS:
+            assigned = self._assigner.tick(term)
+            if assigned:
+                return Led(assigned=assigned, again_at_once=True)
+        self._looked_at = looked_at
         seen = self._glance()
         assigned = self._assigner.tick(term) if seen.is_due else 0
         planned = self._plan(term, seen)
@@ -176,6 +187,9 @@ class Leader:
             rescued=rescued.orphaned + rescued.failed + rescued.reattached,
             again_at_once=bool(planned.more or events or assigned),
         )
+        self._is_busy = bool(assigned)
+        if led.again_at_once:
+            return led
         next_run = self._next_run() if led.did_something else seen.next_due_at
         led.next_at = min((at for at in (planned.next_at, next_run) if at), default=None)
         if led.next_at is not None:

@@ -59,12 +59,16 @@ class Worked:
         return bool(self.ended or self.started or self.refused or self.lost)
 
 
-@dataclass(kw_only=True)
 class _Slot:
-    task: Task
-    execution: Execution | None = None
-    deadline: float | None = None
-    """By the monotonic clock."""
+    """A place taken by a task. `deadline` is by the monotonic clock."""
+
+    __slots__ = ("deadline", "execution", "task")
+
+    def __init__(self, task: Task, now: float) -> None:
+        timeout = task.spec.timeout_seconds
+        self.task = task
+        self.execution: Execution | None = None
+        self.deadline = None if timeout is None else now + timeout
 
 
 class Worker:
@@ -327,45 +331,48 @@ class Worker:
             task, outcome = self._outcomes.popleft()
             ending = ending_of(task, outcome)
             if ending is None:
-                self._release(task)
+                self._release([task])
             else:
                 self._unsaved[task.started.id] = (task, ending, outcome)
         return list(self._unsaved.values())
 
     def _settle(self, worked: Worked) -> None:
         """What the transaction has made true, made true here."""
-        for task in [*(task for task, _ in worked.ended), *worked.refused]:
+        over = [*(task for task, _ in worked.ended), *worked.refused]
+        for task in over:
             self._unsaved.pop(task.started.id, None)
-            self._release(task)
+        self._release(over)
         for task in worked.lost:
             slot = self._slots.get(task.started.id)
             if slot is not None and slot.execution is not None:
                 slot.execution.stop(StopCause.FENCED)
-        for task in worked.started:
-            self._launch(task)
+        self._launch(worked.started)
 
-    def _launch(self, task: Task) -> None:
-        timeout = task.spec.timeout_seconds
-        deadline = None if timeout is None else self._clock.monotonic() + timeout
-        slot = _Slot(task=task, deadline=deadline)
+    def _launch(self, tasks: Sequence[Task]) -> None:
+        now = self._clock.monotonic()
+        slots = [_Slot(task, now) for task in tasks]
         with self._slots_lock:
-            self._slots[task.started.id] = slot
-        try:
-            execution = self._executor.begin(task, self.desk, self.tell_ended)
-        except Exception as problem:  # noqa: BLE001 -- the others of this batch must begin
-            error = f"it could not be begun: {problem!r}"
-            self.tell_ended(task, Failed(reason=Reason.HANDLER_FAILED, error=error))
-            return
-        with self._slots_lock:
-            slot.execution = execution
+            self._slots.update((slot.task.started.id, slot) for slot in slots)
+        for slot in slots:
+            task = slot.task
+            try:
+                slot.execution = self._executor.begin(task, self.desk, self.tell_ended)
+            except Exception as problem:  # noqa: BLE001 -- the others of this batch must begin
+                error = f"it could not be begun: {problem!r}"
+                self.tell_ended(task, Failed(reason=Reason.HANDLER_FAILED, error=error))
+                continue
+            # Looked at after the execution can be seen by `stop_all`, which gives its order before it
+            # looks at executions: one of the two always sees the other.
             order = self._stop_order
-        if order is not None:
-            execution.stop(order[0], at_once=order[1])
+            if order is not None:
+                slot.execution.stop(order[0], at_once=order[1])
 
-    def _release(self, task: Task) -> None:
+    def _release(self, tasks: Sequence[Task]) -> None:
+        ids = [task.started.id for task in tasks]
         with self._slots_lock:
-            self._slots.pop(task.started.id, None)
-        self.desk.forget(task.started.id)
+            for run_id in ids:
+                self._slots.pop(run_id, None)
+        self.desk.forget(ids)
 
     def _stop_overdue(self) -> None:
         now = self._clock.monotonic()

@@ -15,6 +15,7 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.store import audit, jobs, moves, notices, runs
 from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.jobs import Named
 from tsuzuki.store.notices import Audience
 from tsuzuki.store.runs import RunFilter
 
@@ -71,6 +72,7 @@ class Runs:
         self._actor = actor
         self._ring = ring
         self._wake: Callable[[], None] = lambda: None
+        self._jobs: dict[str, Job] = {}
 
     def wake_by(self, wake: Callable[[], None]) -> None:
         """From now on there is a leader in this process, and this is how to wake it."""
@@ -154,7 +156,6 @@ class Runs:
             self._note(
                 connection, "run.retry", run, after={"state": run.state, "retried_as": new_id}
             )
-            notices.notify(connection, Audience.LEADER)
         self._wake()
         self._ring({Audience.LEADER})
         return Submission(run_id=new_id, is_new=True)
@@ -187,17 +188,22 @@ class Runs:
             pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
 
     def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
-        definitions = {name: _job(connection, name) for name in {r.job for r in requests}}
-        now = self._database.now(connection)
-        wanted = [_new_run(request, definitions[request.job], now) for request in requests]
+        found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}
+        wanted = [_new_run(request, *found[request.job]) for request in requests]
         ids = runs.create(connection, wanted)
-        notices.notify(connection, Audience.LEADER)
         return [
             Submission(run_id=run_id, is_new=True)
             if run_id is not None
             else Submission(run_id=_existing(connection, request), is_new=False)
             for request, run_id in zip(requests, ids, strict=True)
         ]
+
+    def _look_up(self, connection: Connection, name: str) -> Named:
+        found = jobs.look_up(connection, name, known=self._jobs)
+        if found is None:
+            raise _job_unknown(connection, name)
+        self._jobs[name] = found.job
+        return found
 
     def _note(self, connection: Connection, action: str, run: Run, *, after: Any) -> None:
         audit.record(
@@ -275,14 +281,18 @@ def _run(connection: Connection, run_id: int) -> Run:
 def _job(connection: Connection, name: str) -> Job:
     job = jobs.get_by_name(connection, name)
     if job is None:
-        known = [job.spec.name for job in jobs.find(connection)]
-        raise NotFound(
-            f"there is no job {name!r}",
-            hint=did_you_mean(name, known)
-            + "See: tsuzuki job ls; the file is read by: tsuzuki job apply",
-            code="job_unknown",
-        )
+        raise _job_unknown(connection, name)
     return job
+
+
+def _job_unknown(connection: Connection, name: str) -> NotFound:
+    known = [job.spec.name for job in jobs.find(connection)]
+    return NotFound(
+        f"there is no job {name!r}",
+        hint=did_you_mean(name, known)
+        + "See: tsuzuki job ls; the file is read by: tsuzuki job apply",
+        code="job_unknown",
+    )
 
 
 def _moved(connection: Connection, before: Run) -> Conflict:

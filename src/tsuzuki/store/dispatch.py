@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
+    Select,
     Text,
     and_,
     bindparam,
@@ -21,11 +23,12 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import Run, RunRef, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.batch import batch, by_key, guard, locked_batch
+from tsuzuki.store.batch import Columns, batch, by_key, guard, locked_batch, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.moves import Started
 from tsuzuki.store.runs import run_from, select_runs
@@ -310,19 +313,25 @@ def still_ours(
     """Which of the runs we execute are still ours to execute."""
     if not runs:
         return frozenset()
-    mine = batch(
-        connection.dialect,
-        {"id": BigInteger(), "version": Integer(), "epoch": BigInteger()},
-        [(run.id, run.version, run.epoch) for run in runs],
-    )
-    statement = select(job_runs.c.id).where(
+    packed = pack(connection.dialect, _STARTED_COLUMNS, runs)
+    statement = _still_ours(connection.dialect, packed.varying)
+    found = connection.execute(statement, {**packed.parameters, "me": worker_id})
+    return frozenset(found.scalars().all())
+
+
+_STARTED_COLUMNS: Columns = {"id": BigInteger(), "version": Integer(), "epoch": BigInteger()}
+
+
+@lru_cache
+def _still_ours(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
+    mine = unpack(dialect, _STARTED_COLUMNS, varying)
+    return select(job_runs.c.id).where(
         job_runs.c.id == mine.c.id,
         job_runs.c.version == mine.c.version,
         job_runs.c.leader_epoch == mine.c.epoch,
         guard(job_runs.c.state == RunState.RUNNING.value),
-        guard(job_runs.c.assigned_worker_id == worker_id),
+        guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
     )
-    return frozenset(connection.execute(statement).scalars().all())
 
 
 @dataclass(frozen=True, kw_only=True)

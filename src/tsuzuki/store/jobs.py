@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     RowMapping,
+    Text,
     Update,
-    and_,
+    bindparam,
     insert,
     select,
     text,
@@ -136,30 +136,61 @@ def get_many(
     """Jobs by id, removed ones too. What `known` holds in its present version is not read again."""
     if not job_ids:
         return {}
-    wanted = job_definitions.c.id.in_(sorted(job_ids))
-    return {job.id: job for job in _read_anew(connection, wanted, known)}
+    heads = connection.execute(_HEADS_BY_ID, {"ids": sorted(job_ids)}).all()
+    return {job.id: job for job in _read_anew(connection, heads, known)}
+
+
+_HEADS = select(job_definitions.c.id, job_definitions.c.version, job_definitions.c.planned_until)
+_HEADS_BY_ID = _HEADS.where(job_definitions.c.id.in_(bindparam("ids", expanding=True)))
+_HEADS_SCHEDULED = _HEADS.where(
+    job_definitions.c.deleted_at.is_(None),
+    job_definitions.c.enabled.is_(True),
+    job_definitions.c.schedule.is_not(None),
+)
+_BY_ID = select(job_definitions).where(job_definitions.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def _read_anew(
-    connection: Connection, wanted: ColumnElement[bool], known: Mapping[int, Job]
+    connection: Connection, heads: Sequence[Sequence[Any]], known: Mapping[int, Job]
 ) -> list[Job]:
-    """The jobs `wanted`, in full only those that are new or have changed: a job is asked for many
-    times between two changes, and is a wide row with several documents in it."""
-    heads = connection.execute(
-        select(
-            job_definitions.c.id, job_definitions.c.version, job_definitions.c.planned_until
-        ).where(wanted)
-    ).all()
+    """The jobs with these `heads`, read in full only if new or changed: a job is asked for many times
+    between two changes, and is a wide row with several documents in it."""
     stale = [i for i, version, _ in heads if i not in known or known[i].version != version]
     fresh: dict[int, Job] = {}
     if stale:
-        rows = connection.execute(select(job_definitions).where(job_definitions.c.id.in_(stale)))
-        fresh = {row["id"]: job_from(row) for row in rows.mappings().all()}
+        rows = connection.execute(_BY_ID, {"ids": stale}).mappings().all()
+        fresh = {row["id"]: job_from(row) for row in rows}
     return [
         job if job.planned_until == planned_until else replace(job, planned_until=planned_until)
         for job_id, _, planned_until in heads
         for job in (fresh.get(job_id) or known[job_id],)
     ]
+
+
+class Named(NamedTuple):
+    """A job in its present version, and the moment at which it was looked up."""
+
+    job: Job
+    now: datetime
+
+
+_BY_NAME = select(job_definitions.c.id, job_definitions.c.version, db_now()).where(
+    job_definitions.c.name == bindparam("name", type_=Text()),
+    job_definitions.c.deleted_at.is_(None),
+)
+
+
+def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> Named | None:
+    """A job by name and the database's clock, in one question unless it has changed since `known`."""
+    head = connection.execute(_BY_NAME, {"name": name}).one_or_none()
+    if head is None:
+        return None
+    job_id, version, now = head
+    cached = known.get(name)
+    if cached is not None and (cached.id, cached.version) == (job_id, version):
+        return Named(cached, now)
+    job = get(connection, job_id)
+    return None if job is None else Named(job, now)
 
 
 def get_by_name(connection: Connection, name: str) -> Job | None:
@@ -179,12 +210,7 @@ def find(connection: Connection, *, source: JobSource | None = None) -> list[Job
 def find_scheduled(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> list[Job]:
     """Every enabled job with a schedule. What `known` holds in its present version is not read
     again."""
-    wanted = and_(
-        job_definitions.c.deleted_at.is_(None),
-        job_definitions.c.enabled.is_(True),
-        job_definitions.c.schedule.is_not(None),
-    )
-    return _read_anew(connection, wanted, known)
+    return _read_anew(connection, connection.execute(_HEADS_SCHEDULED).all(), known)
 
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:

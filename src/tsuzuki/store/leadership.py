@@ -57,16 +57,17 @@ def epoch_is(epoch: ColumnElement[int]) -> ColumnElement[bool]:
     )
 
 
+_CURRENT = select(
+    leadership.c.epoch,
+    leadership.c.holder,
+    leadership.c.lease_expires_at,
+    leadership.c.taken_at,
+    (leadership.c.lease_expires_at > db_now()).label("is_valid"),
+).where(leadership.c.id == 1)
+
+
 def current(connection: Connection) -> Leadership:
-    row = connection.execute(
-        select(
-            leadership.c.epoch,
-            leadership.c.holder,
-            leadership.c.lease_expires_at,
-            leadership.c.taken_at,
-            (leadership.c.lease_expires_at > db_now()).label("is_valid"),
-        ).where(leadership.c.id == 1)
-    ).one()
+    row = connection.execute(_CURRENT).one()
     return Leadership(
         epoch=row.epoch,
         holder=row.holder,

@@ -35,6 +35,7 @@ from tsuzuki.model.states import (
     RunState,
     Trigger,
 )
+from tsuzuki.store import notices
 from tsuzuki.store.batch import Columns, batch, guard, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is
@@ -63,7 +64,7 @@ NEW_COLUMNS: Columns = {
 def create(
     connection: Connection, runs: Sequence[NewRun], *, term: Term | None = None
 ) -> list[int | None]:
-    """Store new runs; the answer has the new id for each, None where its key, or its job's tick,
+    """Store new runs, and tell the leader; the answer has the new id for each, None where its key, or its job's tick,
     had a run already. With a `term`, nothing is stored once that term is over."""
     if not runs:
         return []
@@ -74,6 +75,9 @@ def create(
     )
     parameters = packed.parameters if term is None else {**packed.parameters, "epoch": term.epoch}
     born = connection.execute(statement, parameters)
+    if term is None and connection.dialect.name == "sqlite":
+        # PostgreSQL tells the leader by itself whenever runs are born.
+        notices.notify(connection, notices.Audience.LEADER)
     if is_keyed:
         return _in_order_asked(runs, born.all())
     ids = sorted(born.scalars().all())

@@ -13,7 +13,9 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
+    Text,
     and_,
+    bindparam,
     insert,
     or_,
     select,
@@ -53,14 +55,20 @@ def register(
     )
 
 
+_BEAT = (
+    update(workers)
+    .where(
+        workers.c.id == bindparam("me", type_=Text()),
+        workers.c.state != WorkerState.GONE,
+    )
+    .values(heartbeat_at=db_now())
+    .returning(workers.c.state)
+)
+
+
 def beat(connection: Connection, worker_id: str) -> WorkerState | None:
     """A worker says that it lives, and hears in which state it is held."""
-    state = connection.execute(
-        update(workers)
-        .where(workers.c.id == worker_id, workers.c.state != WorkerState.GONE)
-        .values(heartbeat_at=db_now())
-        .returning(workers.c.state)
-    ).scalar_one_or_none()
+    state = connection.execute(_BEAT, {"me": worker_id}).scalar_one_or_none()
     return None if state is None else WorkerState(state)
 
 
@@ -225,10 +233,12 @@ def get(connection: Connection, worker_id: str) -> Worker | None:
 
 
 def find(connection: Connection, *, with_gone: bool = False) -> list[Worker]:
-    statement = select(workers).order_by(workers.c.started_at, workers.c.id)
-    if not with_gone:
-        statement = statement.where(workers.c.state != WorkerState.GONE)
+    statement = _EVER if with_gone else _PRESENT
     return [worker_from(row) for row in connection.execute(statement).mappings().all()]
+
+
+_EVER = select(workers).order_by(workers.c.started_at, workers.c.id)
+_PRESENT = _EVER.where(workers.c.state != WorkerState.GONE)
 
 
 def _set_state(

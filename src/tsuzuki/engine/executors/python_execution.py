@@ -55,10 +55,8 @@ class PythonExecution:
         self._surroundings = surroundings
         self._stage = stage
         self._ended = ended
+        self._clock = clock
         self._leash = Leash()
-        self._context = RunContext(
-            task=task, surroundings=surroundings, clock=clock, leash=self._leash
-        )
         self._lock = threading.Lock()
         self._place = _Place.WAITING
         self._cause: StopCause | None = None
@@ -142,16 +140,16 @@ class PythonExecution:
             self._running.cancel()
 
     async def _await(self, function: Function) -> None:
-        self._end(await self._outcome_of_awaiting(function))
-
-    async def _outcome_of_awaiting(self, function: Function) -> Outcome:
+        outcome: Outcome
         keywords = self._keywords(function)
         if isinstance(keywords, Failed):
-            return keywords
-        try:
-            return _succeeded(await function.call(**keywords))
-        except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
-            return self._outcome_of_raising(problem)
+            outcome = keywords
+        else:
+            try:
+                outcome = _succeeded(await function.call(**keywords))
+            except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+                outcome = self._outcome_of_raising(problem)
+        self._end(outcome)
 
     def _cancel(self) -> None:
         if self._running is not None:
@@ -197,8 +195,11 @@ class PythonExecution:
         return str(spec.options.get("function", "")) if spec.handler == "python" else spec.handler
 
     def _keywords(self, function: Function) -> dict[str, Any] | Failed:
+        context = RunContext(
+            task=self._task, surroundings=self._surroundings, clock=self._clock, leash=self._leash
+        )
         try:
-            return function.keywords(self._context)
+            return function.keywords(context)
         except UsageError as problem:
             return Failed(reason=Reason.ARGUMENTS_INVALID, error=problem.message)
 

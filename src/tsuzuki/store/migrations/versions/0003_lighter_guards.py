@@ -5,6 +5,7 @@
   the few it needs, and a finished run is protected by the columns a statement sets: any but `log_ref`.
 - PostgreSQL looked up the job of each new run one by one; one look per statement says the same. A job's row
   never leaves (a removed job is marked), which is a rule of the database now, so it needs no lock either.
+  The same trigger tells the leader that there is something to give out.
 - The index of live runs no longer holds their state, so that a move does not have to move there too.
 - PostgreSQL writes every index anew with each move. Most runs have no idempotency key, and those that have
   none need no place in its index.
@@ -115,6 +116,7 @@ def guard_postgresql() -> None:
             ) THEN
                 RAISE EXCEPTION '{SAYS["job"]}' USING ERRCODE = 'foreign_key_violation';
             END IF;
+            PERFORM pg_notify('tsuzuki_leader', '');
             RETURN NULL;
         END $$
     """)
