@@ -36,22 +36,17 @@ WORKER = "host-1-aaaa"
 KEY = "k3y-that-nobody-may-see"
 
 
-class HearingDesk(Desk):
-    """A desk that does something when it hears certain words."""
+class ObservedContext(RunContext):
+    """A context that does something when certain words have been said."""
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(
-            database=database,
-            clock=database.clock,
-            settings=EngineSettings,
-            worker_id=lambda: WORKER,
-        )
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
         self.reactions: list[tuple[str, Callable[[], object]]] = []
 
-    def log(self, task: Task, stream: str, text: str) -> None:
-        super().log(task, stream, text)
+    def log(self, message: str) -> None:
+        super().log(message)
         for words, act in self.reactions:
-            if words in text:
+            if words in message:
                 act()
 
 
@@ -61,9 +56,9 @@ class ShopRun:
 
     shop: "Shop"
     task: Task
-    desk: HearingDesk
+    desk: Desk
     leash: Leash
-    context: RunContext
+    context: ObservedContext
 
     def work(self) -> dict[str, Any]:
         """Let the handler do its work, and the run end as it ends."""
@@ -83,7 +78,7 @@ class ShopRun:
 
     def when_said(self, words: str, act: Callable[[], object]) -> None:
         """Do something in the middle of the run."""
-        self.desk.reactions.append((words, act))
+        self.context.reactions.append((words, act))
 
     @property
     def log(self) -> list[str]:
@@ -131,9 +126,16 @@ class Shop:
             job = jobs.get_by_name(connection, name)
         assert job is not None
         task = Task(run=run, started=started, spec=job.spec)
-        desk = HearingDesk(self.database)
+        desk = Desk(
+            database=self.database,
+            clock=self.database.clock,
+            settings=EngineSettings,
+            worker_id=lambda: WORKER,
+        )
         leash = Leash()
-        context = RunContext(task=task, surroundings=desk, clock=self.database.clock, leash=leash)
+        context = ObservedContext(
+            task=task, surroundings=desk, clock=self.database.clock, leash=leash
+        )
         self.last = ShopRun(shop=self, task=task, desk=desk, leash=leash, context=context)
         return self.last
 
