@@ -53,6 +53,9 @@ class MailServer:
         self.when_taken: Callable[[EmailMessage], object] = lambda _message: None
         """Called with each message before it is answered, while the client waits."""
 
+        self.when_recipient_named: Callable[[], object] = lambda: None
+        """Called at each recipient, before anything is sent."""
+
         self._failing: Step | None = None
         self._released = threading.Event()
         self._controller = Controller(self, hostname=host, port=self.port)
@@ -64,6 +67,10 @@ class MailServer:
     def release(self) -> None:
         """Let go what hangs."""
         self._released.set()
+
+    def forget_hooks(self) -> None:
+        self.when_taken = lambda _message: None
+        self.when_recipient_named = lambda: None
 
     def start(self) -> None:
         try:
@@ -91,8 +98,9 @@ class MailServer:
     # --- what aiosmtpd calls --------------------------------------------------------------------
 
     async def handle_RCPT(  # noqa: N802 -- aiosmtpd's name
-        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: Any
+        self, server: SMTP, _session: Session, envelope: Envelope, address: str, _options: Any
     ) -> str:
+        await server.loop.run_in_executor(None, self.when_recipient_named)
         if self._fails(Step.RECIPIENT):
             return "550 no such user here"
         envelope.rcpt_tos.append(address)

@@ -221,7 +221,7 @@ def test_a_sender_that_was_cut_off_leaves_its_mail_unsettled(
     with pytest.raises(Fenced):
         work(run.context, mailing_shop.equipment)
     assert states(mailing_shop) == ["sending"]
-    mail_server.when_taken = lambda _message: None
+    mail_server.forget_hooks()
     mailing_shop.start().work()
     assert (states(mailing_shop), len(mail_server.messages)) == (["unsettled"], 1)
 
@@ -233,6 +233,21 @@ def test_a_mail_that_another_run_is_sending_is_left_alone(
     mail_server.when_taken = lambda _message: second.work()
     first.work()
     assert (states(mailing_shop), len(mail_server.messages)) == (["sent"], 1)
+
+
+def test_two_runs_that_mean_to_send_the_same_mail_send_it_once(
+    mailing_shop: Shop, mail_server: MailServer
+) -> None:
+    there = mailing_shop.section["mail"]
+    mailing_shop.section["mail"] = {**there, "port": 1}
+    with pytest.raises(MailFailed):
+        mailing_shop.start().work()
+    mailing_shop.section["mail"] = there
+    first, second = (mailing_shop.start(arguments={"collect": False}) for _ in range(2))
+    mail_server.when_recipient_named = lambda: (mail_server.forget_hooks(), second.work())
+    first.work()
+    assert (states(mailing_shop), len(mail_server.messages)) == (["sent"], 1)
+    assert first.log == ["[mail][novelties] Mail 1 was taken up by somebody else"]
 
 
 def test_a_person_settles_a_mail_and_the_audit_says_who(

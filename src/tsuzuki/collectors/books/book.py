@@ -39,6 +39,10 @@ class Book:
     page_count: int | None = None
     info_link: str | None = None
 
+    def authors_json(self) -> str:
+        """The names as the database holds them."""
+        return _JSON.encode(self.authors)
+
     def content_hash(self) -> str:
         """Changes when anything the source says about the book does."""
         return sha256(_JSON.encode(list(vars(self).values())).encode()).hexdigest()

@@ -23,7 +23,6 @@ from tsuzuki.collectors.books.postbox import (
 )
 from tsuzuki.collectors.books.tables import MailState
 from tsuzuki.engine.context import RunContext
-from tsuzuki.model.errors import Conflict
 from tsuzuki.store.database import Connection, Database
 
 MAILS_PER_RUN_MAX = 10
@@ -36,6 +35,10 @@ def select_books(connection: Connection, job_name: str, options: BooksOptions) -
     if own or options.mail_limit == 0:
         return own
     return shelf.found_by_others(connection, job_name, limit=options.fallback_limit)
+
+
+class _TakenUp(Exception):
+    """Somebody else sends this mail."""
 
 
 class Mailing:
@@ -58,11 +61,10 @@ class Mailing:
             mail = self._left_over()
             if mail is None:
                 break
-            self._deliver(mail)
-            sent.append(mail)
+            if self._deliver(mail):
+                sent.append(mail)
         mail = self._intend()
-        if mail is not None:
-            self._deliver(mail)
+        if mail is not None and self._deliver(mail):
             sent.append(mail)
         return sent
 
@@ -80,6 +82,7 @@ class Mailing:
 
     def _intend(self) -> Mail | None:
         with self._run.transaction() as connection:
+            outbox.wait_for_turn(connection, self._run.job_name)
             chosen = select_books(connection, self._run.job_name, self._options)
             if not chosen:
                 return None
@@ -92,7 +95,8 @@ class Mailing:
                 now=now,
             )
 
-    def _deliver(self, mail: Mail) -> None:
+    def _deliver(self, mail: Mail) -> bool:
+        """Hand one mail to the server; false if it was not surely taken, or not ours to send."""
         with self._database.read() as connection:
             chosen = outbox.contents(connection, mail.id)
         message = message_of(
@@ -102,35 +106,35 @@ class Mailing:
             sender=self._postbox.sender,
             recipients=self._postbox.recipients,
         )
-        is_leaving = False
-
-        def go_ahead() -> None:
-            nonlocal is_leaving
-            self._move(mail, MailState.INTENDED, MailState.SENDING)
-            is_leaving = True
-
         try:
-            verdict = self._postbox.send(message, go_ahead)
+            verdict = self._postbox.send(message, lambda: self._go_ahead(mail))
+        except _TakenUp:
+            self._say(f"Mail {mail.id} was taken up by somebody else")
+            return False
         except MailRefused as refusal:
-            if is_leaving:
-                self._move(mail, MailState.SENDING, MailState.REFUSED, refusal.message)
+            self._move(mail, MailState.SENDING, MailState.REFUSED, refusal.message)
             raise
         except MailFailed as failure:
-            if is_leaving:
-                self._move(mail, MailState.SENDING, MailState.INTENDED, failure.message)
+            self._move(mail, MailState.SENDING, MailState.INTENDED, failure.message)
             raise
         if verdict is Verdict.UNKNOWN:
             self._move(mail, MailState.SENDING, MailState.UNSETTLED, "no answer from the server")
             self._say_unsettled(mail.id)
-            return
+            return False
         self._move(mail, MailState.SENDING, MailState.SENT)
         self._say(f"Mail {mail.id} with {len(chosen)} books was taken by the server")
+        return True
+
+    def _go_ahead(self, mail: Mail) -> None:
+        if not self._move(mail, MailState.INTENDED, MailState.SENDING):
+            raise _TakenUp
 
     def _move(
         self, mail: Mail, before: MailState, after: MailState, error: str | None = None
-    ) -> None:
+    ) -> bool:
+        """Record how far a mail is; what failed before the go-ahead is where it was and stays."""
         with self._run.transaction() as connection:
-            moved = outbox.move(
+            return outbox.move(
                 connection,
                 mail.id,
                 before=before,
@@ -138,12 +142,6 @@ class Mailing:
                 now=self._database.now(connection),
                 run_id=self._run.id,
                 error=error,
-            )
-        if not moved:
-            raise Conflict(
-                f"mail {mail.id} is no longer {before}: somebody else took it up",
-                hint="See: tsuzuki books mail",
-                code="mail_moved",
             )
 
     def _message_id(self, chosen: Sequence[Book], now: datetime) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, text, update
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.shelf import books_of
@@ -29,6 +29,14 @@ class Mail:
     changed_at: datetime
     sent_by_run: int | None
     error: str | None
+
+
+def wait_for_turn(connection: Connection, job_name: str) -> None:
+    """One choice of books at a time for each job: two would choose the same. SQLite has one writer
+    anyway."""
+    if connection.dialect.name == "postgresql":
+        key = {"key": f"tsuzuki books mail {job_name}"}
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), key)
 
 
 def intend(

@@ -76,6 +76,8 @@ class Postbox:
             except (OSError, smtplib.SMTPException):
                 return Verdict.UNKNOWN
             _expect(answer, 250)
+            with suppress(OSError, smtplib.SMTPException):
+                session.quit()
             return Verdict.ACCEPTED
 
     @contextmanager

@@ -10,7 +10,6 @@ from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, sel
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.tables import book_deliveries, book_finds, books
-from tsuzuki.model import jsontext
 from tsuzuki.store.types import to_text
 
 _KEPT_FROM_THE_FIRST_TIME = {"volume_id", "first_seen_at"}
@@ -154,7 +153,7 @@ def _row(book: Book, moment: str | datetime) -> tuple[Any, ...]:
         book.isbn13,
         book.title,
         book.subtitle,
-        jsontext.encode(book.authors),
+        book.authors_json(),
         book.publisher,
         book.published_date,
         book.description,
