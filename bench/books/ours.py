@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import tsuzuki.collectors.books.handler  # noqa: F401 -- loaded by the first run of a process
 from tsuzuki.engine.role import Role
 from tsuzuki.services.runs import Request
 from tsuzuki.wiring import opened

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select
@@ -38,12 +39,18 @@ def put_page(
     found = sorted({book.volume_id: (index, book) for index, book in page}.items())
     if not found:
         return
-    put_books, put_finds = _puts(connection.dialect.name)
+    put_books, put_finds = _puts(connection.dialect.name, len(found))
     moment = to_text(now) if connection.dialect.name == "sqlite" else now
-    connection.exec_driver_sql(put_books, [_row(book, moment) for _, (_, book) in found])
+    connection.exec_driver_sql(
+        put_books, tuple(chain.from_iterable(_row(book, moment) for _, (_, book) in found))
+    )
     connection.exec_driver_sql(
         put_finds,
-        [(job_name, volume_id, moment, run_id, index) for volume_id, (index, _) in found],
+        tuple(
+            chain.from_iterable(
+                (job_name, volume_id, moment, run_id, index) for volume_id, (index, _) in found
+            )
+        ),
     )
 
 
@@ -130,19 +137,24 @@ def _stored(connection: Connection, statement: Select[Any]) -> list[StoredBook]:
 
 
 @cache
-def _puts(dialect_name: str) -> tuple[str, str]:
-    """The two statements of every page, written out once. A book holds nothing that a database
-    cannot, so its values go to the driver as they are, which is several times faster."""
+def _puts(dialect_name: str, rows: int) -> tuple[str, str]:
+    """The two statements of a page of so many books, each one for all of them: a driver lets other
+    threads in at every row it is given. A book holds nothing that a database cannot, so its values
+    go to the driver as they are."""
     columns = [column.name for column in books.c]
     anew = ", ".join(
         f"{name} = excluded.{name}" for name in columns if name not in _KEPT_FROM_THE_FIRST_TIME
     )
     mark = "?" if dialect_name == "sqlite" else "%s"
+
+    def places(width: int) -> str:
+        return ", ".join([f"({', '.join([mark] * width)})"] * rows)
+
     return (
-        f"INSERT INTO books ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
+        f"INSERT INTO books ({', '.join(columns)}) VALUES {places(len(columns))}"
         f" ON CONFLICT (volume_id) DO UPDATE SET {anew}",
         "INSERT INTO book_finds (job_name, volume_id, found_at, found_by_run, list_index)"
-        f" VALUES ({', '.join([mark] * 5)}) ON CONFLICT DO NOTHING",
+        f" VALUES {places(5)} ON CONFLICT DO NOTHING",
     )
 
 

@@ -99,7 +99,6 @@ books = Table(
     Column("content_hash", Text, nullable=False),
     Column("first_seen_at", UtcTime, nullable=False),
     Column("last_seen_at", UtcTime, nullable=False),
-    Index("ix_books_isbn13", "isbn13"),
 )
 
 book_finds = Table(
@@ -110,7 +109,7 @@ book_finds = Table(
     Column("found_at", UtcTime, nullable=False),
     Column("found_by_run", BigInteger, nullable=False),
     Column("list_index", Integer, nullable=False),
-    Index("ix_book_finds_job_name_found_at", "job_name", "found_at", "list_index"),
+    sqlite_with_rowid=False,
 )
 
 book_mails = Table(

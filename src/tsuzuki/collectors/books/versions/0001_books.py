@@ -88,7 +88,6 @@ def _books() -> None:
         sa.Column("last_seen_at", Time(), nullable=False),
         sa.PrimaryKeyConstraint("volume_id", name=op.f("pk_books")),
     )
-    op.create_index("ix_books_isbn13", "books", ["isbn13"])
     op.create_table(
         "book_finds",
         sa.Column("job_name", sa.Text(), nullable=False),
@@ -100,9 +99,7 @@ def _books() -> None:
             ["volume_id"], ["books.volume_id"], name=op.f("fk_book_finds_volume_id")
         ),
         sa.PrimaryKeyConstraint("job_name", "volume_id", name=op.f("pk_book_finds")),
-    )
-    op.create_index(
-        "ix_book_finds_job_name_found_at", "book_finds", ["job_name", "found_at", "list_index"]
+        sqlite_with_rowid=False,
     )
 
 
