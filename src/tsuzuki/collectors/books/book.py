@@ -6,7 +6,6 @@ usable id there is no book.
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -50,13 +49,13 @@ class Book:
 
 def book_of(volume: object) -> Book | None:
     """The book that a `books#volume` describes, None if it has no usable id."""
-    if not isinstance(volume, Mapping):
+    if not isinstance(volume, dict):
         return None
     volume_id = volume.get("id")
     if not isinstance(volume_id, str) or not _VOLUME_ID.fullmatch(volume_id):
         return None
     about = volume.get("volumeInfo")
-    info: Mapping[str, Any] = about if isinstance(about, Mapping) else {}
+    info: dict[str, Any] = about if isinstance(about, dict) else {}
     return Book(
         volume_id=volume_id,
         isbn13=_isbn13(info.get("industryIdentifiers")),
@@ -89,16 +88,14 @@ def _isbn13(identifiers: object) -> str | None:
     """The book's ISBN-13, else the one its ISBN-10 stands for."""
     if not isinstance(identifiers, list):
         return None
-    said = {
-        entry.get("type"): entry.get("identifier")
-        for entry in identifiers
-        if isinstance(entry, Mapping) and isinstance(entry.get("type"), str)
-    }
     for kind in ("ISBN_13", "ISBN_10"):
-        identifier = said.get(kind)
-        found = normalised_isbn13(identifier) if isinstance(identifier, str) else None
-        if found is not None:
-            return found
+        for entry in identifiers:
+            if not isinstance(entry, dict) or entry.get("type") != kind:
+                continue
+            identifier = entry.get("identifier")
+            found = normalised_isbn13(identifier) if isinstance(identifier, str) else None
+            if found is not None:
+                return found
     return None
 
 
