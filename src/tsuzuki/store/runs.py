@@ -221,20 +221,23 @@ def count_live(connection: Connection) -> dict[int, int]:
     return {row.job_definition_id: row.runs for row in rows}
 
 
+_OURS = (
+    select(job_runs.c.id)
+    .where(
+        job_runs.c.id == bindparam("run_id", type_=BigInteger()),
+        job_runs.c.version == bindparam("run_version", type_=Integer()),
+        guard(job_runs.c.state == RunState.RUNNING.value),
+        guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
+        job_runs.c.leader_epoch == bindparam("epoch", type_=BigInteger()),
+    )
+    .with_for_update()
+)
+
+
 def lock_if_ours(connection: Connection, *, worker_id: str, run: Started) -> bool:
     """Whether a run is still ours, and stays so until this transaction ends."""
-    statement = select(job_runs.c.id).where(*_still_ours(worker_id, run)).with_for_update()
-    return connection.execute(statement).scalar_one_or_none() is not None
-
-
-def _still_ours(worker_id: str, run: Started) -> list[Any]:
-    return [
-        job_runs.c.id == run.id,
-        job_runs.c.version == run.version,
-        guard(job_runs.c.state == RunState.RUNNING.value),
-        guard(job_runs.c.assigned_worker_id == worker_id),
-        job_runs.c.leader_epoch == run.epoch,
-    ]
+    believed = {"run_id": run.id, "run_version": run.version, "me": worker_id, "epoch": run.epoch}
+    return connection.execute(_OURS, believed).scalar_one_or_none() is not None
 
 
 _RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
