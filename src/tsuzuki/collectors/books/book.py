@@ -44,7 +44,8 @@ class Book:
 
     def content_hash(self) -> str:
         """Changes when anything the source says about the book does."""
-        return sha256(_JSON.encode(list(vars(self).values())).encode()).hexdigest()
+        # `ascii` says the same in every version of Python, and takes half the time of JSON.
+        return sha256(ascii((*vars(self).values(),)).encode()).hexdigest()
 
 
 def book_of(volume: object) -> Book | None:
@@ -100,7 +101,8 @@ def _isbn13(identifiers: object) -> str | None:
 
 
 def _check_digit_13(digits: str) -> str:
-    weighted = sum(map(int, digits[::2])) + 3 * sum(map(int, digits[1::2]))
+    codes = [code - ord("0") for code in digits.encode()]
+    weighted = sum(codes[::2]) + 3 * sum(codes[1::2])
     return str(-weighted % 10)
 
 
@@ -112,17 +114,18 @@ def _check_digit_10(digits: str) -> str:
 def _text(value: object, characters_max: int) -> str | None:
     if not isinstance(value, str):
         return None
-    kept = value[:characters_max].strip()
-    if "\x00" in kept or not kept.isascii():
-        kept = _UNKEEPABLE.sub("\ufffd", kept)
-    return kept or None
+    if len(value) > characters_max:
+        value = value[:characters_max]
+    if not value.isascii() or "\x00" in value:
+        value = _UNKEEPABLE.sub("\ufffd", value)
+    return value.strip() or None
 
 
 def _authors(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    names = (_text(name, TITLE_CHARACTERS_MAX) for name in value[:AUTHORS_MAX])
-    return tuple(name for name in names if name is not None)
+    names = [_text(name, TITLE_CHARACTERS_MAX) for name in value[:AUTHORS_MAX]]
+    return tuple([name for name in names if name is not None])
 
 
 def _page_count(value: object) -> int | None:
