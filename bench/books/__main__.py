@@ -51,7 +51,7 @@ def shop(items: int) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="tsuzuki-bench-books-"))
+    path = Path(tempfile.mkdtemp(prefix="tsuzuki-books-"))
     try:
         yield path
     finally:
