@@ -89,6 +89,7 @@ def test_a_kill_after_thirty_of_fifty_pages_costs_at_most_the_page_in_flight(
     eventually(lambda: server.faults.held == 1 or None, what="the 31st page to be asked for")
     first.kill()
     server.faults.clear()
+    eventually(lambda: len(starts(server)) == 31 or None, what="the broken question to be noted")
     asked_before = len(starts(server))
     assert len(stored(shop, "novelties")) == 30 * 40
 
