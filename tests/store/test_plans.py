@@ -141,3 +141,18 @@ def test_a_plan_that_is_kept_for_any_values_goes_by_the_key_too(crowded: Databas
             ways = generic_ways_to(connection, "job_runs", sent[-1])
             assert ways, name
             assert set(ways) == {BY_KEY["postgresql"]}, (name, ways)
+
+
+IN_ORDER = {
+    "sqlite": "SCAN job_runs USING INDEX ix_job_runs_due",
+    "postgresql": "Index Scan using ix_job_runs_due",
+}
+
+
+def test_what_waits_is_read_along_the_index_that_has_it_in_order(crowded: Database) -> None:
+    prepared(crowded, 2_000)
+    with crowded.read() as connection:
+        with last_sent(connection) as sent:
+            assert len(dispatch.due_runs(connection, limit=500)) == 500
+        ways = ways_to(connection, "job_runs", sent[-1])
+    assert ways == [IN_ORDER[crowded.engine.dialect.name]]

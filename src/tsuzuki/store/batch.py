@@ -223,3 +223,23 @@ def _guard_sqlite(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
 @compiles(Guard)
 def _guard(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
     return f"CASE WHEN {compiler.process(element.clauses, **kw)} THEN true ELSE false END"
+
+
+def likely(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition, with a word to SQLite that it leaves out next to nothing. SQLite keeps no
+    statistics unless asked, and takes every comparison for a strict one."""
+    return Likely(condition)
+
+
+class Likely(Bare):
+    inherit_cache = True
+
+
+@compiles(Likely, "sqlite")
+def _likely_sqlite(element: Likely, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"likelihood({compiler.process(element.clauses, **kw)}, 0.99)"
+
+
+@compiles(Likely)
+def _likely(element: Likely, compiler: SQLCompiler, **kw: Any) -> str:
+    return compiler.process(element.clauses, **kw)

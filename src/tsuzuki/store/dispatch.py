@@ -28,7 +28,16 @@ from sqlalchemy.engine import Dialect
 from tsuzuki.model.run import Run, RunRef, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.batch import Columns, batch, by_key, guard, locked_batch, pack, unpack
+from tsuzuki.store.batch import (
+    Columns,
+    batch,
+    by_key,
+    guard,
+    likely,
+    locked_batch,
+    pack,
+    unpack,
+)
 from tsuzuki.store.database import db_now
 from tsuzuki.store.moves import Started
 from tsuzuki.store.runs import run_from, select_runs
@@ -59,7 +68,8 @@ _DUE = (
         job_runs.c.job_definition_id,
         job_runs.c.concurrency_key,
     )
-    .where(job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now())
+    # Along the index that has what waits in order, however much it is, and not by sorting all of it.
+    .where(likely(job_runs.c.state.in_(WAITING)), job_runs.c.scheduled_for <= db_now())
     .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
     .limit(bindparam("limit", type_=Integer()))
 )
@@ -184,15 +194,19 @@ def _uneasy() -> ColumnElement[bool]:
         ),
     )
     # From the few jobs that were removed to their runs, not from all that waits to its jobs.
+    # A LIMIT, because PostgreSQL would turn a plain EXISTS round again.
+    one_waiting = (
+        select(job_runs.c.id)
+        .where(
+            job_runs.c.job_definition_id == job_definitions.c.id,
+            job_runs.c.finished_at.is_(None),
+            job_runs.c.state.in_(WAITING),
+        )
+        .limit(1)
+        .scalar_subquery()
+    )
     removed = select(job_definitions.c.id).where(
-        job_definitions.c.deleted_at.is_not(None),
-        exists(
-            select(job_runs.c.id).where(
-                job_runs.c.job_definition_id == job_definitions.c.id,
-                job_runs.c.finished_at.is_(None),
-                job_runs.c.state.in_(WAITING),
-            )
-        ),
+        job_definitions.c.deleted_at.is_not(None), one_waiting.is_not(None)
     )
     return or_(exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
 
@@ -326,9 +340,9 @@ _STARTED_COLUMNS: Columns = {"id": BigInteger(), "version": Integer(), "epoch": 
 def _still_ours(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
     mine = unpack(dialect, _STARTED_COLUMNS, varying)
     return select(job_runs.c.id).where(
-        job_runs.c.id == mine.c.id,
-        job_runs.c.version == mine.c.version,
-        job_runs.c.leader_epoch == mine.c.epoch,
+        by_key(job_runs.c.id, mine.c.id),
+        guard(job_runs.c.version == mine.c.version),
+        guard(job_runs.c.leader_epoch == mine.c.epoch),
         guard(job_runs.c.state == RunState.RUNNING.value),
         guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
     )
