@@ -54,7 +54,7 @@ def test_fifty_processes_have_one_leader_share_the_work_and_lose_nothing_with_ha
         load = Load(database, tmp_path, seconds=0.2)
         with Fleet(url, tmp_path, PROCESSES, "up", "--capacity", "2") as fleet:
             names = eventually(
-                lambda: (all_of := attached(database)) and len(all_of) == PROCESSES and all_of,
+                lambda: len(all_of := attached(database)) == PROCESSES and all_of,
                 what="everybody to be there",
             )
             assert set(names.values()) == set(fleet.pids)

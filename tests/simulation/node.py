@@ -89,10 +89,10 @@ class Node(Party):
         self.world.tell(f"{self.name} has ended")
         self.world.turns.end_all_of(self)
 
-    def _led(self, term: Term) -> Led:
+    def _led(self, term: Term, *, told: bool = False) -> Led:
         self.term = term
         try:
-            return self._lead(term)
+            return self._lead(term, told=told)
         finally:
             self.term = None
 

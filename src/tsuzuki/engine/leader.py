@@ -159,19 +159,21 @@ class Leader:
             settings=settings,
         )
 
-    def tick(self, term: Term) -> Led:
-        """One round: a glance, then the duties it calls for. Between two glances, a leader that has
-        much to give out only does that. What waits already is given out first,
-        because somebody may be waiting for it; then the others, in the order in which they make
-        work for each other."""
+    def tick(self, term: Term, *, told: bool = False) -> Led:
+        """One round: a glance, then the duties it calls for. What waits is given out first, because
+        somebody may be waiting for it (and before the glance, if we were `told` that something
+        does); then the others, in the order in which they make work for each other. Between two
+        glances, a leader that has much to give out only does that."""
         looked_at = self._database.clock.monotonic()
         if self._is_busy and looked_at - self._looked_at < GLANCE_SECONDS:
             assigned = self._assigner.tick(term)
             if assigned:
                 return Led(assigned=assigned, again_at_once=True)
         self._looked_at = looked_at
+        assigned = self._assigner.tick(term) if told else 0
         seen = self._glance()
-        assigned = self._assigner.tick(term) if seen.is_due else 0
+        if seen.is_due and not assigned:
+            assigned = self._assigner.tick(term)
         planned = self._plan(term, seen)
         events = self._intake.tick(term) if seen.has_events else 0
         # Looked at in every round, so that a jump between two of them is seen in the next.

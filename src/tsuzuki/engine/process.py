@@ -117,6 +117,7 @@ class Engine:
         self._looked_at = clock.monotonic()
         self._is_lost = False
         self._is_leaving = False
+        self._was_told = False
         self._told_epoch: int | None = None
         self._loops: dict[str, Loop] = {}
         self._hurry = threading.Event()
@@ -250,7 +251,7 @@ class Engine:
         wait_seconds = self._poll_seconds()
         if term is not None:
             self.settings.refresh()
-            led = self.leader.tick(term)
+            led = self.leader.tick(term, told=self._was_told)
             self.metrics.led(led)
             if led.did_something:
                 log.debug("led", epoch=term.epoch, **counts(led))
@@ -264,7 +265,7 @@ class Engine:
             wait_seconds = beat if self._is_listening else min(wait_seconds, beat)
             if led.seconds_to_next is not None:
                 wait_seconds = min(wait_seconds, max(led.seconds_to_next, 0.001))
-        self.bells.leader.wait(wait_seconds)
+        self._was_told = self.bells.leader.wait(wait_seconds)
 
     def _archive_step(self) -> None:
         term = self.lease.term

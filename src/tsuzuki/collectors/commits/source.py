@@ -19,7 +19,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.model.errors import Unreachable
 
 
 class Commit(NamedTuple):
@@ -146,10 +146,11 @@ class ProjectHost(Protocol):
         ...
 
 
-class SourceError(TsuzukiError):
+class SourceError(Unreachable):
     """A source did not give what it was asked for."""
 
     code = "source"
+    permanent = True
 
 
 class Refused(SourceError):
