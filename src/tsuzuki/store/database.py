@@ -181,6 +181,7 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
         connect_args={"timeout": BUSY_SECONDS},
         pool_size=8,
         max_overflow=16,
+        pool_use_lifo=True,
     )
 
     @event.listens_for(engine, "connect")
@@ -239,11 +240,14 @@ def _postgres_engine(url: URL) -> Engine:
                 "keepalives_idle": 15,
                 "keepalives_interval": 5,
                 "keepalives_count": 3,
+                "prepare_threshold": 2,
                 "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
             },
             pool_size=8,
             max_overflow=16,
             pool_timeout=30,
+            # The connection used last knows its statements already, prepared and planned.
+            pool_use_lifo=True,
         )
     except (ModuleNotFoundError, NoSuchModuleError):
         raise ConfigurationError(
