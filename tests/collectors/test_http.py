@@ -8,15 +8,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from tsuzuki.collectors.http import (
-    HttpAnswer,
-    HttpClient,
-    RateLimited,
-    SourceFailed,
-    SourceRefused,
-    SourceUnwell,
-    checked_base_url,
-)
+from tsuzuki.collectors.failures import RateLimitedUntil, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.http import HttpAnswer, HttpClient, checked_base_url
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.exchange import Answer, Request, json_answer
@@ -146,7 +139,7 @@ def test_what_may_change_is_unwell(server: StandIn, status: int) -> None:
 def test_a_rate_limit_says_until_when(server: StandIn, said: str, seconds: int) -> None:
     with client_of(server, clock=ManualClock(NOON)) as client:
         found = failure(client, 429, **{"retry-after": said})
-    assert isinstance(found, RateLimited)
+    assert isinstance(found, RateLimitedUntil)
     assert found.until == NOON + timedelta(seconds=seconds)
 
 

@@ -1,13 +1,6 @@
 """The HTTP kit of the collectors: one question, one answer, within limits of time and size.
 
-Whatever goes wrong leaves here as one of four classes, so that a collector decides by class and
-never by text:
-
-    SourceFailed              the source did not give a good answer
-    ├── SourceRefused         permanent: asking again gives the same
-    ├── SourceUnwell          transient: ask again after a pause
-    ├── RateLimited           wait until `until`, then ask again
-    └── OutOfQuota            nothing more before `until`
+Whatever goes wrong leaves here as one of the `collectors.failures`.
 
 Keys and tokens travel in queries and headers, so no message holds a URL with its query, no exception
 of the library is chained to ours, and the library's own log, which names whole URLs, is silenced.
@@ -26,8 +19,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from tsuzuki.collectors.failures import RateLimitedUntil, SourceFailed, SourceRefused, SourceUnwell
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.model.errors import ConfigurationError
 
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 30.0
@@ -35,41 +29,6 @@ ANSWER_SECONDS = 60.0
 BODY_BYTES_MAX = 8 * 1024 * 1024
 RETRY_AFTER_MAX_SECONDS = 86_400.0
 QUOTED_CHARACTERS_MAX = 300
-
-
-class SourceFailed(Unreachable):
-    """The source did not give a good answer. What was stored stays as it is."""
-
-    code = "source"
-
-
-class SourceRefused(SourceFailed):
-    """The source will not answer this, however often it is asked."""
-
-    code = "source_refused"
-    permanent = True
-
-
-class SourceUnwell(SourceFailed):
-    """No answer, or not a whole one. Asking again may help."""
-
-    code = "source_unwell"
-
-
-class RateLimited(SourceFailed):
-    """Too many questions in a short time."""
-
-    code = "rate_limited"
-
-    def __init__(self, message: str, *, until: datetime, **about: Any) -> None:
-        super().__init__(message, **about)
-        self.until = until
-
-
-class OutOfQuota(RateLimited):
-    """The allowance of a longer time, such as a day, is used up."""
-
-    code = "out_of_quota"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +100,7 @@ class HttpClient:
         sentence = f"{self.service} answered {answer.status}{self.quoted(said)}"
         match answer.status:
             case 429:
-                return RateLimited(sentence, until=self._until(answer, 60.0))
+                return RateLimitedUntil(sentence, until=self._until(answer, 60.0))
             case 408 | 425 | 500 | 502 | 503 | 504 | 507 | 520 | 521 | 522 | 523 | 524:
                 return SourceUnwell(sentence, retry_after_seconds=self._retry_after(answer))
             case _:

@@ -26,7 +26,7 @@ from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.books.search import Search
 from tsuzuki.collectors.books.source import Page
 from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.collectors.http import OutOfQuota, RateLimited, SourceRefused, SourceUnwell
+from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceRefused, SourceUnwell
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
@@ -91,7 +91,7 @@ class ScriptedSource:
             case "unwell":
                 raise SourceUnwell("ill")
             case "minute":
-                raise RateLimited("slow", until=self.clock.now() + timedelta(seconds=60))
+                raise RateLimitedUntil("slow", until=self.clock.now() + timedelta(seconds=60))
             case "day":
                 raise OutOfQuota("enough", until=day_ends_at)
             case "killed":

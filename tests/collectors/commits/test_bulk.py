@@ -9,9 +9,9 @@ from support.collecting import Collecting, Crash, crash_after
 from support.histories import straight
 from tsuzuki.collectors.commits import ledger
 from tsuzuki.collectors.commits.collect import chosen
-from tsuzuki.collectors.commits.source import RateLimited
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
+from tsuzuki.collectors.failures import RateLimited
 from tsuzuki.engine.context import RunStopped
 from tsuzuki.model.errors import Fenced, Unreachable
 

@@ -12,16 +12,9 @@ from support.daemons import eventually, is_alive
 from support.histories import AWKWARD_BRANCH, straight
 from tsuzuki.collectors.commits import source_git
 from tsuzuki.collectors.commits.git_program import Answer, Git
-from tsuzuki.collectors.commits.source import (
-    Absence,
-    Head,
-    Lineage,
-    Range,
-    Refused,
-    SourceError,
-    Unavailable,
-)
+from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
+from tsuzuki.collectors.failures import SourceFailed, SourceRefused, SourceUnwell
 from tsuzuki.engine.context import RunStopped
 from tsuzuki.model.clock import SystemClock
 
@@ -55,8 +48,8 @@ def everything(folder: Path) -> Range:
     return Range(old=None, new=git_oracle.head(folder))
 
 
-def error_of(source: GitSource, wanted: Range | None = None) -> SourceError:
-    with pytest.raises(SourceError) as raised:
+def error_of(source: GitSource, wanted: Range | None = None) -> SourceFailed:
+    with pytest.raises(SourceFailed) as raised:
         list(source.pages(wanted or Range(old=None, new=ABSENT)))
     return raised.value
 
@@ -139,12 +132,12 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
     inside = tmp_path / "not" / "one"
     inside.mkdir(parents=True)
     straight(tmp_path / "not" / ".git", 2)
-    with pytest.raises(Refused, match="not a git repository"):
+    with pytest.raises(SourceRefused, match="not a git repository"):
         source_of(inside).head("main")
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="there is no folder"):
+    with pytest.raises(SourceRefused, match="there is no folder"):
         source_of(tmp_path / "nowhere").head("main")
 
 
@@ -157,7 +150,7 @@ def test_an_empty_repository_is_told_from_a_missing_branch(tmp_path: Path) -> No
 def test_a_repository_of_another_user_is_refused_with_the_way_out(long: Path) -> None:
     for path in [long, *long.rglob("*")]:
         os.chown(path, 12345, 12345)
-    with pytest.raises(Refused, match="dubious ownership") as raised:
+    with pytest.raises(SourceRefused, match="dubious ownership") as raised:
         source_of(long).head("main")
     assert "safe.directory" in str(raised.value.hint)
 
@@ -168,7 +161,7 @@ def test_a_shallow_clone_is_refused_before_anything_is_read(long: Path, tmp_path
         tmp_path, "clone", "-q", "--bare", "--depth", "3", f"file://{long}", str(shallow)
     )
     error = error_of(source_of(shallow), everything(shallow))
-    assert isinstance(error, Refused)
+    assert isinstance(error, SourceRefused)
     assert "--unshallow" in str(error.hint)
 
 
@@ -180,12 +173,12 @@ def test_a_corrupt_repository_gives_what_it_has_and_then_fails(long: Path) -> No
     loose.write_bytes(b"")
     pages = source_of(long).pages(everything(long))
     assert len(next(pages).commits) == 5
-    with pytest.raises(Refused, match="git cannot read the repository"):
+    with pytest.raises(SourceRefused, match="git cannot read the repository"):
         list(pages)
 
 
 def test_what_is_not_a_commit_is_refused() -> None:
-    with pytest.raises(Refused, match="not a commit"):
+    with pytest.raises(SourceRefused, match="not a commit"):
         parse_commits(b"\0" + b"z" * 40 + b"\n")
 
 
@@ -200,7 +193,7 @@ def test_a_git_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     environ = fake_git(tmp_path, f"sleep 600 & echo $! $$ > {pids}; wait")
     source = source_of(tmp_path, environ=environ, silence_seconds=0.5)
-    with pytest.raises(Unavailable, match="said nothing for"):
+    with pytest.raises(SourceUnwell, match="said nothing for"):
         source.head("main")
     for pid in pids.read_text().split():
         eventually(lambda pid=pid: not is_alive(int(pid)), what="its processes to be gone")
@@ -222,24 +215,24 @@ def test_git_is_asked_nothing_it_could_ask_a_person(tmp_path: Path) -> None:
 
 
 def test_without_git_the_message_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="git program is not installed"):
+    with pytest.raises(SourceRefused, match="git program is not installed"):
         source_of(tmp_path, environ={"PATH": str(tmp_path)}).head("main")
 
 
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("fatal: unable to access 'https://x@h/': Could not resolve host: h", Unavailable),
-        ("fatal: Authentication failed for 'https://h/'", Refused),
-        ("error: RPC failed; curl 18 transfer closed", Unavailable),
-        ("fatal: unable to access: The requested URL returned error: 503", Unavailable),
-        ("fatal: unable to access: The requested URL returned error: 403", Refused),
+        ("fatal: unable to access 'https://x@h/': Could not resolve host: h", SourceUnwell),
+        ("fatal: Authentication failed for 'https://h/'", SourceRefused),
+        ("error: RPC failed; curl 18 transfer closed", SourceUnwell),
+        ("fatal: unable to access: The requested URL returned error: 503", SourceUnwell),
+        ("fatal: unable to access: The requested URL returned error: 403", SourceRefused),
         ("fatal: unable to access: The requested URL returned error: 429", source_git.RateLimited),
-        ("fatal: transport 'ext' not allowed", Refused),
-        ("fatal: something else", Refused),
+        ("fatal: transport 'ext' not allowed", SourceRefused),
+        ("fatal: something else", SourceRefused),
     ],
 )
-def test_what_git_complains_of_is_told_apart(said: str, kind: type[SourceError]) -> None:
+def test_what_git_complains_of_is_told_apart(said: str, kind: type[SourceFailed]) -> None:
     assert type(source_git.refusal(Answer(code=128, output=b"", complaint=said))) is kind
 
 

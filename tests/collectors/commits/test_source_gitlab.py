@@ -13,17 +13,9 @@ import pytest
 from support import git_oracle
 from support.histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.collectors.commits import gitlab_exchange, source_gitlab
-from tsuzuki.collectors.commits.source import (
-    Absence,
-    Head,
-    Lineage,
-    Range,
-    RateLimited,
-    Refused,
-    SourceError,
-    Unavailable,
-)
+from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost, GitLabSource
+from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceRefused, SourceUnwell
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault, FaultKind
@@ -89,8 +81,8 @@ def collected(source: GitLabSource, wanted: Range, mark: str | None = None) -> s
     return {git_oracle.Row(*commit) for page in pages for commit in page.commits}
 
 
-def error_of(source: GitLabSource, wanted: Range) -> SourceError:
-    with pytest.raises(SourceError) as raised:
+def error_of(source: GitLabSource, wanted: Range) -> SourceFailed:
+    with pytest.raises(SourceFailed) as raised:
         list(source.pages(wanted))
     assert TOKEN not in str(raised.value)
     assert "@" not in str(raised.value)
@@ -248,15 +240,15 @@ def test_a_range_whose_end_is_gone_is_never_taken_for_nothing_new(
     long: GitLabSource, everything: Range
 ) -> None:
     error = error_of(long, Range(old=ABSENT, new=everything.new))
-    assert isinstance(error, Unavailable)
+    assert isinstance(error, SourceUnwell)
     assert "no longer has one end" in error.message
-    with pytest.raises(Unavailable):
+    with pytest.raises(SourceUnwell):
         list(long.pages(Range(old=ABSENT, new=everything.new), mark="page 2 of 100"))
 
 
 def test_a_wrong_token_is_refused_without_repeating_it(server: StandIn) -> None:
     host = GitLabHost(url=server.url, token="glpat-wrong-and-secret", clock=SystemClock())
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(SourceRefused) as raised:
         host.source(1).head("main")
     assert "does not accept the token (401)" in raised.value.message
     assert "wrong" not in raised.value.message
@@ -266,7 +258,7 @@ def test_a_wrong_token_is_refused_without_repeating_it(server: StandIn) -> None:
 
 def test_a_missing_token_is_asked_for(server: StandIn) -> None:
     host = GitLabHost(url=server.url, token="", clock=SystemClock())
-    with pytest.raises(Refused, match="asks for a token"):
+    with pytest.raises(SourceRefused, match="asks for a token"):
         list(host.projects())
     host.close()
 
@@ -280,26 +272,30 @@ def test_an_unknown_project_is_refused(host: GitLabHost) -> None:
         lambda: list(unknown.pages(Range(old=None, new=ABSENT))),
         lambda: host.project("group/nothing"),
     ):
-        with pytest.raises(Refused):
+        with pytest.raises(SourceRefused):
             question()
 
 
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (Fault(status=403, body='{"message":"403 Forbidden"}'), Refused, "forbids it"),
-        (Fault(status=404, body='{"message":"404 Project Not Found"}'), Refused, "404 Project"),
-        (Fault(status=422, body='{"message":"ask boss@example.org"}'), Refused, "422"),
-        (Fault(status=500), Unavailable, "failed (500)"),
-        (Fault(status=502, content_type="text/html", body="<html>"), Unavailable, "502"),
-        (Fault(kind=FaultKind.HTML), Unavailable, "page for people (text/html)"),
-        (Fault(kind=FaultKind.CUT), Unavailable, "broke off"),
-        (Fault(kind=FaultKind.RESET), Unavailable, "broke off: Connection reset"),
-        (Fault(body="[{]"), Unavailable, "broken JSON"),
-        (Fault(body="{}"), Unavailable, "other than a list"),
-        (Fault(body='[{"id": "a@b.c"}]'), Unavailable, "other than a commit"),
-        (Fault(body="[null]"), Unavailable, "other than a commit"),
-        (Fault(body="[]"), Unavailable, "no longer has one end"),
+        (Fault(status=403, body='{"message":"403 Forbidden"}'), SourceRefused, "forbids it"),
+        (
+            Fault(status=404, body='{"message":"404 Project Not Found"}'),
+            SourceRefused,
+            "404 Project",
+        ),
+        (Fault(status=422, body='{"message":"ask boss@example.org"}'), SourceRefused, "422"),
+        (Fault(status=500), SourceUnwell, "failed (500)"),
+        (Fault(status=502, content_type="text/html", body="<html>"), SourceUnwell, "502"),
+        (Fault(kind=FaultKind.HTML), SourceUnwell, "page for people (text/html)"),
+        (Fault(kind=FaultKind.CUT), SourceUnwell, "broke off"),
+        (Fault(kind=FaultKind.RESET), SourceUnwell, "broke off: Connection reset"),
+        (Fault(body="[{]"), SourceUnwell, "broken JSON"),
+        (Fault(body="{}"), SourceUnwell, "other than a list"),
+        (Fault(body='[{"id": "a@b.c"}]'), SourceUnwell, "other than a commit"),
+        (Fault(body="[null]"), SourceUnwell, "other than a commit"),
+        (Fault(body="[]"), SourceUnwell, "no longer has one end"),
     ],
 )
 def test_each_fault_is_told_for_what_it_is_and_the_next_request_works(
@@ -307,14 +303,14 @@ def test_each_fault_is_told_for_what_it_is_and_the_next_request_works(
     everything: Range,
     server: StandIn,
     fault: Fault,
-    kind: type[SourceError],
+    kind: type[SourceFailed],
     words: str,
 ) -> None:
     server.faults.add(Fault(**{**vars(fault), "path": "*/repository/commits"}))
     error = error_of(long, everything)
     assert type(error) is kind
     assert words in error.message
-    assert error.permanent is (kind is Refused)
+    assert error.permanent is (kind is SourceRefused)
     assert server.count("*/repository/commits") == 1
     assert len(collected(long, everything)) == 250
 
@@ -326,7 +322,7 @@ def test_a_server_that_hangs_is_given_up_in_time(
     impatient = GitLabHost(url=server.url, token=TOKEN, clock=SystemClock(), timeout_seconds=0.2)
     server.faults.add(Fault(kind=FaultKind.HANG, path="*/commits"))
     error = error_of(impatient.source(remote_id), everything)
-    assert isinstance(error, Unavailable)
+    assert isinstance(error, SourceUnwell)
     assert "did not answer within 0.2 s" in error.message
     impatient.close()
 
@@ -335,14 +331,14 @@ def test_a_server_that_nobody_runs_is_unavailable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     host = GitLabHost(url=f"http://127.0.0.1:{port}", token=TOKEN, clock=SystemClock())
-    with pytest.raises(Unavailable, match="Connection refused"):
+    with pytest.raises(SourceUnwell, match="Connection refused"):
         host.source(1).head("main")
 
 
 @pytest.mark.parametrize("url", ["gitlab", "http://", "nowhere://x"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     host = GitLabHost(url=url, token=TOKEN, clock=SystemClock())
-    with pytest.raises(SourceError) as raised:
+    with pytest.raises(SourceFailed) as raised:
         host.source(1).head("main")
     assert TOKEN not in str(raised.value)
 
@@ -352,7 +348,7 @@ def test_a_body_beyond_all_measure_is_cut_off(
 ) -> None:
     monkeypatch.setattr(gitlab_exchange, "BODY_BYTES_MAX", 2000)
     error = error_of(long, everything)
-    assert isinstance(error, Unavailable)
+    assert isinstance(error, SourceUnwell)
     assert "more than 2000 bytes" in error.message
 
 
@@ -372,7 +368,7 @@ def test_a_server_that_drips_is_given_up_in_time() -> None:
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         host = GitLabHost(url=url, token=TOKEN, clock=SystemClock(), timeout_seconds=0.5)
-        with pytest.raises(Unavailable, match="too slowly"):
+        with pytest.raises(SourceUnwell, match="too slowly"):
             host.source(1).head("main")
         ended.set()
         thread.join()
@@ -406,7 +402,7 @@ def test_a_rate_limit_says_until_when_and_nobody_waits(
 
 def test_a_server_in_maintenance_says_when_to_come_again(server: StandIn, host: GitLabHost) -> None:
     server.faults.add(Fault(status=503, headers={"Retry-After": "30"}))
-    with pytest.raises(Unavailable) as raised:
+    with pytest.raises(SourceUnwell) as raised:
         host.project("group/long")
     assert raised.value.retry_after_seconds == pytest.approx(30)
 
@@ -414,7 +410,7 @@ def test_a_server_in_maintenance_says_when_to_come_again(server: StandIn, host: 
 def test_the_token_is_not_carried_to_another_server(host: GitLabHost, server: StandIn) -> None:
     with StandIn(gitlab(Path(__file__).parent)) as elsewhere:
         server.faults.add(Fault(status=302, headers={"Location": f"{elsewhere.url}/api/v4/user"}))
-        with pytest.raises(Refused, match="another server"):
+        with pytest.raises(SourceRefused, match="another server"):
             host.project("group/long")
         assert elsewhere.count() == 0
 

@@ -19,7 +19,7 @@ from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.books.resumption import ask_for_run_at
 from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
-from tsuzuki.collectors.http import OutOfQuota, RateLimited, SourceFailed, SourceUnwell
+from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceFailed, SourceUnwell
 from tsuzuki.engine.context import RunContext, RunStopped
 from tsuzuki.model.cursor import Cursor, StopReason, advance, exhaust
 from tsuzuki.model.errors import Conflict
@@ -190,7 +190,7 @@ class Collection:
     ) -> float | None:
         """How long to wait; None if asking again would not help, or not soon."""
         match failure:
-            case RateLimited(until=until):
+            case RateLimitedUntil(until=until):
                 asked = (until - self._database.clock.now()).total_seconds()
                 failure.retry_after_seconds = max(asked, 0.0)
             case SourceUnwell():

@@ -13,14 +13,8 @@ from typing import Any
 
 from tsuzuki.collectors.books.book import Book, book_of
 from tsuzuki.collectors.books.search import Search
-from tsuzuki.collectors.http import (
-    HttpAnswer,
-    HttpClient,
-    OutOfQuota,
-    RateLimited,
-    SourceFailed,
-    SourceRefused,
-)
+from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceFailed, SourceRefused
+from tsuzuki.collectors.http import HttpAnswer, HttpClient
 from tsuzuki.model.clock import Clock
 
 SERVICE = "Google Books"
@@ -113,7 +107,7 @@ class GoogleBooks:
 
     def _limit(
         self, answer: HttpAnswer, error: Mapping[str, Any], day_ends_at: datetime
-    ) -> RateLimited:
+    ) -> RateLimitedUntil:
         """Too many questions: in a minute, or in a day."""
         said = str(error.get("message", ""))
         if _reasons(error) & _DAY_REASONS or _speaks_of_a_day(error):
@@ -122,10 +116,10 @@ class GoogleBooks:
                 until=day_ends_at,
             )
         failure = self._client.failure_of(answer, said)
-        if isinstance(failure, RateLimited):
+        if isinstance(failure, RateLimitedUntil):
             return failure
         until = self._clock.now() + timedelta(seconds=MINUTE_SECONDS)
-        return RateLimited(failure.message, until=until)
+        return RateLimitedUntil(failure.message, until=until)
 
 
 def _is_error(document: object) -> bool:

@@ -15,17 +15,10 @@ from tsuzuki.collectors.commits import ledger, projects, targets
 from tsuzuki.collectors.commits.ledger import Note, Settled
 from tsuzuki.collectors.commits.pages import store_page
 from tsuzuki.collectors.commits.projects import Project
-from tsuzuki.collectors.commits.source import (
-    Absence,
-    Head,
-    Lineage,
-    Page,
-    Range,
-    Refused,
-    Source,
-)
+from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range, Source
 from tsuzuki.collectors.commits.tables import NoteKind
 from tsuzuki.collectors.commits.targets import Target, TargetState
+from tsuzuki.collectors.failures import SourceRefused
 from tsuzuki.engine.context import RunContext, RunStopped
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Fenced
@@ -56,7 +49,7 @@ class Assignment:
 
 
 class Branch:
-    """One target of a bulk collection. `collect` may be called again after a `SourceError`: it goes
+    """One target of a bulk collection. `collect` may be called again after a `SourceFailed`: it goes
     on behind the last page that was stored."""
 
     def __init__(self, assignment: Assignment, project: Project, target: Target) -> None:
@@ -69,7 +62,7 @@ class Branch:
         self.pages_stored = 0
 
     def collect(self, source: Source) -> None:
-        """Bring the branch to its head of today and settle it. Raises `SourceError`."""
+        """Bring the branch to its head of today and settle it. Raises `SourceFailed`."""
         found = source.head(self._target.branch)
         state = self._state()
         if isinstance(found, Absence):
@@ -196,7 +189,7 @@ class Branch:
         branch = self._target.branch
         if state.head is None and absence is Absence.NO_BRANCH:
             default = source.default_branch()
-            raise Refused(
+            raise SourceRefused(
                 f"there is no branch {branch!r}",
                 hint=f"The project starts at {default!r}." if default else None,
                 code="branch_unknown",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from tsuzuki.collectors.commits.redaction import redacted
-from tsuzuki.collectors.commits.source import Refused, Unavailable
+from tsuzuki.collectors.failures import SourceRefused, SourceUnwell
 from tsuzuki.engine.context import RunStopped
 from tsuzuki.model.clock import Clock
 
@@ -72,7 +72,7 @@ class Git:
             for piece in process.pieces():
                 output += piece
                 if len(output) > ANSWER_BYTES_MAX:
-                    raise Refused("git answered with more than can be meant")
+                    raise SourceRefused("git answered with more than can be meant")
             return Answer(code=process.end(), output=bytes(output), complaint=process.complaint())
 
     @contextmanager
@@ -138,7 +138,7 @@ class GitProcess:
             if self._git.stopping():
                 raise RunStopped
             if clock.monotonic() - since > silence_seconds:
-                raise Unavailable(
+                raise SourceUnwell(
                     f"git said nothing for {silence_seconds:g} s and was stopped",
                     hint="If it needs longer, raise `git_timeout` under `commits:`.",
                 )
@@ -148,7 +148,7 @@ class GitProcess:
         try:
             return self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            raise Unavailable("git closed its output but did not end") from None
+            raise SourceUnwell("git closed its output but did not end") from None
 
     def complaint(self) -> str:
         """The end of what it said on the side, without anything secret."""
@@ -181,12 +181,12 @@ def _spawn(
         )
     except FileNotFoundError:
         if folder is not None and not folder.is_dir():
-            raise Refused(f"there is no folder {folder}") from None
-        raise Refused(
+            raise SourceRefused(f"there is no folder {folder}") from None
+        raise SourceRefused(
             "the git program is not installed", hint="Install git 2.31 or newer."
         ) from None
     except (NotADirectoryError, PermissionError) as problem:
-        raise Refused(f"{folder} cannot be entered: {problem.strerror}") from None
+        raise SourceRefused(f"{folder} cannot be entered: {problem.strerror}") from None
     if process.stdout is not None:
         with suppress(OSError):  # a help only: some systems allow less
             fcntl.fcntl(process.stdout.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

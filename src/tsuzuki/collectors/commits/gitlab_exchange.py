@@ -1,7 +1,7 @@
 """One question to a GitLab and its answer, within limits of time and size.
 
 python-gitlab carries the token and knows the paths; it never waits and never repeats here. Whatever
-goes wrong leaves as a `SourceError`. The token goes to the configured server and nowhere else: a
+goes wrong leaves as a `SourceFailed`. The token goes to the configured server and nowhere else: a
 redirect to another one is refused.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from tsuzuki.collectors.commits.redaction import redacted
-from tsuzuki.collectors.commits.source import RateLimited, Refused, SourceError, Unavailable
+from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceRefused, SourceUnwell
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 
@@ -116,7 +116,9 @@ class Exchange:
         if response.is_redirect and not self._stays_here(response):
             response.close()
             raise self._error(
-                Refused, "sends us to another server", hint="Write its new address into gitlab.url."
+                SourceRefused,
+                "sends us to another server",
+                hint="Write its new address into gitlab.url.",
             )
         body = self._read(response)
         if response.status_code == 429:
@@ -125,7 +127,7 @@ class Exchange:
             raise self._error(RateLimited, sentence, retry_after_seconds=seconds)
         if response.status_code == 503 and "Retry-After" in response.headers:
             seconds = self._pause(response.headers)
-            raise self._error(Unavailable, "is away (503)", retry_after_seconds=seconds)
+            raise self._error(SourceUnwell, "is away (503)", retry_after_seconds=seconds)
         response.raw = io.BytesIO(body)
 
     def _stays_here(self, response: "Response") -> bool:
@@ -145,13 +147,13 @@ class Exchange:
                 parts.append(part)
                 size += len(part)
                 if size > BODY_BYTES_MAX:
-                    raise self._error(Unavailable, f"sent more than {BODY_BYTES_MAX} bytes")
+                    raise self._error(SourceUnwell, f"sent more than {BODY_BYTES_MAX} bytes")
                 if self._clock.monotonic() > deadline:
-                    raise self._error(Unavailable, "sends its answer too slowly")
+                    raise self._error(SourceUnwell, "sends its answer too slowly")
         except (HTTPError, OSError) as problem:
             response.close()
             raise self._unreachable(problem) from None
-        except SourceError:
+        except SourceFailed:
             response.close()
             raise
         return b"".join(parts)
@@ -161,14 +163,14 @@ class Exchange:
         if kind != "application/json":
             what = f"a page for people ({kind})" if "html" in kind else f"'{kind}'"
             raise self._error(
-                Unavailable,
+                SourceUnwell,
                 f"answered with {what} instead of data",
                 hint="A proxy or a sign-in page may stand in front of it.",
             )
         try:
             return response.json()
         except ValueError:
-            raise self._error(Unavailable, "answered with broken JSON") from None
+            raise self._error(SourceUnwell, "answered with broken JSON") from None
 
     def _rejected(self, problem: Exception, accept: Collection[int]) -> Reply:
         """An answer other than yes: what was to be expected, or the error that says it."""
@@ -180,15 +182,19 @@ class Exchange:
             return Reply(status=status, body={"message": complaint}, headers={})
         if status == 401:
             what = "does not accept the token" if self._server.token else "asks for a token"
-            raise self._error(Refused, f"{what} (401)", hint=TOKEN_HINT) from None
+            raise self._error(SourceRefused, f"{what} (401)", hint=TOKEN_HINT) from None
         if status == 403:
-            raise self._error(Refused, f"forbids it (403): {complaint}", hint=TOKEN_HINT) from None
+            raise self._error(
+                SourceRefused, f"forbids it (403): {complaint}", hint=TOKEN_HINT
+            ) from None
         if status == 404:
             hint = "It may have been deleted, or the token may not see it."
-            raise self._error(Refused, f"says: {complaint}", hint=hint) from None
+            raise self._error(SourceRefused, f"says: {complaint}", hint=hint) from None
         if 400 <= status < 500 and status != 408:
-            raise self._error(Refused, f"refuses the request ({status}): {complaint}") from None
-        raise self._error(Unavailable, f"failed ({status})") from None
+            raise self._error(
+                SourceRefused, f"refuses the request ({status}): {complaint}"
+            ) from None
+        raise self._error(SourceUnwell, f"failed ({status})") from None
 
     def _pause(self, headers: Mapping[str, str]) -> float:
         """Until when the host wants to be left alone, in seconds from now."""
@@ -198,7 +204,7 @@ class Exchange:
         )
         return max((moment - now).total_seconds(), 1.0) if moment else PAUSE_SECONDS
 
-    def _unreachable(self, problem: Exception) -> SourceError:
+    def _unreachable(self, problem: Exception) -> SourceFailed:
         from requests.exceptions import (  # noqa: PLC0415 - slow to load
             InvalidURL,
             MissingSchema,
@@ -209,22 +215,22 @@ class Exchange:
 
         if isinstance(problem, Timeout | PoolTimeout | TimeoutError):
             return self._error(
-                Unavailable, f"did not answer within {self._server.timeout_seconds:g} s"
+                SourceUnwell, f"did not answer within {self._server.timeout_seconds:g} s"
             )
         if isinstance(problem, SSLError):
-            return self._error(Refused, "has a certificate that cannot be verified")
+            return self._error(SourceRefused, "has a certificate that cannot be verified")
         if isinstance(problem, InvalidURL | MissingSchema):
-            return self._error(Refused, "has an address that cannot be used")
-        return self._error(Unavailable, f"broke off: {_cause(problem)}")
+            return self._error(SourceRefused, "has an address that cannot be used")
+        return self._error(SourceUnwell, f"broke off: {_cause(problem)}")
 
     def _error(
         self,
-        kind: type[SourceError],
+        kind: type[SourceFailed],
         sentence: str,
         *,
         hint: str | None = None,
         retry_after_seconds: float | None = None,
-    ) -> SourceError:
+    ) -> SourceFailed:
         text = redacted(f"GitLab at {self._server.name} {sentence}", secrets=[self._server.token])
         return kind(text, hint=hint, retry_after_seconds=retry_after_seconds)
 

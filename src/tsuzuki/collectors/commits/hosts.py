@@ -14,8 +14,9 @@ from contextlib import closing
 from tsuzuki.collectors.commits.branch import Branch
 from tsuzuki.collectors.commits.redaction import redacted
 from tsuzuki.collectors.commits.settings import CommitsSection
-from tsuzuki.collectors.commits.source import RateLimited, Source, SourceError, Unavailable
+from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.sources import THIS_MACHINE
+from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceUnwell
 from tsuzuki.engine.context import RunContext, RunStopped
 from tsuzuki.engine.executors.failures import traceback_lines
 from tsuzuki.model.clock import Clock
@@ -108,7 +109,7 @@ class Crew:
         try:
             with closing(opened()) as source:
                 self._persist(branch, source, gate)
-        except (SourceError, ConfigurationError) as problem:
+        except (SourceFailed, ConfigurationError) as problem:
             branch.fail(sentence_of(problem, self._secrets()))
         except (Conflict, Unreachable):
             raise  # the run is no longer ours, or the database is away: nothing can be written
@@ -133,7 +134,7 @@ class Crew:
                     raise
                 self._run.log(f"a host asks for a pause of {seconds:.0f} s: {limit.message}")
                 gate.close(seconds)
-            except Unavailable as problem:
+            except SourceUnwell as problem:
                 tries = 1 if branch.pages_stored > seen else tries + 1
                 seen = branch.pages_stored
                 if tries >= self._section.tries:

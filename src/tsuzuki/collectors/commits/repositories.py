@@ -15,7 +15,7 @@ def described(
     location: str, *, base: Path, sources: Sources, or_remote: bool = False
 ) -> NewProject:
     """The repository at `location`, after a look at it. With `or_remote`, what is neither a folder
-    nor a URL is looked up on the configured GitLab. Raises `SourceError` if it does not answer."""
+    nor a URL is looked up on the configured GitLab. Raises `SourceFailed` if it does not answer."""
     if is_url(location):
         return _looked_at(_of_url(location), sources)
     folder = (base / Path(location).expanduser()).resolve()

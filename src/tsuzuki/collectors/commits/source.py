@@ -5,11 +5,7 @@ answers at once or raises; it never waits and never tries again by itself: the c
 only it knows the other targets of the same host and whether the run was asked to stop. A source is
 used by one thread at a time.
 
-    SourceError
-    ├── Refused        it will not work until somebody changes something: token, project, repository
-    ├── Unavailable    no answer, or not a sensible one: the same question may work a little later
-    └── RateLimited    the host asks for a pause (`retry_after_seconds`), which is its targets' pause
-
+Whatever goes wrong is one of the `collectors.failures`. A pause that a host asks for is its targets' pause.
 Their sentences never hold a token or an e-mail address; `redaction` is there for what others said.
 """
 
@@ -18,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
-
-from tsuzuki.model.errors import Unreachable
 
 
 class Commit(NamedTuple):
@@ -89,7 +83,7 @@ class Page:
 
 
 class Source(Protocol):
-    """One project. Every method may raise a `SourceError`."""
+    """One project. Every method may raise a `SourceFailed`."""
 
     def head(self, branch: str) -> Head | Absence:
         """Where the branch is now, for the price of one request."""
@@ -127,7 +121,7 @@ class RemoteProject:
 
 
 class ProjectHost(Protocol):
-    """A server with many projects. Every method may raise a `SourceError`."""
+    """A server with many projects. Every method may raise a `SourceFailed`."""
 
     def projects(self) -> Iterator[RemoteProject]:
         """Every project the token may read, asked for page by page."""
@@ -144,30 +138,3 @@ class ProjectHost(Protocol):
     def close(self) -> None:
         """Give back the connections."""
         ...
-
-
-class SourceError(Unreachable):
-    """A source did not give what it was asked for."""
-
-    code = "source"
-    permanent = True
-
-
-class Refused(SourceError):
-    """Asking again gives the same answer until somebody changes something. `hint` says what."""
-
-    code = "source_refused"
-
-
-class Unavailable(SourceError):
-    """No answer, or half of one, or one that makes no sense: it may pass."""
-
-    code = "source_unavailable"
-    permanent = False
-
-
-class RateLimited(SourceError):
-    """The host asks everybody behind this token to pause for `retry_after_seconds`."""
-
-    code = "source_rate_limited"
-    permanent = False

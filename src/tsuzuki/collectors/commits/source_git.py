@@ -16,18 +16,8 @@ from itertools import chain
 from pathlib import Path
 
 from tsuzuki.collectors.commits.git_program import Answer, Git, GitProcess
-from tsuzuki.collectors.commits.source import (
-    Absence,
-    Commit,
-    Head,
-    Lineage,
-    Page,
-    Range,
-    RateLimited,
-    Refused,
-    SourceError,
-    Unavailable,
-)
+from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
+from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceRefused, SourceUnwell
 
 PAGE_SECONDS_MAX = 0.5
 RATE_LIMIT_SECONDS = 60.0
@@ -154,7 +144,7 @@ class GitSource:
         if answer.code != 0:
             raise refusal(answer)
         if answer.output.strip() == b"true":
-            raise Refused(
+            raise SourceRefused(
                 "the repository is a shallow clone: its oldest commits would look like the first ones",
                 hint="Complete it with: git fetch --unshallow",
                 code="shallow_clone",
@@ -184,7 +174,7 @@ def parse_commits(text: bytes) -> list[Commit]:
     """The commits of some whole records."""
     found = _RECORD.findall(text.decode("utf-8", "replace"))
     if len(found) != text.count(b"\0"):
-        raise Refused("git wrote something that is not a commit", code="git_output")
+        raise SourceRefused("git wrote something that is not a commit", code="git_output")
     return [
         Commit(sha, name, email, date, int(added or 0), int(deleted or 0))
         for sha, date, name, email, added, deleted in found
@@ -206,29 +196,34 @@ def _read_mark(mark: str | None) -> tuple[int, str]:
 
 # --- what git's complaints mean -------------------------------------------------------------------
 
-_MEANINGS: tuple[tuple[str, type[SourceError], str, str], ...] = (
+_MEANINGS: tuple[tuple[str, type[SourceFailed], str, str], ...] = (
     (
         "dubious ownership",
-        Refused,
+        SourceRefused,
         "the repository belongs to another user, so git does not trust it (dubious ownership)",
         "If you do: git config --global --add safe.directory <path>",
     ),
     (
         "not a git repository",
-        Refused,
+        SourceRefused,
         "this is not a git repository",
         "Is the path right?",
     ),
-    ("could not read username", Refused, "the server asks for a name and password", ""),
-    ("authentication failed", Refused, "the server refused the name and password", ""),
-    ("permission denied", Refused, "access is denied", ""),
-    ("returned error: 401", Refused, "the server refused the name and password", ""),
-    ("returned error: 403", Refused, "the server does not permit it", ""),
-    ("returned error: 404", Refused, "there is no such repository on the server", ""),
+    ("could not read username", SourceRefused, "the server asks for a name and password", ""),
+    ("authentication failed", SourceRefused, "the server refused the name and password", ""),
+    ("permission denied", SourceRefused, "access is denied", ""),
+    ("returned error: 401", SourceRefused, "the server refused the name and password", ""),
+    ("returned error: 403", SourceRefused, "the server does not permit it", ""),
+    ("returned error: 404", SourceRefused, "there is no such repository on the server", ""),
     ("returned error: 429", RateLimited, "the server asks for a pause", ""),
-    ("repository not found", Refused, "there is no such repository on the server", ""),
-    ("does not appear to be a git repository", Refused, "there is no repository at this URL", ""),
-    ("not allowed", Refused, "this protocol is not allowed", "Use https, ssh or a path."),
+    ("repository not found", SourceRefused, "there is no such repository on the server", ""),
+    (
+        "does not appear to be a git repository",
+        SourceRefused,
+        "there is no repository at this URL",
+        "",
+    ),
+    ("not allowed", SourceRefused, "this protocol is not allowed", "Use https, ssh or a path."),
 )
 _PASSING = (
     "could not resolve",
@@ -249,7 +244,7 @@ _PASSING = (
 )
 
 
-def refusal(answer: Answer) -> SourceError:
+def refusal(answer: Answer) -> SourceFailed:
     """What a failed git means for the collection."""
     said = answer.complaint
     lower = said.lower()
@@ -261,10 +256,10 @@ def refusal(answer: Answer) -> SourceError:
                 retry_after_seconds=RATE_LIMIT_SECONDS if kind is RateLimited else None,
             )
     if any(sign in lower for sign in _PASSING):
-        return Unavailable(f"git could not reach the repository: {said}")
+        return SourceUnwell(f"git could not reach the repository: {said}")
     if answer.code < 0:
-        return Unavailable(f"git was ended by signal {-answer.code}")
-    return Refused(
+        return SourceUnwell(f"git was ended by signal {-answer.code}")
+    return SourceRefused(
         f"git cannot read the repository: {said or f'exit code {answer.code}'}",
         hint="Look at it with: git fsck",
         code="git_failed",

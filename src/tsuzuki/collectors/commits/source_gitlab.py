@@ -19,10 +19,9 @@ from tsuzuki.collectors.commits.source import (
     Lineage,
     Page,
     Range,
-    Refused,
     RemoteProject,
-    Unavailable,
 )
+from tsuzuki.collectors.failures import SourceRefused, SourceUnwell
 from tsuzuki.model.clock import Clock
 
 PAGE_SIZE = 100
@@ -122,7 +121,7 @@ class GitLabSource:
         if reply.status == 404:
             raise _no_project(self._remote_id, self._server)
         if reply.status == 400:
-            raise Unavailable(f"GitLab at {self._server.name} no longer has the head it named")
+            raise SourceUnwell(f"GitLab at {self._server.name} no longer has the head it named")
         base = reply.body.get("id") if isinstance(reply.body, dict) else None
         return Lineage.ANCESTOR if base == old else Lineage.REWRITTEN
 
@@ -152,7 +151,7 @@ class GitLabSource:
             return
         known = self.lineage(wanted.old or wanted.new, wanted.new)
         if known is Lineage.UNKNOWN or (number == 1 and wanted.since is None):
-            raise Unavailable(
+            raise SourceUnwell(
                 f"GitLab at {self._server.name} no longer has one end of the range "
                 f"{(wanted.old or 'the beginning')[:12]}..{wanted.new[:12]}"
             )
@@ -254,12 +253,12 @@ def _text(value: object) -> str:
     return value
 
 
-def _senseless(expected: str) -> Unavailable:
-    return Unavailable(f"GitLab answered with something other than {expected}")
+def _senseless(expected: str) -> SourceUnwell:
+    return SourceUnwell(f"GitLab answered with something other than {expected}")
 
 
-def _no_project(reference: int | str, server: Server) -> Refused:
-    return Refused(
+def _no_project(reference: int | str, server: Server) -> SourceRefused:
+    return SourceRefused(
         f"GitLab at {server.name} has no project {reference}",
         hint="It may have been deleted, or the token may not see it.",
     )

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tsuzuki.collectors.commits.git_program import Git
-from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range, Unavailable
+from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_refs, refusal
+from tsuzuki.collectors.failures import SourceUnwell
 
 
 class Mirrors:
@@ -91,7 +92,7 @@ class MirrorSource:
             self._prepare()
             self._fetch()
             if not self._mirror.has(sha):
-                raise Unavailable("the branch moved while it was fetched", code="branch_moved")
+                raise SourceUnwell("the branch moved while it was fetched", code="branch_moved")
 
     def _prepare(self) -> None:
         self._folder.parent.mkdir(parents=True, exist_ok=True)

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.projects import NewProject, Project
 from tsuzuki.collectors.commits.settings import CommitsSection
-from tsuzuki.collectors.commits.source import ProjectHost, Refused, RemoteProject, Source
+from tsuzuki.collectors.commits.source import ProjectHost, RemoteProject, Source
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.source_mirror import Mirrors, MirrorSource
 from tsuzuki.collectors.commits.tables import ProjectKind
+from tsuzuki.collectors.failures import SourceRefused
 from tsuzuki.model.clock import Clock
 
 THIS_MACHINE = "this machine"
@@ -67,7 +68,7 @@ class Sources:
         """The GitLab of the configuration. A project of another one has no token here."""
         section = self._section.gitlab
         if location not in (None, section.url.rstrip("/")):
-            raise Refused(
+            raise SourceRefused(
                 f"the project is on {location}, but {section.url} is configured",
                 hint="Set `url` and `token` under `commits.gitlab:` for that server.",
             )

@@ -1,0 +1,55 @@
+"""How an outside source can fail, the same for every collector, which decides by class and never by text:
+
+    SourceFailed                 the source did not give a good answer
+    ├── SourceRefused            permanent: asking again gives the same until somebody changes something
+    ├── SourceUnwell             transient: no answer, or not a sensible one; ask again after a pause
+    └── RateLimited              it asks for a pause of `retry_after_seconds`
+        └── RateLimitedUntil     and says until when
+            └── OutOfQuota       because the allowance of a longer time, such as a day, is used up
+
+Their sentences never hold a key, a token or an e-mail address.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from tsuzuki.model.errors import Unreachable
+
+
+class SourceFailed(Unreachable):
+    """The source did not give a good answer. What was stored stays as it is."""
+
+    code = "source"
+
+
+class SourceRefused(SourceFailed):
+    """The source will not answer this, however often it is asked. `hint` says what to change."""
+
+    code = "source_refused"
+    permanent = True
+
+
+class SourceUnwell(SourceFailed):
+    """No answer, or not a whole one. Asking again may help."""
+
+    code = "source_unwell"
+
+
+class RateLimited(SourceFailed):
+    """Too many questions in a short time, from everybody with the same key or token."""
+
+    code = "rate_limited"
+
+
+class RateLimitedUntil(RateLimited):
+    """The same, with the moment from which questions are welcome again."""
+
+    def __init__(self, message: str, *, until: datetime, **about: Any) -> None:
+        super().__init__(message, **about)
+        self.until = until
+
+
+class OutOfQuota(RateLimitedUntil):
+    """The allowance of a longer time, such as a day, is used up."""
+
+    code = "out_of_quota"
