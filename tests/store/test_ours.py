@@ -19,7 +19,7 @@ from support.threads import in_background
 from support.waiting import wait_until_blocked
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import LIVE_STATES, RunState
-from tsuzuki.store import dispatch, moves, runs
+from tsuzuki.store import dispatch, glance, moves, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.dispatch import ProgressReport
 from tsuzuki.store.leadership import Term
@@ -165,7 +165,7 @@ def test_what_is_due_comes_by_priority_then_time_then_age(
     future = born(9, 1)
     with database.read() as connection:
         due = [run.ref.id for run in dispatch.due_runs(connection, limit=10)]
-        assert dispatch.next_due_at(connection) == clock.now() + timedelta(minutes=1)
+        assert glance.next_due_at(connection) == clock.now() + timedelta(minutes=1)
     assert due == [urgent, early, late, twin]
     clock.advance(60)
     with database.read() as connection:

@@ -19,9 +19,9 @@ from tsuzuki.engine.planner import Planned, Planner
 from tsuzuki.engine.rescuer import Rescued, Rescuer
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.store import dispatch, leadership
+from tsuzuki.store import glance, leadership
 from tsuzuki.store.database import Database
-from tsuzuki.store.dispatch import Glance
+from tsuzuki.store.glance import Glance
 from tsuzuki.store.leadership import Term
 
 GLANCE_SECONDS = 0.1
@@ -202,7 +202,7 @@ class Leader:
     def _glance(self) -> Glance:
         settings = self._settings()
         with self._database.read() as connection:
-            return dispatch.glance(
+            return glance.look(
                 connection,
                 silent_after_seconds=settings.worker_ttl_seconds,
                 max_orphans=settings.max_orphans,
@@ -226,4 +226,4 @@ class Leader:
 
     def _next_run(self) -> datetime | None:
         with self._database.read() as connection:
-            return dispatch.next_due_at(connection)
+            return glance.next_due_at(connection)

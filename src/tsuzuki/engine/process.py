@@ -13,6 +13,7 @@ from tsuzuki.engine.archive import LogArchive
 from tsuzuki.engine.archivist import Archivist
 from tsuzuki.engine.bell import Bells
 from tsuzuki.engine.coordination import Coordination, NoCoordination
+from tsuzuki.engine.ear import Ear
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
 from tsuzuki.engine.in_force import SettingsReader
 from tsuzuki.engine.journal import log
@@ -32,7 +33,9 @@ from tsuzuki.store import dispatch, notices
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.migrate import SchemaWatch
-from tsuzuki.store.notices import Listener
+
+LISTEN_SECONDS = 1.0
+"""How long to listen at a stretch: so long a process that stops may have to wait."""
 
 LINGER_SECONDS = 0.2
 """How long log lines and progress may wait when nothing else is to be written."""
@@ -78,42 +81,8 @@ class Engine:
         self._database = database
         self._executor = executor
         self._clock = clock
-        first = self._new_identity()
-        self.lease = Lease(database=database, clock=clock, settings=self.settings, holder=first.id)
-        self.leader = Leader.with_all_duties(
-            database=database,
-            settings=self.settings,
-            random=random,
-            coordination=self.coordination,
-            wake_workers=self.bells.worker.ring,
-        )
-        self.archivist = Archivist(
-            database=database, settings=self.settings, archive=archive, clock=clock
-        )
-        self.worker = Worker(
-            identity=first,
-            database=database,
-            executor=executor,
-            clock=clock,
-            random=random,
-            settings=self.settings,
-            wake=self.bells.worker.ring,
-            leads_here=lambda: self.lease.term is not None,
-        )
-        self.heartbeat = Heartbeat(
-            database=database,
-            clock=clock,
-            settings=self.settings,
-            worker_id=lambda: self.worker.identity.id,
-        )
-        self.signals = Signals(
-            coordination=self.coordination,
-            bells=self.bells,
-            settings=self.settings,
-            living=self._living,
-        )
         self._jitter = random
-        self._listener: Listener | None = None
+        self._join(archive)
         self._looked_at = clock.monotonic()
         self._is_lost = False
         self._is_leaving = False
@@ -131,6 +100,46 @@ class Engine:
         self.rounds_done = 0
         self.rounds = threading.Event()
         """Set after each round of the leader's duties: something a test can wait for."""
+
+    def _join(self, archive: LogArchive | None) -> None:
+        """Make the parts of the process; they know each other only through what they are given."""
+        first = self._new_identity()
+        self.lease = Lease(
+            database=self._database, clock=self._clock, settings=self.settings, holder=first.id
+        )
+        self.leader = Leader.with_all_duties(
+            database=self._database,
+            settings=self.settings,
+            random=self._jitter,
+            coordination=self.coordination,
+            wake_workers=self.bells.worker.ring,
+        )
+        self.ear = Ear(database=self._database, bells=self.bells)
+        self.archivist = Archivist(
+            database=self._database, settings=self.settings, archive=archive, clock=self._clock
+        )
+        self.worker = Worker(
+            identity=first,
+            database=self._database,
+            executor=self._executor,
+            clock=self._clock,
+            random=self._jitter,
+            settings=self.settings,
+            wake=self.bells.worker.ring,
+            leads_here=lambda: self.lease.term is not None,
+        )
+        self.heartbeat = Heartbeat(
+            database=self._database,
+            clock=self._clock,
+            settings=self.settings,
+            worker_id=lambda: self.worker.identity.id,
+        )
+        self.signals = Signals(
+            coordination=self.coordination,
+            bells=self.bells,
+            settings=self.settings,
+            living=self._living,
+        )
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -187,8 +196,7 @@ class Engine:
             loop.join(5.0)
         self._goodbye()
         self._executor.close()
-        if self._listener is not None:
-            self._listener.close()
+        self.ear.close()
         self.signals.close()
         log.info("stopped", worker=self.worker.identity.id)
 
@@ -262,7 +270,7 @@ class Engine:
                 return
             # Silence is judged by heartbeats, so a round for each of them is enough to see it.
             beat = self.settings().heartbeat_interval_seconds
-            wait_seconds = beat if self._is_listening else min(wait_seconds, beat)
+            wait_seconds = beat if self.ear.is_open else min(wait_seconds, beat)
             if led.seconds_to_next is not None:
                 wait_seconds = min(wait_seconds, max(led.seconds_to_next, 0.001))
         self._was_told = self.bells.leader.wait(wait_seconds)
@@ -297,7 +305,7 @@ class Engine:
         self.settings.refresh()
         if self.worker.has_news():
             return
-        waits = [self._poll_seconds() * (LISTENING_FACTOR if self._is_listening else 1.0)]
+        waits = [self._poll_seconds() * (LISTENING_FACTOR if self.ear.is_open else 1.0)]
         if (deadline := self.worker.seconds_to_next_deadline()) is not None:
             waits.append(deadline)
         if self.worker.desk.has_papers() or self.worker.running:
@@ -347,16 +355,7 @@ class Engine:
         return None if is_lost else self.worker.identity.id
 
     def _listen_step(self) -> None:
-        if self._listener is None:
-            self._listener = notices.listen(self._database)
-            # Whatever was said before we listened is looked for once.
-            self.bells.ring(notices.EVERYBODY)
-        try:
-            self.bells.ring(self._listener.wait(1.0))
-        except BaseException:
-            self._listener.close()
-            self._listener = None
-            raise
+        self.ear.listen(LISTEN_SECONDS)
 
     # --- being cut off, and drained from outside ------------------------------------------------
 
@@ -396,11 +395,6 @@ class Engine:
 
     def _new_identity(self) -> Identity:
         return new_identity(self.role, software_version=self._software_version)
-
-    @property
-    def _is_listening(self) -> bool:
-        """Whether we are told of what others commit."""
-        return self._listener is not None
 
     def _poll_seconds(self) -> float:
         return self.settings().poll_interval_seconds * self._jitter.uniform(0.8, 1.2)

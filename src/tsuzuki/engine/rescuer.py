@@ -16,7 +16,7 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store import dispatch, jobs, moves, workers
+from tsuzuki.store import dispatch, glance, jobs, moves, workers
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.leadership import Term
 
@@ -97,7 +97,7 @@ class Rescuer:
 
     def _is_uneasy(self, connection: Connection) -> bool:
         settings = self._settings()
-        return dispatch.needs_rescue(
+        return glance.needs_rescue(
             connection,
             silent_after_seconds=settings.worker_ttl_seconds,
             max_orphans=settings.max_orphans,

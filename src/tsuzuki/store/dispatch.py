@@ -1,8 +1,7 @@
 """What the leader looks at to give work out, and what a worker looks at to take it."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -10,7 +9,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    Float,
     Integer,
     Select,
     Text,
@@ -44,13 +42,13 @@ from tsuzuki.store.runs import run_from, select_runs
 from tsuzuki.store.tables import events, job_definitions, job_runs, workers
 
 
-def _literal(state: RunState) -> ColumnElement[str]:
+def state_literal(state: RunState) -> ColumnElement[str]:
     return literal_column(f"'{state.value}'")
 
 
 # Written out, not as parameters: a partial index serves only a statement that says what it covers.
-WAITING = [_literal(RunState.PENDING), _literal(RunState.ORPHANED)]
-HELD = [_literal(RunState.ASSIGNED), _literal(RunState.RUNNING)]
+WAITING = [state_literal(RunState.PENDING), state_literal(RunState.ORPHANED)]
+HELD = [state_literal(RunState.ASSIGNED), state_literal(RunState.RUNNING)]
 
 
 class DueRun(NamedTuple):
@@ -102,27 +100,6 @@ def due_runs(
     ]
 
 
-# State by state, so that each is one step into the index, however much waits for later.
-_FIRST_DUE = [
-    select(job_runs.c.scheduled_for)
-    .where(job_runs.c.state == state, job_runs.c.scheduled_for > db_now())
-    .order_by(job_runs.c.scheduled_for)
-    .limit(1)
-    .scalar_subquery()
-    for state in WAITING
-]
-_NEXT_DUE = select(*_FIRST_DUE)
-
-
-def next_due_at(connection: Connection) -> datetime | None:
-    """When the next waiting run that is not due yet will be."""
-    return _earliest(connection.execute(_NEXT_DUE).one())
-
-
-def _earliest(moments: Iterable[datetime | None]) -> datetime | None:
-    return min((moment for moment in moments if moment is not None), default=None)
-
-
 @dataclass(frozen=True, kw_only=True)
 class HeldRuns:
     """How many runs are assigned or running, by whom and of what."""
@@ -171,98 +148,6 @@ def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
-def _uneasy() -> ColumnElement[bool]:
-    """Whether anything at all is out of order."""
-    unwell = select(workers.c.id).where(
-        workers.c.state != WorkerState.GONE,
-        or_(
-            workers.c.state == WorkerState.DETACHED,
-            workers.c.heartbeat_at <= db_now(bindparam("silence", type_=Float())),
-        ),
-    )
-    at_limit = select(job_runs.c.id).where(
-        job_runs.c.state == _literal(RunState.ORPHANED),
-        job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer()),
-    )
-    in_doubt = select(job_runs.c.id).where(
-        job_runs.c.state.in_(HELD),
-        or_(
-            job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
-            job_runs.c.assigned_worker_id.not_in(
-                select(workers.c.id).where(workers.c.state != WorkerState.GONE)
-            ),
-        ),
-    )
-    # From the few jobs that were removed to their runs, not from all that waits to its jobs.
-    # A LIMIT, because PostgreSQL would turn a plain EXISTS round again.
-    one_waiting = (
-        select(job_runs.c.id)
-        .where(
-            job_runs.c.job_definition_id == job_definitions.c.id,
-            job_runs.c.finished_at.is_(None),
-            job_runs.c.state.in_(WAITING),
-        )
-        .limit(1)
-        .scalar_subquery()
-    )
-    removed = select(job_definitions.c.id).where(
-        job_definitions.c.deleted_at.is_not(None), one_waiting.is_not(None)
-    )
-    return or_(exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
-
-
-_NEEDS_RESCUE = select(_uneasy())
-
-
-def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> bool:
-    """Whether anything at all is out of order. One query, so that looking often costs little."""
-    limits = {"silence": -silent_after_seconds, "max_orphans": max_orphans}
-    return bool(connection.execute(_NEEDS_RESCUE, limits).scalar_one())
-
-
-class Glance(NamedTuple):
-    """All that a leader has to know to see that there is nothing to do."""
-
-    now: datetime
-    is_due: bool
-    has_events: bool
-    needs_rescue: bool
-    jobs: tuple[int, int]
-    """How many job definitions there are, and how often they were changed in all."""
-    next_due_at: datetime | None
-
-
-_GLANCE = select(
-    db_now(),
-    exists(
-        select(job_runs.c.id).where(
-            job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now()
-        )
-    ),
-    exists(select(events.c.id).where(events.c.processed_at.is_(None))),
-    _uneasy(),
-    select(func.count()).select_from(job_definitions).scalar_subquery(),
-    select(func.coalesce(func.sum(job_definitions.c.version), 0)).scalar_subquery(),
-    *_FIRST_DUE,
-)
-
-
-def glance(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> Glance:
-    """One look at everything. An idle leader asks this and nothing else."""
-    limits = {"silence": -silent_after_seconds, "max_orphans": max_orphans}
-    now, is_due, has_events, uneasy, jobs, changes, *firsts = connection.execute(
-        _GLANCE, limits
-    ).one()
-    return Glance(
-        now=now,
-        is_due=bool(is_due),
-        has_events=bool(has_events),
-        needs_rescue=bool(uneasy),
-        jobs=(jobs, int(changes)),
-        next_due_at=_earliest(firsts),
-    )
-
-
 def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:
     statement = select_runs().where(
         job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
@@ -300,7 +185,7 @@ _INBOX = (
     select(*_ORDER_COLUMNS)
     .where(
         job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
-        job_runs.c.state == _literal(RunState.ASSIGNED),
+        job_runs.c.state == state_literal(RunState.ASSIGNED),
     )
     .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
     .limit(bindparam("limit", type_=Integer()))

@@ -23,14 +23,12 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Text,
-    Update,
     and_,
     bindparam,
     case,
     exists,
     not_,
     select,
-    update,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
@@ -38,9 +36,18 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.batch import Columns, by_key, guard, locked, locked_batch, pack, unpack
+from tsuzuki.store.batch import Columns, guard, locked, locked_batch, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is, held
+from tsuzuki.store.move_parts import (
+    ended,
+    guarded_update,
+    in_state,
+    mine,
+    orphaned,
+    signed,
+    worker_is_heard,
+)
 from tsuzuki.store.tables import job_runs, leadership, workers
 from tsuzuki.store.types import JsonText, PlainText
 
@@ -111,11 +118,11 @@ def _assigning(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[An
         )
     )
     reassigned = job_runs.c.state == RunState.ORPHANED
-    return _statement(
+    return guarded_update(
         chosen,
-        _in_state(RunState.PENDING, RunState.ORPHANED) & attached & epoch_is(epoch),
+        in_state(RunState.PENDING, RunState.ORPHANED) & attached & epoch_is(epoch),
         {
-            **_signed(Actor.LEADER, bindparam("leader", type_=Text()), epoch),
+            **signed(Actor.LEADER, bindparam("leader", type_=Text()), epoch),
             "state": RunState.ASSIGNED,
             "assigned_worker_id": chosen.c.worker_id,
             "assigned_at": db_now(),
@@ -136,15 +143,15 @@ def orphan(
     """ASSIGNED -> ORPHANED, if assigned long ago to a worker that is cut off or silent."""
     stale = and_(
         job_runs.c.assigned_at <= db_now(-reassign_after_seconds),
-        not_(_worker_is_heard(silent_after_seconds, attached=True)),
+        not_(worker_is_heard(silent_after_seconds, attached=True)),
     )
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.ASSIGNED) & guard(stale) & held(term),
+        in_state(RunState.ASSIGNED) & guard(stale) & held(term),
         {
-            **_signed(Actor.LEADER, term.holder, term.epoch),
-            **_orphaned(Reason.WORKER_SILENT),
+            **signed(Actor.LEADER, term.holder, term.epoch),
+            **orphaned(Reason.WORKER_SILENT),
         },
         skip_locked=True,
     )
@@ -162,14 +169,14 @@ def fail_lost(
         job_runs.c.continuation_state == ContinuationState.CONFIRMING,
         job_runs.c.continuation_check_deadline_at > db_now(),
     )
-    lost = and_(not_(_worker_is_heard(silent_after_seconds)), not_(confirming))
+    lost = and_(not_(worker_is_heard(silent_after_seconds)), not_(confirming))
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.RUNNING) & guard(lost) & held(term),
+        in_state(RunState.RUNNING) & guard(lost) & held(term),
         {
-            **_signed(Actor.LEADER, term.holder, term.epoch),
-            **_ended(RunState.FAILED, Reason.WORKER_LOST),
+            **signed(Actor.LEADER, term.holder, term.epoch),
+            **ended(RunState.FAILED, Reason.WORKER_LOST),
         },
         skip_locked=True,
     )
@@ -182,10 +189,10 @@ def fail_orphaned(
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.ORPHANED) & guard(job_runs.c.orphan_count >= max_orphans) & held(term),
+        in_state(RunState.ORPHANED) & guard(job_runs.c.orphan_count >= max_orphans) & held(term),
         {
-            **_signed(Actor.LEADER, term.holder, term.epoch),
-            **_ended(RunState.FAILED, Reason.ORPHAN_LIMIT),
+            **signed(Actor.LEADER, term.holder, term.epoch),
+            **ended(RunState.FAILED, Reason.ORPHAN_LIMIT),
         },
         skip_locked=True,
     )
@@ -198,10 +205,10 @@ def skip(
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.PENDING, RunState.ORPHANED) & held(term),
+        in_state(RunState.PENDING, RunState.ORPHANED) & held(term),
         {
-            **_signed(Actor.LEADER, term.holder, term.epoch),
-            **_ended(RunState.CANCELED, reason),
+            **signed(Actor.LEADER, term.holder, term.epoch),
+            **ended(RunState.CANCELED, reason),
         },
         skip_locked=True,
     )
@@ -213,11 +220,11 @@ def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> fr
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING)
+        in_state(RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING)
         & held(term),
         {
-            **_signed(Actor.LEADER, term.holder, term.epoch),
-            **_ended(RunState.CANCELED, Reason.REPLACED),
+            **signed(Actor.LEADER, term.holder, term.epoch),
+            **ended(RunState.CANCELED, Reason.REPLACED),
         },
     )
 
@@ -246,11 +253,11 @@ def _starting(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any
             workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
         )
     )
-    return _statement(
+    return guarded_update(
         chosen,
-        _in_state(RunState.ASSIGNED) & _mine(me) & may_start,
+        in_state(RunState.ASSIGNED) & mine(me) & may_start,
         {
-            **_signed(Actor.WORKER, me, epoch),
+            **signed(Actor.WORKER, me, epoch),
             "state": RunState.RUNNING,
             "started_at": db_now(),
             "leader_epoch": epoch,
@@ -273,12 +280,12 @@ def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending])
 def _finishing(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
     chosen = locked(dialect, job_runs, unpack(dialect, FINISH_COLUMNS, varying))
     me = bindparam("me", type_=Text())
-    return _statement(
+    return guarded_update(
         chosen,
-        _in_state(RunState.RUNNING) & _mine(me) & guard(job_runs.c.leader_epoch == chosen.c.epoch),
+        in_state(RunState.RUNNING) & mine(me) & guard(job_runs.c.leader_epoch == chosen.c.epoch),
         {
-            **_signed(Actor.WORKER, me, chosen.c.epoch),
-            **_ended(chosen.c.state, chosen.c.reason),
+            **signed(Actor.WORKER, me, chosen.c.epoch),
+            **ended(chosen.c.state, chosen.c.reason),
             "error": chosen.c.error,
             "result": chosen.c.result,
         },
@@ -290,10 +297,10 @@ def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef])
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.ASSIGNED) & _mine(worker_id),
+        in_state(RunState.ASSIGNED) & mine(worker_id),
         {
-            **_signed(Actor.WORKER, worker_id, None),
-            **_orphaned(Reason.WORKER_SHUTDOWN),
+            **signed(Actor.WORKER, worker_id, None),
+            **orphaned(Reason.WORKER_SHUTDOWN),
         },
     )
 
@@ -306,64 +313,15 @@ def cancel(connection: Connection, *, operator: str, runs: Sequence[RunRef]) -> 
     return _move_refs(
         connection,
         runs,
-        _in_state(RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING),
+        in_state(RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING),
         {
-            **_signed(Actor.OPERATOR, operator, None),
-            **_ended(RunState.CANCELED, Reason.OPERATOR),
+            **signed(Actor.OPERATOR, operator, None),
+            **ended(RunState.CANCELED, Reason.OPERATOR),
         },
     )
 
 
-# --- what they are made of ----------------------------------------------------------------------
-
-
-def _signed(actor: Actor, actor_id: Any, epoch: Any) -> dict[str, Any]:
-    """The mover's signature: the database copies it into the history."""
-    return {
-        "version": job_runs.c.version + 1,
-        "moved_at": db_now(),
-        "moved_as": actor,
-        "moved_by": actor_id,
-        "moved_epoch": epoch,
-    }
-
-
-def _ended(state: Any, reason: Any) -> dict[str, Any]:
-    return {
-        "state": state,
-        "reason": reason,
-        "finished_at": db_now(),
-        "continuation_state": ContinuationState.NONE,
-        "continuation_check_deadline_at": None,
-    }
-
-
-def _orphaned(reason: Reason) -> dict[str, Any]:
-    return {
-        "state": RunState.ORPHANED,
-        "reason": reason,
-        "orphan_count": job_runs.c.orphan_count + 1,
-    }
-
-
-def _in_state(*states: RunState) -> ColumnElement[bool]:
-    return guard(job_runs.c.state.in_([state.value for state in states]))
-
-
-def _mine(worker_id: Any) -> ColumnElement[bool]:
-    return guard(job_runs.c.assigned_worker_id == worker_id)
-
-
-def _worker_is_heard(silent_after_seconds: float, *, attached: bool = False) -> ColumnElement[bool]:
-    """Its heartbeat is recent (and, if asked, it still takes work or finishes what it has)."""
-    conditions = [
-        workers.c.id == job_runs.c.assigned_worker_id,
-        workers.c.heartbeat_at > db_now(-silent_after_seconds),
-        workers.c.state != WorkerState.GONE,
-    ]
-    if attached:
-        conditions.append(workers.c.state != WorkerState.DETACHED)
-    return exists(select(workers.c.id).where(*conditions))
+# --- a batch of runs that all move alike ---------------------------------------------------------
 
 
 def _refs(
@@ -393,19 +351,5 @@ def _move(
     allowed: ColumnElement[bool],
     values: Mapping[str, Any],
 ) -> frozenset[int]:
-    statement = _statement(chosen, allowed, values).returning(job_runs.c.id)
+    statement = guarded_update(chosen, allowed, values).returning(job_runs.c.id)
     return frozenset(connection.execute(statement).scalars().all())
-
-
-def _statement(
-    chosen: FromClause, allowed: ColumnElement[bool], values: Mapping[str, Any]
-) -> Update:
-    return (
-        update(job_runs)
-        .where(
-            by_key(job_runs.c.id, chosen.c.id),
-            guard(job_runs.c.version == chosen.c.version),
-            allowed,
-        )
-        .values(**values)
-    )
