@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+
 from bench.engine import idle, recovery
 from bench.engine.finished import add_finished_runs
 from bench.engine.peers.shape import (
@@ -53,7 +55,7 @@ def opened(order: Order) -> Iterator[Tsuzuki]:
 
 
 def in_state(app: Tsuzuki, state: RunState) -> int:
-    with app._application.database.read() as connection:  # noqa: SLF001 -- one look, no API for it
+    with app.transaction() as connection:
         return runs.count_by_state(connection)[state]
 
 
@@ -73,8 +75,6 @@ def drain(order: Order) -> Figures:
 
 def drain_beside_a_held_transaction(order: Order) -> Figures:
     """Somebody's snapshot from before the jobs were submitted: no dead row may be cleaned away."""
-    import psycopg  # noqa: PLC0415 -- not needed for SQLite
-
     with opened(order):
         pass  # the tables must be there to be looked at
     with psycopg.connect(order.url) as holder:

@@ -205,13 +205,15 @@ def test_an_async_function_that_does_not_heed_is_ended_without_it(
     executor: PythonExecutor, functions: dict[str, Function], at_once: bool
 ) -> None:
     began = threading.Event()
-    gate = threading.Event()
+    let_go: list[Callable[[], object]] = []
 
     async def refuses(run: RunContext) -> None:
+        loop, gate = asyncio.get_running_loop(), asyncio.Event()
+        let_go.append(lambda: loop.call_soon_threadsafe(gate.set))
         began.set()
         while not gate.is_set():
             try:
-                await asyncio.sleep(0.01)
+                await gate.wait()
             except asyncio.CancelledError:
                 run.log("no")
 
@@ -221,7 +223,7 @@ def test_an_async_function_that_does_not_heed_is_ended_without_it(
     assert began.wait(PATIENCE_SECONDS)
     execution.stop(StopCause.TIMEOUT, at_once=at_once)
     assert begun.outcome() == Stopped(cause=StopCause.TIMEOUT)
-    gate.set()
+    let_go[0]()
 
 
 def test_a_function_that_blocks_the_loop_can_still_be_given_up(
@@ -279,7 +281,7 @@ def test_a_function_ends_exactly_once_however_many_stop_it_and_whenever(
     executor: PythonExecutor, functions: dict[str, Function]
 ) -> None:
     async def asynchronous() -> None:
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)  # a turn for the others, not a time
 
     functions.update(sync=lambda: None, asynchronous=asynchronous)
     functions["waits"] = lambda run: run.wait(PATIENCE_SECONDS)

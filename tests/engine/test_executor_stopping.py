@@ -29,12 +29,12 @@ sh -c 'echo $$; exec sleep 300' &
 setsid sh -c 'echo $$; exec sleep 300' &
 timeout 299 sh -c 'echo $$; exec sleep 300' &
 python3 -c '
-import os, time
+import os, signal
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         print(os.getpid(), flush=True)
-        time.sleep(300)
+        signal.pause()
     os._exit(0)
 os.wait()
 '

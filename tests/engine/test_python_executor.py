@@ -383,7 +383,7 @@ def test_five_hundred_at_once_all_end_once(
     executor: PythonExecutor, functions: dict[str, Function]
 ) -> None:
     async def asynchronous(run: RunContext) -> int:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)  # a turn for the others, not a time
         return run.id
 
     functions.update(sync=lambda run: run.id, asynchronous=asynchronous)

@@ -26,6 +26,7 @@ def note(key: str, attempt: int, word: str) -> None:
 
 async def brief(run: Any, *, key: str, seconds: float) -> None:
     note(key, run.attempt, "begin")
+    # The work that takes a while: what is killed or frozen must be in the middle of something.
     await asyncio.sleep(seconds)
     with run.transaction() as connection:
         row = {"key": key, "attempt": run.attempt}

@@ -51,8 +51,8 @@ def untouched_application(invocation: Invocation) -> "Iterator[Application]":
 
 def configuration_of(invocation: Invocation) -> "Configuration":
     """What file, environment and flags say. No database is touched."""
-    from tsuzuki.config import load_configuration  # noqa: PLC0415 - slow to load
-    from tsuzuki.wiring import JOB_KINDS  # noqa: PLC0415 - slow to load
+    from tsuzuki.config import load_configuration  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.wiring import JOB_KINDS  # noqa: PLC0415 - slow; only who needs it pays
 
     return load_configuration(
         file=invocation.config_file,

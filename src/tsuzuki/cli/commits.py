@@ -1,6 +1,7 @@
 """`tsuzuki commits`: continue the collection of every project and branch, and see what it brought."""
 
 import csv
+import json
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -259,8 +260,6 @@ def export(
     \b
     tsuzuki commits export --format csv --branch main
     """
-    import json  # noqa: PLC0415 - only here
-
     with application(invocation) as workspace:
         rows = workspace.commits.export(references=references, branch=branch)
         if form == "csv":
@@ -299,7 +298,7 @@ def _beside_summary(view: Any) -> dict[str, Any]:
 
 
 def _dimensions(text: str) -> "list[Dimension]":
-    from tsuzuki.collectors.commits.statistics import Dimension  # noqa: PLC0415 - slow to load
+    from tsuzuki.collectors.commits.statistics import Dimension  # noqa: PLC0415 - slow; only who needs it pays
 
     words = [word.strip() for word in text.split(",") if word.strip()]
     known = [dimension.value for dimension in Dimension]

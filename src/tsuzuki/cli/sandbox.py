@@ -91,7 +91,7 @@ def sandbox(
 
 def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | None) -> Path:
     """The folder that was named, or one with the demo that is gone when we are."""
-    from tsuzuki.sandbox.gitlab.demo import make_demo  # noqa: PLC0415 - slow to load
+    from tsuzuki.sandbox.gitlab.demo import make_demo  # noqa: PLC0415 - slow; only who needs it pays
 
     if chosen is None:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tsuzuki-")))
@@ -105,8 +105,8 @@ def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | Non
 
 
 def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None) -> Service:
-    from tsuzuki.sandbox.gitlab import TOKEN, gitlab  # noqa: PLC0415 - slow to load
-    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow to load
+    from tsuzuki.sandbox.gitlab import TOKEN, gitlab  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow; only who needs it pays
 
     with _port_told(port, "--gitlab-port"):
         application = gitlab(folder, requests_per_minute=per_minute)
@@ -121,8 +121,8 @@ def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None)
 
 
 def _books(running: ExitStack, port: int) -> Service:
-    from tsuzuki.sandbox.google_books import GoogleBooks  # noqa: PLC0415 - slow to load
-    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow to load
+    from tsuzuki.sandbox.google_books import GoogleBooks  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow; only who needs it pays
 
     with _port_told(port, "--books-port"):
         server = running.enter_context(StandIn(GoogleBooks(), port=port))

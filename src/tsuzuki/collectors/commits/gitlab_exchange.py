@@ -71,8 +71,8 @@ class Exchange:
         self, path: str, query: Mapping[str, Any] | None = None, *, accept: Collection[int] = ()
     ) -> Reply:
         """The JSON at `path` below the API's root. A status in `accept` is an answer as well."""
-        from gitlab.exceptions import GitlabError  # noqa: PLC0415 - slow to load
-        from requests.exceptions import RequestException  # noqa: PLC0415 - slow to load
+        from gitlab.exceptions import GitlabError  # noqa: PLC0415 - slow; only who needs it pays
+        from requests.exceptions import RequestException  # noqa: PLC0415 - slow; only who needs it pays
 
         try:
             response = self._client.http_request(
@@ -136,7 +136,7 @@ class Exchange:
         return (target.scheme, target.netloc) == (here.scheme, here.netloc)
 
     def _read(self, response: "Response") -> bytes:
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to load
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow; only who needs it pays
 
         deadline = self._clock.monotonic() + self._server.timeout_seconds
         parts: list[bytes] = []
@@ -205,7 +205,7 @@ class Exchange:
         return max((moment - now).total_seconds(), 1.0) if moment else PAUSE_SECONDS
 
     def _unreachable(self, problem: Exception) -> SourceFailed:
-        from requests.exceptions import (  # noqa: PLC0415 - slow to load
+        from requests.exceptions import (  # noqa: PLC0415 - slow; only who needs it pays
             InvalidURL,
             MissingSchema,
             SSLError,
