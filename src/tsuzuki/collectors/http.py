@@ -11,8 +11,7 @@ import logging
 import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from tsuzuki.collectors.failures import RateLimitedUntil, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.retry_after import seconds_asked
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 
@@ -27,7 +27,6 @@ CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
 BODY_BYTES_MAX = 8 * 1024 * 1024
-RETRY_AFTER_MAX_SECONDS = 86_400.0
 QUOTED_CHARACTERS_MAX = 300
 
 
@@ -143,20 +142,7 @@ class HttpClient:
         return SourceUnwell(f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}")
 
     def _retry_after(self, answer: HttpAnswer) -> float | None:
-        """The seconds a server asks to be left alone; it says a number or a date."""
-        said = answer.headers.get("retry-after", "").strip()
-        if not said:
-            return None
-        if said.isascii() and said.isdigit():
-            return min(float(said), RETRY_AFTER_MAX_SECONDS)
-        try:
-            moment = parsedate_to_datetime(said)
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        seconds = (moment - self._clock.now()).total_seconds()
-        return min(max(seconds, 0.0), RETRY_AFTER_MAX_SECONDS)
+        return seconds_asked(answer.headers.get("retry-after"), now=self._clock.now())
 
     def _until(self, answer: HttpAnswer, default_seconds: float) -> datetime:
         asked = self._retry_after(answer)

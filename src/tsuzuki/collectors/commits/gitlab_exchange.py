@@ -9,13 +9,12 @@ import io
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from tsuzuki.collectors.commits.redaction import redacted
 from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.retry_after import seconds_asked, seconds_until
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 
@@ -199,10 +198,10 @@ class Exchange:
     def _pause(self, headers: Mapping[str, str]) -> float:
         """Until when the host wants to be left alone, in seconds from now."""
         now = self._clock.now()
-        moment = _moment(headers.get("Retry-After"), now) or _moment(
-            headers.get("RateLimit-Reset"), now, is_moment=True
-        )
-        return max((moment - now).total_seconds(), 1.0) if moment else PAUSE_SECONDS
+        asked = seconds_asked(headers.get("Retry-After"), now=now)
+        if asked is None:
+            asked = seconds_until(headers.get("RateLimit-Reset"), now=now)
+        return PAUSE_SECONDS if asked is None else max(asked, 1.0)
 
     def _unreachable(self, problem: Exception) -> SourceFailed:
         from requests.exceptions import (  # noqa: PLC0415 - slow; only who needs it pays
@@ -233,19 +232,6 @@ class Exchange:
     ) -> SourceFailed:
         text = redacted(f"GitLab at {self._server.name} {sentence}", secrets=[self._server.token])
         return kind(text, hint=hint, retry_after_seconds=retry_after_seconds)
-
-
-def _moment(text: str | None, now: datetime, *, is_moment: bool = False) -> datetime | None:
-    """A number of seconds (from now, or since 1970) or a date as HTTP writes it."""
-    if not text:
-        return None
-    try:
-        if text.strip().isdecimal():
-            start = 0.0 if is_moment else now.timestamp()
-            return datetime.fromtimestamp(start + int(text), UTC)
-        return parsedate_to_datetime(text).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _cause(problem: BaseException) -> str:
