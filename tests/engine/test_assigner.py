@@ -80,10 +80,10 @@ def held_ids(database: Database) -> list[int]:
 
 def finish(database: Database, run_id: int, worker_id: str) -> None:
     with database.write() as connection:
-        (started,) = moves.start(
+        (begun,) = moves.start(
             connection, worker_id=worker_id, runs=[ref(database, run_id)]
         ).values()
-        ending = Ending(run=started, state=RunState.SUCCEEDED)
+        ending = Ending(run=begun.started, state=RunState.SUCCEEDED)
         assert moves.finish(connection, worker_id=worker_id, endings=[ending])
 
 

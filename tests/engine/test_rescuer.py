@@ -28,7 +28,7 @@ from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.rescuer import Rescued, Rescuer
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.run import Run
+from tsuzuki.model.run import Run, Started
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import ContinuationState, Reason, RunState, Trigger
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
@@ -390,7 +390,7 @@ def test_a_worker_that_speaks_again_after_the_verdict_can_write_nothing(
     clock.advance(LOST)
     a_rescuer(database).tick(term)
     with database.write() as connection:
-        started = moves.Started(id=run.id, version=run.version, epoch=term.epoch)
+        started = Started(id=run.id, version=run.version, epoch=term.epoch)
         ending = moves.Ending(run=started, state=RunState.SUCCEEDED)
         assert moves.finish(connection, worker_id=WORKER, endings=[ending]) == frozenset()
     assert read_run(database, run.id).state is RunState.FAILED
@@ -400,7 +400,7 @@ def test_a_run_that_ends_between_the_look_and_the_judgement_has_ended_and_is_not
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
-    started = moves.Started(id=run.id, version=run.version, epoch=term.epoch)
+    started = Started(id=run.id, version=run.version, epoch=term.epoch)
     clock.advance(LOST)
 
     class LateDatabase(UnreliableDatabase):

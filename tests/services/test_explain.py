@@ -20,6 +20,7 @@ from support.makers import (
 )
 from support.moving_clock import NOON, MovingClock
 from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.services.explain import Cause, Ground
 from tsuzuki.services.runs import Runs
@@ -301,7 +302,7 @@ def test_ended(stage: Stage, state: RunState, tail: str) -> None:
 def test_ended_with_what_went_wrong(stage: Stage) -> None:
     run_id = stage.running()
     ending = moves.Ending(
-        run=moves.Started(id=run_id, version=3, epoch=stage.term.epoch),
+        run=Started(id=run_id, version=3, epoch=stage.term.epoch),
         state=RunState.FAILED,
         reason=moves.Reason.HANDLER_FAILED,
         error="exit code 3",

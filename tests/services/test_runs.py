@@ -22,7 +22,7 @@ from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from support.unreliable import UnreliableDatabase
 from tsuzuki.model.errors import Conflict, NotFound, Unreachable, UsageError, WaitTimedOut
-from tsuzuki.model.run import Run
+from tsuzuki.model.run import Run, Started
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, Actor, Reason, RunState, Trigger
 from tsuzuki.services import runs as service
 from tsuzuki.services.runs import Request, Runs
@@ -288,7 +288,7 @@ def test_a_canceled_run_cannot_be_ended_by_its_worker(
     run = run_in_state(database, RunState.RUNNING, term)
     door.cancel(run.id)
     with database.write() as connection:
-        started = moves.Started(id=run.id, version=run.version, epoch=term.epoch)
+        started = Started(id=run.id, version=run.version, epoch=term.epoch)
         ending = moves.Ending(run=started, state=RunState.SUCCEEDED)
         assert not moves.finish(connection, worker_id=WORKER, endings=[ending])
     assert door.get(run.id).run.state is RunState.CANCELED
@@ -428,7 +428,7 @@ def test_whoever_waits_sees_every_change_and_the_end(
             if now.state is RunState.ASSIGNED:
                 moves.start(connection, worker_id=WORKER, runs=[moves.RunRef(id=run.id, version=2)])
             elif now.state is RunState.RUNNING:
-                started = moves.Started(id=run.id, version=3, epoch=term.epoch)
+                started = Started(id=run.id, version=3, epoch=term.epoch)
                 ending = moves.Ending(run=started, state=RunState.SUCCEEDED, result=42)
                 moves.finish(connection, worker_id=WORKER, endings=[ending])
 

@@ -44,6 +44,7 @@ class Node(Party):
             metrics=Watched(self),
         )
         self.engine.settings._lock = TurnLock(self)  # type: ignore[assignment]
+        self.engine.worker._arriving = TurnLock(self)  # type: ignore[assignment]
         self._lead = self.engine.leader.tick
         self.engine.leader.tick = self._led  # type: ignore[method-assign]
 

@@ -22,12 +22,12 @@ from support.movers import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until_blocked
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import RunState
 from tsuzuki.store import dispatch, leadership, moves, runs, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment, Ending, Started
+from tsuzuki.store.moves import Assignment, Ending
 
 
 def test_every_function_that_carries_a_term_is_proven_here() -> None:
@@ -202,7 +202,8 @@ def running(database: Database, old_term: Term) -> list[RunRef]:
         chosen = [Assignment(run=ref, worker_id=WORKER) for ref in refs]
         moves.assign(connection, term=old_term, assignments=chosen)
         assigned = [RunRef(id=ref.id, version=2) for ref in refs]
-        ours = list(moves.start(connection, worker_id=WORKER, runs=assigned).values())[20:30]
+        begun = moves.start(connection, worker_id=WORKER, runs=assigned)
+        ours = [run.started for run in begun.values()][20:30]
     with database.write() as connection:
         reports = [dispatch.ProgressReport(run=run, processed=1, total=None) for run in ours[:5]]
         dispatch.report_progress(connection, worker_id=WORKER, reports=reports)

@@ -67,7 +67,7 @@ def test_the_history_of_a_long_life_names_every_mover(
         ours = moves.start(connection, worker_id=WORKER, runs=[ref(database, run.id)])[run.id]
     clock.advance(1)
     with database.write() as connection:
-        bad = Ending(run=ours, state=S.FAILED, reason=Reason.HANDLER_FAILED)
+        bad = Ending(run=ours.started, state=S.FAILED, reason=Reason.HANDLER_FAILED)
         moves.finish(connection, worker_id=WORKER, endings=[bad])
 
     led = {"actor": Actor.LEADER}

@@ -8,13 +8,12 @@ from sqlalchemy import delete
 from support import by_hand
 from support.makers import WORKER, add_worker, run_in_state, take_lead
 from support.moving_clock import MovingClock
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import RunState
 from tsuzuki.store import logs, moves
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.logs import LogLine, StoredLog
-from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_runs
 
 

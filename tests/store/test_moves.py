@@ -20,13 +20,13 @@ from support.makers import (
 )
 from support.movers import LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import FINAL_STATES, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import moves, runs, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment, Ending, Started
+from tsuzuki.store.moves import Assignment, Ending
 
 OTHER = "host-2-bbbb"
 
@@ -42,7 +42,8 @@ def finish(database: Database, ending: Ending, worker_id: str = WORKER) -> froze
 
 def start(database: Database, run: RunRef, worker_id: str = WORKER) -> Started | None:
     with database.write() as connection:
-        return moves.start(connection, worker_id=worker_id, runs=[run]).get(run.id)
+        begun = moves.start(connection, worker_id=worker_id, runs=[run])
+        return begun[run.id].started if begun else None
 
 
 def assign(database: Database, term: Term, run: RunRef, worker_id: str = WORKER) -> frozenset[int]:
@@ -204,7 +205,8 @@ def test_a_thousand_runs_make_their_way_in_three_statements(database: Database) 
         refs = [RunRef(id=i or 0, version=2) for i in born]
         ours = moves.start(connection, worker_id=WORKER, runs=refs)
         endings = [
-            Ending(run=run, state=RunState.SUCCEEDED, result=run.id) for run in ours.values()
+            Ending(run=run.started, state=RunState.SUCCEEDED, result=run.id)
+            for run in ours.values()
         ]
         assert len(moves.finish(connection, worker_id=WORKER, endings=endings)) == 1000
     with database.read() as connection:

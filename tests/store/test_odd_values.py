@@ -16,12 +16,12 @@ from support.makers import (
     take_lead,
 )
 from tsuzuki.model.errors import UsageError
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import events, jobs, moves, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Ending, Started
+from tsuzuki.store.moves import Ending
 
 MEGABYTE = 1024 * 1024
 

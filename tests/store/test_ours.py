@@ -17,13 +17,12 @@ from support.makers import (
 from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until_blocked
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.store import dispatch, glance, moves, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.dispatch import ProgressReport
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Started
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from sqlalchemy import Connection, text
 from support.dialects import only_on_postgresql
 from support.makers import WORKER, add_job, add_worker, new_run, take_lead
 from support.plans import generic_ways_to, last_sent, ways_to
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import dispatch, moves, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment, Ending, Started
+from tsuzuki.store.moves import Assignment, Ending
 
 FINISHED = 20_000
 BY_KEY = {

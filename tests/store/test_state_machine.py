@@ -24,12 +24,12 @@ from sqlalchemy import Connection, select
 from support.lives import Life, off_by
 from support.makers import add_job, add_worker, depose_and_take, new_run, spec
 from support.moving_clock import MovingClock
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, MOVES, Actor, Reason, RunState, may_move
 from tsuzuki.store import dispatch, moves, runs, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment, Ending, Started
+from tsuzuki.store.moves import Assignment, Ending
 from tsuzuki.store.tables import job_runs
 
 S = RunState

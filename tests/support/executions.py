@@ -14,9 +14,8 @@ from typing import Any
 from tsuzuki.engine.outcome import Outcome
 from tsuzuki.engine.task import Execution, Executor, Task
 from tsuzuki.model.job import JobSpec
-from tsuzuki.model.run import Run
+from tsuzuki.model.run import Run, Started
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
-from tsuzuki.store.moves import Started
 
 PATIENCE_SECONDS = 20.0
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from random import Random
 
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.model.run import Run, RunRef
+from tsuzuki.model.run import Run, RunRef, Started
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import moves, runs
 from tsuzuki.store.database import Connection, Database, open_database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment, Ending, Started
+from tsuzuki.store.moves import Assignment, Ending
 
 BATCH = 12
 Accepted = list[tuple[int, int]]

@@ -19,11 +19,11 @@ from support.makers import (
 from support.movers import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from tsuzuki import store
+from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.store import events, jobs, logs, moves, pruning, runs, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import metadata
 
 Write = Callable[[Connection, Term], Any]

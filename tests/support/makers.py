@@ -115,7 +115,7 @@ def _bring(
     if state is RunState.ORPHANED:
         assert moves.hand_back(connection, worker_id=worker_id, runs=[assigned])
         return
-    started = moves.start(connection, worker_id=worker_id, runs=[assigned])[run.id]
+    started = moves.start(connection, worker_id=worker_id, runs=[assigned])[run.id].started
     if state is RunState.RUNNING:
         return
     reason = None if state is RunState.SUCCEEDED else moves.Reason.HANDLER_FAILED

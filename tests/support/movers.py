@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from support.makers import WORKER
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import LIVE_STATES, Reason, RunState
 from tsuzuki.store import moves
 from tsuzuki.store.leadership import Term
@@ -37,7 +37,7 @@ MOVERS: dict[str, Mover] = {
         worker_id=WORKER,
         endings=[
             moves.Ending(
-                run=moves.Started(id=run.id, version=run.version, epoch=term.epoch),
+                run=Started(id=run.id, version=run.version, epoch=term.epoch),
                 state=RunState.SUCCEEDED,
             )
         ],

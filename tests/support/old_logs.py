@@ -11,13 +11,13 @@ from support.moving_clock import MovingClock
 from tsuzuki.engine.archive import FolderArchive, LogArchive
 from tsuzuki.engine.archivist import Archivist
 from tsuzuki.model.clock import ManualClock
+from tsuzuki.model.run import Started
 from tsuzuki.model.settings import DAY, EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.logs import RunLogs
 from tsuzuki.store import logs, moves
 from tsuzuki.store.database import Database
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_run_logs, job_run_transitions, job_runs
 
 AT = datetime(2026, 3, 1, 11, 59, 59, 123_456, tzinfo=UTC)

@@ -1,19 +1,23 @@
 """Gives waiting runs to workers: the most urgent first, each to the least loaded worker that may have it.
 
+What goes to the worker of our own process begins in the same transaction: one commit less before it runs.
+
 What is blocked (its job off or at its limit, its key at its limit, no worker with its tags) is left out of
 the next look, so that it never hides what could run. All that was decided in a look is one statement.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from typing import Protocol
 
 from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.model.job import Job
-from tsuzuki.model.worker import Worker, WorkerState
-from tsuzuki.store import dispatch, jobs, moves, notices, workers
+from tsuzuki.model.run import RunRef
+from tsuzuki.store import dispatch, jobs, moves, notices
 from tsuzuki.store.database import Connection, Database
-from tsuzuki.store.dispatch import DueRun, HeldRuns
+from tsuzuki.store.dispatch import DueRun, HeldRuns, Places
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.moves import Assignment
 
@@ -41,7 +45,7 @@ class _Share:
 class _Queue:
     """The workers that may have certain runs, the least loaded first."""
 
-    def __init__(self, workers: Sequence[Worker], by_worker: dict[str, int]) -> None:
+    def __init__(self, workers: Sequence[Places], by_worker: dict[str, int]) -> None:
         self._workers = workers
         self._by_worker = by_worker
         self._heap = [(self._load(worker), index) for index, worker in enumerate(workers)]
@@ -63,7 +67,7 @@ class _Queue:
                 return worker.id
         return None
 
-    def _load(self, worker: Worker) -> float:
+    def _load(self, worker: Places) -> float:
         return self._by_worker.get(worker.id, 0) / worker.capacity
 
 
@@ -71,7 +75,7 @@ class _Board:
     """Who has room and what is at its limit, kept up to date while deciding."""
 
     def __init__(
-        self, *, workers: Sequence[Worker], held: HeldRuns, jobs: Mapping[int, Job]
+        self, *, workers: Sequence[Places], held: HeldRuns, jobs: Mapping[int, Job]
     ) -> None:
         self.blocked_jobs: set[int] = set()
         self.blocked_keys: set[tuple[int, str]] = set()
@@ -125,17 +129,35 @@ class _Board:
         return share
 
 
+class Taking(Protocol):
+    """One transaction, seen from the worker of this process."""
+
+    def begin(
+        self, connection: Connection, runs: Sequence[RunRef], *, known: Mapping[int, Job]
+    ) -> None:
+        """Begin what was just given to it."""
+
+
+class OwnWorker(Protocol):
+    """The worker of this process."""
+
+    @property
+    def worker_id(self) -> str: ...
+
+    def taking(self) -> AbstractContextManager[Taking]:
+        """Around a transaction in which it is given work; what began reaches it after the commit."""
+
+
 class Assigner:
     def __init__(
         self,
         *,
         database: Database,
         coordination: Coordination | None = None,
-        wake_workers: Callable[[], None] = lambda: None,
+        own_worker: OwnWorker | None = None,
     ) -> None:
-        """`wake_workers` is called as soon as something was given out, for a worker of this process."""
         self._database = database
-        self._wake_workers = wake_workers
+        self._own_worker = own_worker
         self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
         self._room_left = 1
@@ -149,16 +171,24 @@ class Assigner:
         chosen = self._without_leased(chosen)
         if not chosen:
             return 0
-        with self._database.write() as connection:
-            taken = moves.assign(connection, term=term, assignments=chosen)
-            if taken:
-                notices.notify(connection, notices.Audience.WORKERS)
-        if taken:
-            self._wake_workers()
+        taken = self._give_out(term, chosen)
         self._coordination.release({assignment.run.id for assignment in chosen} - taken)
-        if taken:
-            self._coordination.ring({notices.Audience.WORKERS})
         return len(taken)
+
+    def _give_out(self, term: Term, chosen: Sequence[Assignment]) -> frozenset[int]:
+        own = self._own_worker
+        with own.taking() if own else nullcontext() as taking, self._database.write() as connection:
+            taken = moves.assign(connection, term=term, assignments=chosen)
+            given = [assignment for assignment in chosen if assignment.run.id in taken]
+            ours = [run for run, worker_id in given if own and worker_id == own.worker_id]
+            if taking is not None:
+                versions = [RunRef(run.id, run.version + 1) for run in ours]
+                taking.begin(connection, versions, known=self._jobs)
+            if len(ours) < len(given):
+                notices.notify(connection, notices.Audience.WORKERS)
+        if len(ours) < len(given):
+            self._coordination.ring({notices.Audience.WORKERS})
+        return taken
 
     def _without_leased(self, chosen: Sequence[Assignment]) -> list[Assignment]:
         """Without what is just being given to somebody else. A hint that saves a lost statement: who
@@ -170,12 +200,8 @@ class Assigner:
         return [assignment for assignment in chosen if assignment.run.id not in elsewhere]
 
     def _board(self, connection: Connection) -> _Board:
-        attached = [
-            worker
-            for worker in workers.find(connection)
-            if worker.state is WorkerState.ATTACHED and worker.capacity > 0
-        ]
-        return _Board(workers=attached, held=dispatch.held_runs(connection), jobs=self._jobs)
+        offered, held = dispatch.room(connection)
+        return _Board(workers=offered, held=held, jobs=self._jobs)
 
     def _decide(self, connection: Connection) -> list[Assignment]:
         """Look until there is no room or nothing left. That ends: whatever is seen is either chosen
@@ -222,9 +248,15 @@ class Assigner:
 
     def _learn_jobs(self, connection: Connection, due: Sequence[DueRun], board: _Board) -> None:
         """The definitions as they are now: a job switched off or removed is blocked."""
-        self._jobs.update(jobs.get_many(connection, {run.job_id for run in due}, known=self._jobs))
+        asked = {run.job_id: run.job_version for run in due}
+        changed = {
+            job_id
+            for job_id, version in asked.items()
+            if job_id not in self._jobs or self._jobs[job_id].version != version
+        }
+        self._jobs.update(jobs.get_many(connection, changed, known=self._jobs))
         board.blocked_jobs.update(
             job_id
-            for job_id in {run.job_id for run in due}
+            for job_id in asked
             if not self._jobs[job_id].spec.enabled or self._jobs[job_id].deleted_at
         )

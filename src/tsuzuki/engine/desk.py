@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from tsuzuki.engine.task import Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Fenced, UsageError
+from tsuzuki.model.run import Started
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import dispatch, logs, runs
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.dispatch import ProgressReport
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.moves import Started
 
 BUFFERED_BYTES_MAX = 8 * 1024 * 1024
 """Together, for all runs of a worker: beyond it a chatty handler loses lines, not we our memory."""

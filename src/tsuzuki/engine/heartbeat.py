@@ -75,7 +75,8 @@ class Heartbeat:
     def _beat(self) -> Pulse:
         asked_at = self._clock.monotonic()
         try:
-            with self._database.write() as connection:
+            once = self._asked == 0
+            with self._database.statement() if once else self._database.write() as connection:
                 state = workers.beat(connection, self._worker_id())
                 in_doubt = self._asked > 0 and dispatch.unconfirmed(connection, self._worker_id())
         except Unreachable:

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from random import Random
 
-from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.assigner import Assigner, OwnWorker
 from tsuzuki.engine.coordination import Coordination
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.patience import Patience
@@ -70,7 +70,7 @@ class Lease:
         return held is not None
 
     def _ask(self, term: Term | None, lease_seconds: float) -> Term | None:
-        with self._database.write() as connection:
+        with self._database.statement() as connection:
             if term is None:
                 return leadership.take(connection, holder=self._holder, lease_seconds=lease_seconds)
             renewed = leadership.renew(connection, term=term, lease_seconds=lease_seconds)
@@ -142,7 +142,7 @@ class Leader:
         settings: Callable[[], EngineSettings],
         random: Random,
         coordination: Coordination,
-        wake_workers: Callable[[], None] = lambda: None,
+        own_worker: OwnWorker | None = None,
     ) -> "Leader":
         rescuer = Rescuer(
             database=database, settings=settings, random=random, coordination=coordination
@@ -152,9 +152,7 @@ class Leader:
             planner=Planner(database=database, settings=settings),
             intake=Intake(database=database),
             rescuer=rescuer,
-            assigner=Assigner(
-                database=database, coordination=coordination, wake_workers=wake_workers
-            ),
+            assigner=Assigner(database=database, coordination=coordination, own_worker=own_worker),
             patience=Patience(clock=database.clock, settings=settings),
             settings=settings,
         )

@@ -25,7 +25,7 @@ from tsuzuki.engine.role import Role, new_identity
 from tsuzuki.engine.signals import Signals
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.telling import counts, tell
-from tsuzuki.engine.worker import Identity, Worker
+from tsuzuki.engine.worker import Identity, Worked, Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.model.states import RunState
@@ -107,13 +107,6 @@ class Engine:
         self.lease = Lease(
             database=self._database, clock=self._clock, settings=self.settings, holder=first.id
         )
-        self.leader = Leader.with_all_duties(
-            database=self._database,
-            settings=self.settings,
-            random=self._jitter,
-            coordination=self.coordination,
-            wake_workers=self.bells.worker.ring,
-        )
         self.ear = Ear(database=self._database, bells=self.bells)
         self.archivist = Archivist(
             database=self._database, settings=self.settings, archive=archive, clock=self._clock
@@ -127,6 +120,13 @@ class Engine:
             settings=self.settings,
             wake=self.bells.worker.ring,
             leads_here=lambda: self.lease.term is not None,
+        )
+        self.leader = Leader.with_all_duties(
+            database=self._database,
+            settings=self.settings,
+            random=self._jitter,
+            coordination=self.coordination,
+            own_worker=self.worker if self.role.work else None,
         )
         self.heartbeat = Heartbeat(
             database=self._database,
@@ -288,12 +288,15 @@ class Engine:
     def _work_step(self) -> None:
         if self._is_lost and not self.worker.running:
             self._start_again()
+        if arrived := self.worker.begin_arrived():
+            self._tell_work(Worked(started=arrived))
         now = self._clock.monotonic()
-        look = not self.worker.has_news() or now - self._looked_at >= LOOK_SECONDS
+        has_news = arrived or self.worker.has_news()
+        look = not has_news or now - self._looked_at >= LOOK_SECONDS
         if look:
             self._looked_at = now
         worked = self.worker.tick(look_around=look)
-        self.metrics.worked(worked, running=self.worker.running, now=self._clock.now())
+        self._tell_work(worked)
         self.ended.update(ending.state for _, ending in worked.ended)
         tell(worked)
         if worked.ended or worked.lost:
@@ -311,6 +314,9 @@ class Engine:
         if self.worker.desk.has_papers() or self.worker.running:
             waits.append(LINGER_SECONDS if self.worker.desk.has_papers() else 1.0)
         self.bells.worker.wait(min(waits))
+
+    def _tell_work(self, worked: Worked) -> None:
+        self.metrics.worked(worked, running=self.worker.running, now=self._clock.now())
 
     def _beat_step(self) -> None:
         if not self.role.work or self.drained.is_set() or self._is_lost:

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.model.job import JobSpec
-from tsuzuki.model.run import WorkOrder
-from tsuzuki.store.moves import Started
+from tsuzuki.model.run import Started, WorkOrder
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,31 +5,40 @@ what was given to us. A slot is free only after the database has accepted the en
 not accept is not ours any more: it is stopped and nothing of it is written.
 
 If a transaction's answer is lost we do not know what was committed. The next tick reads it back: ends that
-were accepted are simply not accepted twice, and runs that were begun in our name are executed.
+were accepted are simply not accepted twice, and runs that were begun in our name are executed. A commit may
+still be under way by then, so for a while every look reads back.
+
+What the leader of our own process gives to us begins in the very transaction that gives it (`taking`), and
+arrives in memory.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
 
 from tsuzuki.engine.desk import Desk, Papers, write_papers
 from tsuzuki.engine.endings import ending_of, retry_after_of
-from tsuzuki.engine.outcome import Failed, Outcome, StopCause
+from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.retrier import retry_for, store_retries
-from tsuzuki.engine.task import Execution, Executor, Task
+from tsuzuki.engine.slots import Slots
+from tsuzuki.engine.task import Executor, Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import RunRef, WorkOrder
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.model.states import Reason, RunState
+from tsuzuki.model.states import RunState
 from tsuzuki.store import dispatch, events, jobs, moves, notices, workers
 from tsuzuki.store.database import Connection, Database
-from tsuzuki.store.moves import Ending, Started
+from tsuzuki.store.moves import Ending
 
 ENDINGS_MAX = 500
 """At most so many ends in one transaction."""
+
+DOUBT_SECONDS = 30.0
+"""So long after a lost answer the database may still carry out what we asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,20 +68,42 @@ class Worked:
         return bool(self.ended or self.started or self.refused or self.lost)
 
 
-class _Slot:
-    """A place taken by a task. `deadline` is by the monotonic clock."""
+class Taking:
+    """One transaction of a leader, seen from the worker of the same process."""
 
-    __slots__ = ("deadline", "execution", "task")
+    def __init__(self, worker: "Worker") -> None:
+        self._worker = worker
+        self.tasks: list[Task] = []
 
-    def __init__(self, task: Task, now: float) -> None:
-        timeout = task.spec.timeout_seconds
-        self.task = task
-        self.execution: Execution | None = None
-        self.deadline = None if timeout is None else now + timeout
+    def begin(
+        self, connection: Connection, runs: Sequence[RunRef], *, known: Mapping[int, Job]
+    ) -> None:
+        """Begin what was just given to us, unless we take nothing any more. `known` has their jobs."""
+        if runs and self._worker.accepting:
+            begun = moves.start(connection, worker_id=self._worker.identity.id, runs=runs)
+            wanted = [begun[run.id] for run in runs if run.id in begun]
+            self.tasks = tasks_of(connection, wanted, known)
+
+
+def tasks_of(
+    connection: Connection, begun: Sequence[WorkOrder], known: Mapping[int, Job]
+) -> list[Task]:
+    event_ids = [run.event_id for run in begun if run.event_id is not None]
+    payloads = events.payloads(connection, event_ids) if event_ids else {}
+    return [
+        Task(
+            run=run,
+            started=run.started,
+            spec=known[run.job_definition_id].spec,
+            event=payloads.get(run.event_id) if run.event_id is not None else None,
+        )
+        for run in begun
+    ]
 
 
 class Worker:
-    """Not thread-safe but for `tell_ended`, which executions call from their own threads."""
+    """Not thread-safe but for `tell_ended`, which executions call from their own threads, `stop_all`, and
+    `taking`, which is the leader's."""
 
     def __init__(
         self,
@@ -89,7 +120,6 @@ class Worker:
         self.identity = identity
         self.accepting = True
         self._database = database
-        self._executor = executor
         self._clock = clock
         self._random = random
         self._settings = settings
@@ -98,13 +128,17 @@ class Worker:
         self.desk = Desk(
             database=database, clock=clock, settings=settings, worker_id=lambda: self.identity.id
         )
-        self._slots: dict[int, _Slot] = {}
+        self._slots = Slots(
+            executor=executor, surroundings=self.desk, done=self.tell_ended, clock=clock
+        )
+        self._arrived: deque[Task] = deque()
+        self._arriving = threading.Lock()
+        """Held while something is begun in the database and is not in our hands yet."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._unsaved: dict[int, tuple[Task, Ending, Outcome]] = {}
         self._jobs: dict[int, Job] = {}
         self._is_uncertain = False
-        self._slots_lock = threading.Lock()
-        self._stop_order: tuple[StopCause, bool] | None = None
+        self._doubts_until = 0.0
 
     # --- what the process asks for --------------------------------------------------------------
 
@@ -124,11 +158,12 @@ class Worker:
 
     def become(self, identity: Identity) -> None:
         """Start again under a new name, after having been cut off with nothing left running."""
-        if self._slots:
-            raise RuntimeError("a worker that still runs something cannot change its name")
-        self.identity = identity
+        with self._arriving:
+            if self.running:
+                raise RuntimeError("a worker that still runs something cannot change its name")
+            self.identity = identity
         self.register()
-        self._stop_order = None
+        self._slots.open_again()
         self.accepting = True
 
     def leave(self) -> frozenset[int]:
@@ -141,7 +176,8 @@ class Worker:
 
     def stop_taking(self) -> frozenset[int]:
         """Take nothing new, and let others have what has not begun. Answers what that is."""
-        self.accepting = False
+        with self._arriving:
+            self.accepting = False
         with self._database.write() as connection:
             handed_back = self._decline(connection)
             notices.notify(connection, notices.Audience.LEADER)
@@ -149,43 +185,67 @@ class Worker:
 
     def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
         """End every execution, also what is just being begun. Their outcomes come in as usual."""
-        with self._slots_lock:
-            self._stop_order = (cause, at_once)
-            slots = list(self._slots.values())
-        for slot in slots:
-            if slot.execution is not None:
-                slot.execution.stop(cause, at_once=at_once)
+        self._slots.stop_all(cause, at_once=at_once)
+
+    @contextmanager
+    def taking(self) -> Iterator[Taking]:
+        """Around a transaction in which the leader of this process gives work to us."""
+        with self._arriving:
+            taking = Taking(self)
+            try:
+                yield taking
+            except BaseException:
+                self._doubt()
+                raise
+            self._arrived.extend(taking.tasks)
+        if taking.tasks:
+            self._wake()
+
+    @property
+    def worker_id(self) -> str:
+        return self.identity.id
 
     @property
     def running(self) -> int:
-        return len(self._slots)
+        return len(self._slots) + len(self._arrived)
 
     @property
     def free(self) -> int:
-        return self.identity.capacity - len(self._slots)
+        return self.identity.capacity - self.running
 
     # --- the step -------------------------------------------------------------------------------
 
     def tick(self, *, look_around: bool = True) -> Worked:
         """One step. `look_around` also checks whether what we run is still ours."""
-        self._stop_overdue()
+        self._slots.stop_overdue()
         endings = self._collect_endings()
         papers = self.desk.take()
-        if not (endings or papers or look_around or self._is_uncertain):
+        reads_back = self._is_uncertain or (look_around and self._is_in_doubt())
+        if not (endings or papers or look_around or reads_back):
             return Worked()
-        try:
-            worked = self._exchange(endings, papers, look_around=look_around)
-        except BaseException:
-            self.desk.put_back(papers)
-            self._is_uncertain = True
-            raise
-        self._settle(worked)
+        with self._arriving if reads_back else nullcontext():
+            try:
+                worked = self._exchange(
+                    endings, papers, look_around=look_around, reads_back=reads_back
+                )
+            except BaseException:
+                self.desk.put_back(papers)
+                self._doubt()
+                raise
+            self._settle(worked)
         return worked
+
+    def begin_arrived(self) -> list[Task]:
+        """Execute what the leader of this process has begun in our name. Answers what that is."""
+        arrived = [self._arrived[i] for i in range(len(self._arrived))]
+        self._slots.launch(arrived)
+        for _ in arrived:
+            self._arrived.popleft()
+        return arrived
 
     def seconds_to_next_deadline(self) -> float | None:
         """When `tick` must be called again because something runs out of time."""
-        deadlines = [slot.deadline for slot in self._slots.values() if slot.deadline is not None]
-        return max(min(deadlines) - self._clock.monotonic(), 0.0) if deadlines else None
+        return self._slots.seconds_to_next_deadline()
 
     def has_news(self) -> bool:
         """Whether a tick would have something to write."""
@@ -204,23 +264,25 @@ class Worker:
         papers: Papers,
         *,
         look_around: bool,
+        reads_back: bool,
     ) -> Worked:
         worked = Worked()
         with self._database.write() as connection:
             write_papers(connection, papers, worker_id=self.identity.id)
             self._end(connection, endings, worked)
-            if self._is_uncertain:
+            if reads_back:
                 self._read_back(connection, worked)
             if look_around and self._slots:
                 self._find_lost(connection, endings, worked)
-            room = self.identity.capacity - len(self._slots) + len(endings) - len(worked.started)
+            room = self.free + len(endings) - len(worked.started)
             if not self.accepting and look_around:
                 self._decline(connection)
-            elif self.accepting and room > 0:
+            elif self.accepting and room > 0 and (look_around or not self._leads_here()):
                 self._begin(connection, room, worked)
             if worked.ended and not self._leads_here():
                 notices.notify(connection, notices.Audience.LEADER)
-        self._is_uncertain = False
+        if reads_back:
+            self._is_uncertain = False
         return worked
 
     def _end(
@@ -258,20 +320,17 @@ class Worker:
 
     def _begin(self, connection: Connection, room: int, worked: Worked) -> None:
         waiting = dispatch.inbox(connection, worker_id=self.identity.id, limit=room)
-        started = moves.start(
-            connection,
-            worker_id=self.identity.id,
-            runs=[RunRef(run.id, run.version) for run in waiting],
-        )
-        chosen = [(run, started[run.id]) for run in waiting if run.id in started]
+        begun = moves.start(connection, worker_id=self.identity.id, runs=waiting)
+        chosen = [begun[run.id] for run in waiting if run.id in begun]
         worked.started.extend(self._tasks(connection, chosen))
 
     def _read_back(self, connection: Connection, worked: Worked) -> None:
         """After a lost answer: execute what was begun in our name and never reached us."""
+        arrived = {task.started.id for task in self._arrived}
         unknown = [
-            (run, Started(id=run.id, version=run.version, epoch=run.leader_epoch))
+            run
             for run in dispatch.running_on(connection, worker_id=self.identity.id)
-            if run.id not in self._slots and run.leader_epoch is not None
+            if run.id not in self._slots and run.id not in arrived
         ]
         worked.started.extend(self._tasks(connection, unknown))
 
@@ -282,31 +341,16 @@ class Worker:
         worked: Worked,
     ) -> None:
         ending_ids = {task.started.id for task, _, _ in endings}
-        held = [s.task for s in self._slots.values() if s.task.started.id not in ending_ids]
+        held = [task for task in self._slots.tasks() if task.started.id not in ending_ids]
         ours = dispatch.still_ours(
             connection, worker_id=self.identity.id, runs=[task.started for task in held]
         )
         worked.lost = [task for task in held if task.started.id not in ours]
 
-    def _tasks(
-        self, connection: Connection, chosen: Sequence[tuple[WorkOrder, Started]]
-    ) -> list[Task]:
-        self._jobs.update(
-            jobs.get_many(
-                connection, {run.job_definition_id for run, _ in chosen}, known=self._jobs
-            )
-        )
-        event_ids = [run.event_id for run, _ in chosen if run.event_id is not None]
-        payloads = events.payloads(connection, event_ids)
-        return [
-            Task(
-                run=run,
-                started=started,
-                spec=self._jobs[run.job_definition_id].spec,
-                event=payloads.get(run.event_id) if run.event_id is not None else None,
-            )
-            for run, started in chosen
-        ]
+    def _tasks(self, connection: Connection, begun: Sequence[WorkOrder]) -> list[Task]:
+        job_ids = {run.job_definition_id for run in begun}
+        self._jobs.update(jobs.get_many(connection, job_ids, known=self._jobs))
+        return tasks_of(connection, begun, self._jobs)
 
     def _decline(self, connection: Connection) -> frozenset[int]:
         """Said again with each look: the first time may not have got through, and something may
@@ -318,11 +362,7 @@ class Worker:
         waiting = dispatch.inbox(
             connection, worker_id=self.identity.id, limit=self.identity.capacity * 2 + 100
         )
-        return moves.hand_back(
-            connection,
-            worker_id=self.identity.id,
-            runs=[RunRef(run.id, run.version) for run in waiting],
-        )
+        return moves.hand_back(connection, worker_id=self.identity.id, runs=waiting)
 
     # --- around it ------------------------------------------------------------------------------
 
@@ -343,41 +383,17 @@ class Worker:
             self._unsaved.pop(task.started.id, None)
         self._release(over)
         for task in worked.lost:
-            slot = self._slots.get(task.started.id)
-            if slot is not None and slot.execution is not None:
-                slot.execution.stop(StopCause.FENCED)
-        self._launch(worked.started)
-
-    def _launch(self, tasks: Sequence[Task]) -> None:
-        now = self._clock.monotonic()
-        slots = [_Slot(task, now) for task in tasks]
-        with self._slots_lock:
-            self._slots.update((slot.task.started.id, slot) for slot in slots)
-        for slot in slots:
-            task = slot.task
-            try:
-                slot.execution = self._executor.begin(task, self.desk, self.tell_ended)
-            except Exception as problem:  # noqa: BLE001 -- the others of this batch must begin
-                error = f"it could not be begun: {problem!r}"
-                self.tell_ended(task, Failed(reason=Reason.HANDLER_FAILED, error=error))
-                continue
-            # Looked at after the execution can be seen by `stop_all`, which gives its order before it
-            # looks at executions: one of the two always sees the other.
-            order = self._stop_order
-            if order is not None:
-                slot.execution.stop(order[0], at_once=order[1])
+            self._slots.stop(task.started.id, StopCause.FENCED)
+        self._slots.launch(worked.started)
 
     def _release(self, tasks: Sequence[Task]) -> None:
         ids = [task.started.id for task in tasks]
-        with self._slots_lock:
-            for run_id in ids:
-                self._slots.pop(run_id, None)
+        self._slots.release(ids)
         self.desk.forget(ids)
 
-    def _stop_overdue(self) -> None:
-        now = self._clock.monotonic()
-        for slot in self._slots.values():
-            if slot.deadline is not None and slot.deadline <= now:
-                slot.deadline = None
-                if slot.execution is not None:
-                    slot.execution.stop(StopCause.TIMEOUT)
+    def _doubt(self) -> None:
+        self._is_uncertain = True
+        self._doubts_until = self._clock.monotonic() + DOUBT_SECONDS
+
+    def _is_in_doubt(self) -> bool:
+        return self._clock.monotonic() < self._doubts_until

@@ -14,7 +14,8 @@ class NewRun:
 
     job_definition_id: int
     trigger: Trigger
-    scheduled_for: datetime
+    scheduled_for: datetime | None
+    """None: at once, by the database's clock."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
     idempotency_key: str | None = None
@@ -92,12 +93,20 @@ class RunRef(NamedTuple):
     version: int
 
 
-class WorkOrder(NamedTuple):
-    """A run as the worker that executes it needs to know it."""
+class Started(NamedTuple):
+    """A run that is ours to execute: `version` and `epoch` are what its end must name."""
 
     id: int
     version: int
-    leader_epoch: int | None
+    epoch: int
+
+
+class WorkOrder(NamedTuple):
+    """A run as the worker that has begun it needs to know it."""
+
+    id: int
+    version: int
+    leader_epoch: int
     job_definition_id: int
     scheduled_for: datetime
     priority: int
@@ -107,3 +116,7 @@ class WorkOrder(NamedTuple):
     origin_id: int | None
     concurrency_key: str | None
     event_id: int | None
+
+    @property
+    def started(self) -> Started:
+        return Started(self.id, self.version, self.leader_epoch)

@@ -147,7 +147,7 @@ class Commits:
         self, *, references: Sequence[str] = (), branch: str | None = None
     ) -> Iterator[dict[str, Any]]:
         """Every stored commit, a piece at a time."""
-        with self._database.read() as connection:
+        with self._database.stream() as connection:
             ids = self._ids(connection, references)
             yield from statistics.export(connection, project_ids=ids, branch=branch)
 

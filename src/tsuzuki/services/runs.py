@@ -80,6 +80,8 @@ class Runs:
 
     def submit(self, request: Request, *, connection: Connection | None = None) -> Submission:
         """Ask for one run. With a `connection` it becomes part of that transaction."""
+        if connection is None and (run_id := self._submit_known(request)) is not None:
+            return Submission(run_id=run_id, is_new=True)
         return self.submit_many([request], connection=connection)[0]
 
     def submit_many(
@@ -91,8 +93,7 @@ class Runs:
             return self._submit(connection, requests)
         with self._database.write() as own:
             submissions = self._submit(own, requests)
-        self._wake()
-        self._ring({Audience.LEADER})
+        self._tell_leader()
         return submissions
 
     def find(self, wanted: RunFilter) -> list[Run]:
@@ -156,8 +157,7 @@ class Runs:
             self._note(
                 connection, "run.retry", run, after={"state": run.state, "retried_as": new_id}
             )
-        self._wake()
-        self._ring({Audience.LEADER})
+        self._tell_leader()
         return Submission(run_id=new_id, is_new=True)
 
     def wait(
@@ -186,6 +186,26 @@ class Runs:
                 )
             clock.wait(never, pause)
             pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
+
+    def _submit_known(self, request: Request) -> int | None:
+        """One statement, for a job we have seen before. None if that job has changed meanwhile, or the
+        key has a run already, or anything else calls for a closer look; then nothing was stored."""
+        job = self._jobs.get(request.job)
+        if job is None or request.delay_seconds:
+            return None
+        try:
+            wanted = _new_run(request, job, None)
+        except UsageError:
+            return None
+        with self._database.statement() as connection:
+            (run_id,) = runs.create(connection, [wanted], of=job)
+        if run_id is not None:
+            self._tell_leader()
+        return run_id
+
+    def _tell_leader(self) -> None:
+        self._wake()
+        self._ring({Audience.LEADER})
 
     def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
         found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}
@@ -217,7 +237,8 @@ class Runs:
         )
 
 
-def _new_run(request: Request, job: Job, now: datetime) -> NewRun:
+def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
+    """`now` is needed for a delay only."""
     arguments = {**job.spec.arguments, **request.arguments}
     jsontext.encode(arguments)
     priority = job.spec.priority if request.priority is None else request.priority
@@ -231,7 +252,7 @@ def _new_run(request: Request, job: Job, now: datetime) -> NewRun:
     return NewRun(
         job_definition_id=job.id,
         trigger=Trigger.MANUAL,
-        scheduled_for=now + timedelta(seconds=request.delay_seconds),
+        scheduled_for=now and now + timedelta(seconds=request.delay_seconds),
         arguments=arguments,
         priority=priority,
         idempotency_key=None

@@ -1,8 +1,9 @@
-"""One database, two ways in: `read()` and `write()`. Both give a connection inside a transaction.
+"""One database, and the ways in: `read()` to look, `write()` for a transaction, `statement()` for a single one.
 
 SQLite: WAL, `BEGIN IMMEDIATE` for writes and one writer at a time per process, so a writer waits for
 its turn instead of failing half-way; other processes' writers wait on the file for `BUSY_SECONDS`.
-PostgreSQL: READ COMMITTED; every guard is in the statement itself.
+PostgreSQL: READ COMMITTED; every guard is in the statement itself. A look, or a single statement, is not
+wrapped into BEGIN and COMMIT there: that would be three round trips for one.
 
 Whatever the driver says about a database that is away, full or read-only leaves here as
 `Unreachable`, in our own words.
@@ -32,6 +33,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
+from tsuzuki.store.file_watch import touch
 from tsuzuki.store.types import UtcTime, to_text
 
 __all__ = ["Connection", "Database", "db_now", "open_database"]
@@ -82,6 +84,10 @@ class Database:
     def __init__(self, engine: Engine, *, clock: Clock) -> None:
         self.engine = engine
         self.clock = clock
+        self._at_once = (
+            engine if self.is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
+        self._log = Path(f"{self.path}-wal") if self.is_sqlite else None
         self._writer = threading.Lock()
         self._here = _Here()
 
@@ -98,7 +104,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that only looks. It sees one moment (SQLite) or one per statement."""
+        """Only to look. What it sees is of one moment (SQLite) or of one per statement."""
+        with translated(self.engine.url), self._at_once.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def stream(self) -> Iterator[Connection]:
+        """To look at more than fits into memory: a transaction, which a server's cursor needs."""
         with translated(self.engine.url), self.engine.connect() as connection, connection.begin():
             yield connection
 
@@ -108,6 +120,18 @@ class Database:
         with translated(self.engine.url), self._turn(), self.engine.connect() as connection:
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
+                yield connection
+            if self._log is not None:
+                touch(self._log)
+
+    @contextmanager
+    def statement(self) -> Iterator[Connection]:
+        """For one statement that changes something: it is committed when it has been answered."""
+        if self.is_sqlite:
+            with self.write() as connection:
+                yield connection
+        else:
+            with translated(self.engine.url), self._turn(), self._at_once.connect() as connection:
                 yield connection
 
     @contextmanager

@@ -1,6 +1,6 @@
 """What the leader looks at to give work out, and what a worker looks at to take it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,13 +17,15 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    null,
     or_,
     select,
+    union_all,
     update,
 )
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.model.run import Run, RunRef, WorkOrder
+from tsuzuki.model.run import Run, RunRef, Started, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.batch import (
@@ -37,7 +39,7 @@ from tsuzuki.store.batch import (
     unpack,
 )
 from tsuzuki.store.database import db_now
-from tsuzuki.store.moves import Started
+from tsuzuki.store.moves import ORDER_COLUMNS
 from tsuzuki.store.runs import run_from, select_runs
 from tsuzuki.store.tables import events, job_definitions, job_runs, workers
 
@@ -57,14 +59,22 @@ class DueRun(NamedTuple):
     ref: RunRef
     job_id: int
     concurrency_key: str | None
+    job_version: int
 
 
+# Asked for by each row, and answered from the index of its key: a join might turn the walk round.
+_JOB_VERSION = (
+    select(job_definitions.c.version)
+    .where(job_definitions.c.id == job_runs.c.job_definition_id)
+    .scalar_subquery()
+)
 _DUE = (
     select(
         job_runs.c.id,
         job_runs.c.version,
         job_runs.c.job_definition_id,
         job_runs.c.concurrency_key,
+        _JOB_VERSION,
     )
     # Along the index that has what waits in order, however much it is, and not by sorting all of it.
     .where(likely(job_runs.c.state.in_(WAITING)), job_runs.c.scheduled_for <= db_now())
@@ -95,8 +105,8 @@ def due_runs(
         )
         statement = statement.where(~exists(select(blocked.c.job).where(same)))
     return [
-        DueRun(ref=RunRef(run_id, version), job_id=job_id, concurrency_key=key)
-        for run_id, version, job_id, key in connection.execute(statement, {"limit": limit}).all()
+        DueRun(RunRef(run_id, version), *rest)
+        for run_id, version, *rest in connection.execute(statement, {"limit": limit}).all()
     ]
 
 
@@ -107,6 +117,14 @@ class HeldRuns:
     by_worker: dict[str, int]
     by_job: dict[int, int]
     by_key: dict[tuple[int, str], int]
+
+
+class Places(NamedTuple):
+    """A worker that takes work, and how much of it at once."""
+
+    id: str
+    capacity: int
+    tags: frozenset[str]
 
 
 _HELD_GROUP = (
@@ -123,10 +141,35 @@ _HELD = (
 
 def held_runs(connection: Connection) -> HeldRuns:
     """Counted from the rows themselves: a counter could be wrong, these cannot."""
+    return _held(connection.execute(_HELD).all())
+
+
+_ROOM = union_all(
+    select(workers.c.id, null(), null(), null(), workers.c.capacity, workers.c.tags).where(
+        workers.c.state == WorkerState.ATTACHED, workers.c.capacity > 0
+    ),
+    select(*_HELD.selected_columns, null(), null())
+    .where(job_runs.c.state.in_(HELD))
+    .group_by(*_HELD_GROUP),
+)
+
+
+def room(connection: Connection) -> tuple[list[Places], HeldRuns]:
+    """Who takes work, and what everybody has already, in one question."""
+    rows = connection.execute(_ROOM).all()
+    offered = [
+        Places(worker_id, capacity, frozenset(tags))
+        for worker_id, *_, capacity, tags in rows
+        if capacity is not None
+    ]
+    return offered, _held([row[:4] for row in rows if row[4] is None])
+
+
+def _held(rows: Iterable[Sequence[Any]]) -> HeldRuns:
     by_worker: dict[str, int] = {}
     by_job: dict[int, int] = {}
     by_key: dict[tuple[int, str], int] = {}
-    for worker_id, job_id, key, runs in connection.execute(_HELD).all():
+    for worker_id, job_id, key, runs in rows:
         by_worker[worker_id] = by_worker.get(worker_id, 0) + runs
         by_job[job_id] = by_job.get(job_id, 0) + runs
         if key is not None:
@@ -180,9 +223,8 @@ def live_runs_of(connection: Connection, job_id: int) -> list[Run]:
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
-_ORDER_COLUMNS = [job_runs.c[name] for name in WorkOrder._fields]
 _INBOX = (
-    select(*_ORDER_COLUMNS)
+    select(job_runs.c.id, job_runs.c.version)
     .where(
         job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
         job_runs.c.state == state_literal(RunState.ASSIGNED),
@@ -192,18 +234,22 @@ _INBOX = (
 )
 
 
-def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[WorkOrder]:
+def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[RunRef]:
     """What was given to this worker and not begun, most urgent first."""
     found = connection.execute(_INBOX, {"me": worker_id, "limit": limit})
-    return [WorkOrder._make(row) for row in found.all()]
+    return [RunRef._make(row) for row in found.all()]
+
+
+_RUNNING_ON = select(*ORDER_COLUMNS).where(
+    job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
+    job_runs.c.state == state_literal(RunState.RUNNING),
+)
 
 
 def running_on(connection: Connection, *, worker_id: str) -> list[WorkOrder]:
     """What the database says this worker is running."""
-    statement = select(*_ORDER_COLUMNS).where(
-        job_runs.c.assigned_worker_id == worker_id, job_runs.c.state == RunState.RUNNING.value
-    )
-    return [WorkOrder._make(row) for row in connection.execute(statement).all()]
+    found = connection.execute(_RUNNING_ON, {"me": worker_id})
+    return [WorkOrder._make(row) for row in found.all()]
 
 
 def still_ours(

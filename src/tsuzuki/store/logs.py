@@ -19,10 +19,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState
 from tsuzuki.store.batch import batch, guard
 from tsuzuki.store.leadership import Term, held
-from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_run_logs, job_runs
 from tsuzuki.store.types import PlainText, UtcTime
 

@@ -33,7 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.run import RunRef, Started, WorkOrder
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.batch import Columns, guard, locked, locked_batch, pack, unpack
@@ -61,6 +61,7 @@ FINISH_COLUMNS: Columns = {
     "error": PlainText(),
     "result": JsonText(),
 }
+ORDER_COLUMNS = [job_runs.c[name] for name in WorkOrder._fields]
 NOTHING: frozenset[int] = frozenset()
 
 
@@ -69,14 +70,6 @@ class Assignment(NamedTuple):
 
     run: RunRef
     worker_id: str
-
-
-class Started(NamedTuple):
-    """A run that is ours to execute: `version` and `epoch` are what its end must name."""
-
-    id: int
-    version: int
-    epoch: int
 
 
 class Ending(NamedTuple):
@@ -232,14 +225,16 @@ def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> fr
 # --- the worker's moves -------------------------------------------------------------------------
 
 
-def start(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> dict[int, Started]:
+def start(
+    connection: Connection, *, worker_id: str, runs: Sequence[RunRef]
+) -> dict[int, WorkOrder]:
     """ASSIGNED -> RUNNING for the worker it is assigned to. Not in the answer: do not execute."""
     if not runs:
         return {}
     packed = pack(connection.dialect, REF_COLUMNS, sorted(runs))
     statement = _starting(connection.dialect, packed.varying)
     rows = connection.execute(statement, {**packed.parameters, "me": worker_id}).all()
-    return {run_id: Started(run_id, version, epoch) for run_id, version, epoch in rows}
+    return {row[0]: WorkOrder._make(row) for row in rows}
 
 
 @lru_cache
@@ -262,7 +257,7 @@ def _starting(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any
             "started_at": db_now(),
             "leader_epoch": epoch,
         },
-    ).returning(job_runs.c.id, job_runs.c.version, job_runs.c.leader_epoch)
+    ).returning(*ORDER_COLUMNS)
 
 
 def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending]) -> frozenset[int]:

@@ -1,8 +1,8 @@
 """Wake-ups between processes. Hints only: a lost one costs a poll interval, never a run.
 
 PostgreSQL: NOTIFY without payload, sent with the commit; one listening connection per process.
-SQLite: the kernel tells that the write-ahead log was written to, `PRAGMA data_version` that something was
-committed, and the table `notices` for whom.
+SQLite: whoever has committed touches the write-ahead log, of which the kernel tells; `PRAGMA data_version` says
+that something was committed, and the table `notices` for whom.
 """
 
 import sqlite3
@@ -34,16 +34,10 @@ class Audience(StrEnum):
 EVERYBODY = frozenset(Audience)
 
 LOOK_SECONDS = 0.01
-"""How often to look at an SQLite file where nobody tells that it was written to."""
+"""How often to look at an SQLite file where nobody tells that something was committed."""
 
 TOLD_SECONDS = 0.1
-"""How often to look where somebody tells: a net, and a chance to stop waiting."""
-
-STORED_FIRST_SECONDS, STORED_LAST_SECONDS, STORED_GROWTH = 0.0002, 0.05, 1.2
-"""The pauses between two looks after a write: as a disk is quick or slow, from the first to the last."""
-
-TOGETHER_SECONDS = 0.001
-"""Changes of an SQLite file within this time are one."""
+"""How often to look where somebody tells: a net for what others than we commit, and a chance to stop waiting."""
 
 
 _FOR = bindparam("for", type_=Text())
@@ -75,7 +69,7 @@ def listen(database: Database) -> Listener:
 
 class SqliteListener:
     """Looks at the file's change counter, a read of shared memory without a query or a lock, whenever
-    the log was written to; and from time to time, where the kernel does not tell."""
+    the log was touched; and from time to time, where the kernel does not tell."""
 
     def __init__(self, database: Database) -> None:
         self._clock = database.clock
@@ -91,25 +85,9 @@ class SqliteListener:
     def wait(self, seconds: float) -> Collection[Audience]:
         if self._watch is None:
             self._clock.wait(self._never, min(seconds, LOOK_SECONDS))
-            changed = self._has_changed()
-        elif self._watch.wait(min(seconds, TOLD_SECONDS)):
-            changed = self._changes_soon()
         else:
-            changed = self._has_changed()
-        found = self._news() if changed else ()
-        if found:
-            # What comes in quick succession is told once.
-            self._clock.wait(self._never, TOGETHER_SECONDS)
-        return found
-
-    def _changes_soon(self) -> bool:
-        """The kernel tells that a writer has begun to write. What it wrote is seen only when all of it
-        is on the disk, and of that nobody tells."""
-        pause = STORED_FIRST_SECONDS
-        while not (changed := self._has_changed()) and pause < STORED_LAST_SECONDS:
-            self._clock.wait(self._never, pause)
-            pause *= STORED_GROWTH
-        return changed
+            self._watch.wait(min(seconds, TOLD_SECONDS))
+        return self._news() if self._has_changed() else ()
 
     def _has_changed(self) -> bool:
         seen, self._seen = self._seen, self._version()

@@ -12,12 +12,14 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
     RowMapping,
     Select,
     Text,
     bindparam,
+    exists,
     func,
     literal,
     select,
@@ -26,7 +28,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
-from tsuzuki.model.run import NewRun, Run, Transition
+from tsuzuki.model.job import Job
+from tsuzuki.model.run import NewRun, Run, Started, Transition
 from tsuzuki.model.states import (
     LIVE_STATES,
     Actor,
@@ -39,7 +42,6 @@ from tsuzuki.store import notices
 from tsuzuki.store.batch import Columns, batch, guard, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is
-from tsuzuki.store.moves import Started
 from tsuzuki.store.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.types import JsonText, KeyText, PlainText, UtcTime
 
@@ -62,18 +64,31 @@ NEW_COLUMNS: Columns = {
 
 
 def create(
-    connection: Connection, runs: Sequence[NewRun], *, term: Term | None = None
+    connection: Connection,
+    runs: Sequence[NewRun],
+    *,
+    term: Term | None = None,
+    of: Job | None = None,
 ) -> list[int | None]:
     """Store new runs, and tell the leader; the answer has the new id for each, None where its key, or its job's tick,
-    had a run already. With a `term`, nothing is stored once that term is over."""
+    had a run already. With a `term`, nothing is stored once that term is over; with a job that they are
+    all `of`, nothing once that has changed."""
     if not runs:
         return []
     packed = pack(connection.dialect, NEW_COLUMNS, [_new_values(run) for run in runs])
     is_keyed = any(r.idempotency_key is not None or r.trigger is Trigger.TIME for r in runs)
     statement = _creating(
-        connection.dialect, packed.varying, is_led=term is not None, is_keyed=is_keyed
+        connection.dialect,
+        packed.varying,
+        is_led=term is not None,
+        is_known=of is not None,
+        is_keyed=is_keyed,
     )
-    parameters = packed.parameters if term is None else {**packed.parameters, "epoch": term.epoch}
+    parameters = packed.parameters
+    if term is not None:
+        parameters["epoch"] = term.epoch
+    if of is not None:
+        parameters |= {"of_id": of.id, "of_version": of.version}
     born = connection.execute(statement, parameters)
     if term is None and connection.dialect.name == "sqlite":
         # PostgreSQL tells the leader by itself whenever runs are born.
@@ -81,24 +96,23 @@ def create(
     if is_keyed:
         return _in_order_asked(runs, born.all())
     ids = sorted(born.scalars().all())
-    # A term that is over stores none of them; nothing else can refuse a run without a key.
+    # A term that is over, or a job that changed, stores none; nothing else refuses a run without a key.
     return [*ids] if ids else [None] * len(runs)
 
 
 @lru_cache
 def _creating(
-    dialect: Dialect, varying: tuple[str, ...], *, is_led: bool, is_keyed: bool
+    dialect: Dialect, varying: tuple[str, ...], *, is_led: bool, is_known: bool, is_keyed: bool
 ) -> ReturningInsert[Any]:
     source = unpack(dialect, NEW_COLUMNS, varying)
-    chosen = select(
-        *(source.c[name] for name in NEW_COLUMNS),
-        literal(RunState.PENDING.value),
-        literal(1),
-        db_now(),
-    )
+    values: dict[str, ColumnElement[Any]] = {name: source.c[name] for name in NEW_COLUMNS}
+    values["scheduled_for"] = func.coalesce(source.c.scheduled_for, db_now())
+    chosen = select(*values.values(), literal(RunState.PENDING.value), literal(1), db_now())
     if is_led:
         chosen = chosen.where(epoch_is(bindparam("epoch", type_=BigInteger())))
-    elif dialect.name == "sqlite":
+    if is_known:
+        chosen = chosen.where(_UNCHANGED)
+    if dialect.name == "sqlite" and not (is_led or is_known):
         # Without a WHERE, SQLite reads "ON CONFLICT" as a join condition of the SELECT.
         chosen = chosen.where(literal(True))
     flavour = sqlite if dialect.name == "sqlite" else postgresql
@@ -112,6 +126,13 @@ def _creating(
     return returning
 
 
+_UNCHANGED = exists(
+    select(job_definitions.c.id).where(
+        job_definitions.c.id == bindparam("of_id", type_=BigInteger()),
+        job_definitions.c.version == bindparam("of_version", type_=Integer()),
+        job_definitions.c.deleted_at.is_(None),
+    )
+)
 _new_values = attrgetter(*NEW_COLUMNS)
 _IDENTITY = [
     job_runs.c.id,
@@ -126,7 +147,7 @@ def _in_order_asked(runs: Sequence[NewRun], born: Sequence[Sequence[Any]]) -> li
     """Match what was stored to what was asked: by its key where it has one, and the keyless rest,
     which nothing can refuse, in the order of their ids."""
     by_key: dict[str, int] = {}
-    by_tick: dict[tuple[int, datetime], int] = {}
+    by_tick: dict[tuple[int, datetime | None], int] = {}
     others: list[int] = []
     for run_id, trigger, job_id, scheduled_for, key in born:
         if key is not None:

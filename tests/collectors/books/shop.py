@@ -121,11 +121,10 @@ class Shop:
             assert moves.assign(connection, term=self.term, assignments=[assignment])
             (assigned,) = runs.get_many(connection, [created.id])
             ref = RunRef(id=assigned.id, version=assigned.version)
-            started = moves.start(connection, worker_id=WORKER, runs=[ref])[created.id]
-            (run,) = runs.get_many(connection, [created.id])
+            run = moves.start(connection, worker_id=WORKER, runs=[ref])[created.id]
             job = jobs.get_by_name(connection, name)
         assert job is not None
-        task = Task(run=run, started=started, spec=job.spec)
+        task = Task(run=run, started=run.started, spec=job.spec)
         desk = Desk(
             database=self.database,
             clock=self.database.clock,
