@@ -43,6 +43,12 @@ class UnreliableDatabase(Database):
             self.replies_to_lose -= 1
             raise Unreachable("the connection broke after the commit")
 
+    @contextmanager
+    def statement(self) -> Iterator[Connection]:
+        """Fails as a transaction does; only the frame around it is another."""
+        with self.write() as connection:
+            yield connection
+
     def _reach(self) -> None:
         if self.is_away:
             raise Unreachable("the database is away")

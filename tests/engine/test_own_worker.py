@@ -1,0 +1,218 @@
+"""What a leader gives to the worker of its own process begins in the transaction that gives it, and runs once."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+from support.checker import check_history
+from support.makers import WORKER, add_job, add_worker, create_run, read_run, spec, take_lead
+from support.moving_clock import MovingClock
+from support.scripted import ScriptedExecutor
+from support.statements import recorded
+from support.threads import in_background
+from support.unreliable import UnreliableDatabase
+from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.worker import DOUBT_SECONDS, Identity, Worker
+from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import RunState
+from tsuzuki.store import moves, workers
+from tsuzuki.store.database import Database
+
+T = TypeVar("T")
+ME = Identity(id=WORKER, host="host", pid=1, capacity=3, tags=frozenset(), software_version="test")
+
+
+class House:
+    """A leader and a worker under one roof, on a database that can fail."""
+
+    def __init__(self, database: Database, clock: MovingClock) -> None:
+        self.truth = database
+        self.clock = clock
+        self.door = UnreliableDatabase(database)
+        self.executor = ScriptedExecutor()
+        self.term = take_lead(database, lease_seconds=1_000_000)
+        self.worker = Worker(
+            identity=ME,
+            database=self.door,
+            executor=self.executor,
+            clock=clock,
+            random=Random(1),
+            settings=EngineSettings,
+            wake=lambda: None,
+            leads_here=lambda: True,
+        )
+        self.worker.register()
+        self.assigner = Assigner(database=self.door, own_worker=self.worker)
+        self.job_id = add_job(database, spec("free", concurrency_policy=ConcurrencyPolicy.ALLOW))
+
+    def lead(self) -> int:
+        return self.assigner.tick(self.term)
+
+    def state(self, run_id: int) -> RunState:
+        state: RunState = read_run(self.truth, run_id).state
+        return state
+
+    def wanted(self) -> RunRef:
+        run: RunRef = create_run(self.truth, self.job_id)
+        return run
+
+    def executed(self) -> list[int]:
+        return [execution.task.run.id for execution in self.executor.begun]
+
+
+@pytest.fixture
+def house(database: Database, clock: MovingClock) -> Iterator[House]:
+    yield House(database, clock)
+    check_history(database)
+
+
+def meanwhile(house: House, act: Callable[[], T]) -> "list[Future[T]]":
+    """`act` between the leader's next commit and its answer, for which it has to wait."""
+    acts: list[Future[T]] = []
+
+    def begin() -> None:
+        acts.append(in_background(act))
+        with pytest.raises(TimeoutError):
+            acts[0].result(0.2)
+
+    house.door.after_commit.append(begin)
+    return acts
+
+
+def test_one_transaction_gives_and_begins(house: House) -> None:
+    run_id = house.wanted().id
+    assert house.lead() == 1
+    run = read_run(house.truth, run_id)
+    assert (run.state, run.version, run.leader_epoch) == (RunState.RUNNING, 3, house.term.epoch)
+    assert house.executed() == [], "the leader's thread executes nothing"
+    assert (house.worker.running, house.worker.free) == (1, 2)
+    (task,) = house.worker.begin_arrived()
+    assert (task.run.id, task.started.version, task.spec.name) == (run_id, 3, "free")
+    assert house.executed() == [run_id]
+    assert house.worker.begin_arrived() == []
+    house.executor.last.succeed()
+    house.worker.tick(look_around=False)
+    assert house.state(run_id) is RunState.SUCCEEDED
+    assert house.worker.running == 0
+
+
+def test_from_the_look_to_the_start_it_is_four_statements(house: House) -> None:
+    house.wanted()
+    house.lead()  # which also learns about the job
+    house.wanted()
+    with recorded(house.truth) as statements:
+        assert house.lead() == 1
+    assert len(statements) == 4, statements
+
+
+def test_others_get_theirs_as_ever(house: House) -> None:
+    add_worker(house.truth, "other", capacity=3)
+    ids = [house.wanted().id for _ in range(4)]
+    assert house.lead() == 4
+    states = sorted(house.state(run_id) for run_id in ids)
+    assert states == [RunState.ASSIGNED] * 2 + [RunState.RUNNING] * 2
+    assert len(house.worker.begin_arrived()) == 2
+
+
+def test_an_answer_that_was_lost_is_read_back_and_the_run_executed_once(house: House) -> None:
+    run_id = house.wanted().id
+    house.door.replies_to_lose = 1
+    with pytest.raises(Unreachable):
+        house.lead()
+    assert house.state(run_id) is RunState.RUNNING
+    assert house.worker.begin_arrived() == []
+    assert [task.run.id for task in house.worker.tick(look_around=False).started] == [run_id]
+    house.worker.tick()
+    assert house.executed() == [run_id]
+
+
+def test_what_was_not_committed_is_given_again(house: House) -> None:
+    run_id = house.wanted().id
+    house.door.crash_before_commit = True
+    with pytest.raises(Unreachable):
+        house.lead()
+    assert house.state(run_id) is RunState.PENDING
+    assert house.worker.tick().started == []
+    assert house.lead() == 1
+    house.worker.begin_arrived()
+    assert house.executed() == [run_id]
+
+
+def test_reading_back_does_not_take_what_has_arrived_for_lost(house: House) -> None:
+    house.door.replies_to_lose = 1
+    first = house.wanted().id
+    with pytest.raises(Unreachable):
+        house.lead()
+    second = house.wanted().id
+    assert house.lead() == 1
+    assert [task.run.id for task in house.worker.tick().started] == [first]
+    assert [task.run.id for task in house.worker.begin_arrived()] == [second]
+    house.worker.tick()
+    assert house.executed() == [first, second]
+
+
+def test_reading_back_waits_for_what_is_just_being_given(house: House) -> None:
+    """In the database it runs already, and it is in nobody's hands yet."""
+    house.worker._doubt()
+    run_id = house.wanted().id
+    looks = meanwhile(house, house.worker.tick)
+    assert house.lead() == 1
+    assert looks[0].result(30).started == []
+    house.worker.begin_arrived()
+    house.worker.tick()
+    assert house.executed() == [run_id]
+
+
+def test_a_commit_that_came_late_is_found_by_a_later_look(house: House) -> None:
+    """The connection broke, and the database carried out afterwards what it had been sent."""
+    run = house.wanted()
+    house.door.crash_before_commit = True
+    with pytest.raises(Unreachable):
+        house.lead()
+    assert house.worker.tick().started == []
+    with house.truth.write() as connection:
+        given = moves.Assignment(run=run, worker_id=WORKER)
+        moves.assign(connection, term=house.term, assignments=[given])
+        moves.start(connection, worker_id=WORKER, runs=[RunRef(id=run.id, version=2)])
+    house.clock.advance(DOUBT_SECONDS / 2)
+    assert [task.run.id for task in house.worker.tick().started] == [run.id]
+
+
+def test_a_worker_that_takes_nothing_any_more_begins_nothing(house: House) -> None:
+    run_id = house.wanted().id
+    house.worker.accepting = False
+    assert house.lead() == 1
+    assert house.state(run_id) is RunState.ASSIGNED
+    house.worker.tick()
+    assert (house.state(run_id), house.executed()) == (RunState.ORPHANED, [])
+
+
+def test_whoever_stops_taking_knows_of_what_was_just_being_given(house: House) -> None:
+    run_id = house.wanted().id
+
+    def stop() -> int:
+        house.worker.stop_taking()
+        return house.worker.running
+
+    stops = meanwhile(house, stop)
+    assert house.lead() == 1
+    assert stops[0].result(30) == 1
+    house.worker.begin_arrived()
+    assert house.executed() == [run_id]
+
+
+def test_a_worker_that_was_cut_off_meanwhile_gets_nothing(house: House) -> None:
+    run_id = house.wanted().id
+
+    with house.truth.read() as connection:
+        chosen = house.assigner._decide(connection)
+    with house.truth.write() as connection:
+        workers.expel(connection, [WORKER])
+    assert house.assigner._give_out(house.term, chosen) == frozenset()
+    assert (house.state(run_id), house.worker.begin_arrived()) == (RunState.PENDING, [])
