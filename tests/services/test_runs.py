@@ -19,6 +19,7 @@ from support.makers import (
     take_lead,
 )
 from support.moving_clock import NOON, MovingClock
+from support.statements import recorded, writes
 from support.threads import at_once
 from support.unreliable import UnreliableDatabase
 from tsuzuki.model.errors import Conflict, NotFound, Unreachable, UsageError, WaitTimedOut
@@ -81,6 +82,53 @@ def test_a_run_is_asked_for_with_what_the_job_says_and_the_caller_changes(
     )
     assert (run.arguments, run.priority, run.concurrency_key) == ({"a": 1, "b": 3}, 5, "3")
     assert (run.scheduled_for, run.idempotency_key) == (NOON, None)
+
+
+def test_a_job_that_was_seen_before_is_asked_for_in_one_statement(
+    database: Database, door: Runs, clock: MovingClock
+) -> None:
+    add_job(database, spec(arguments={"a": 1}, priority=5))
+    door.submit(Request(job="hello"))
+    clock.advance(7)
+    with recorded(database) as statements:
+        submission = door.submit(Request(job="hello", arguments={"b": 2}, idempotency_key="k"))
+    assert len(writes(statements, "job_runs")) == 1
+    assert [s for s in statements if "FROM job_definitions" in s] == writes(statements, "job_runs")
+    run = read_run(database, submission.run_id)
+    assert (submission.is_new, run.arguments, run.priority) == (True, {"a": 1, "b": 2}, 5)
+    assert run.scheduled_for == run.created_at == NOON + timedelta(seconds=7)
+    again = door.submit(Request(job="hello", idempotency_key="k"))
+    assert (again.run_id, again.is_new) == (submission.run_id, False)
+
+
+def test_a_job_that_has_changed_since_it_was_seen_is_asked_for_as_it_is_now(
+    database: Database, door: Runs
+) -> None:
+    job_id = add_job(database, spec(arguments={"a": 1}, concurrency_key="a"))
+    door.submit(Request(job="hello"))
+    with database.write() as connection:
+        job = jobs.get(connection, job_id)
+        assert job is not None
+        new = replace(job.spec, arguments={"a": 2}, concurrency_key=None)
+        assert jobs.change(connection, job=job, spec=new)
+    run = read_run(database, door.submit(Request(job="hello")).run_id)
+    assert (run.arguments, run.concurrency_key) == ({"a": 2}, None)
+
+
+def test_a_job_that_was_removed_since_it_was_seen_is_unknown(
+    database: Database, door: Runs
+) -> None:
+    job_id = add_job(database)
+    door.submit(Request(job="hello"))
+    with database.write() as connection:
+        job = jobs.get(connection, job_id)
+        assert job is not None
+        assert jobs.remove(connection, job=job)
+    with pytest.raises(NotFound, match="no job 'hello'"):
+        door.submit(Request(job="hello"))
+    assert count(database) == 1
+    add_job(database, spec(arguments={"new": True}))
+    assert read_run(database, door.submit(Request(job="hello")).run_id).arguments == {"new": True}
 
 
 def test_delay_priority_and_group_are_the_callers_to_choose(database: Database, door: Runs) -> None:
