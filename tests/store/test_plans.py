@@ -21,15 +21,18 @@ BY_KEY = {
     "postgresql": "Index Scan using pk_job_runs",
 }
 
-Batch = Callable[[Connection, Term, list[int]], object]
+Batch = Callable[[Connection, Term, list[Started]], object]
+
+SHAPES = [(1, 1), (10, 1), (500, 1), (10, 2), (500, 2)]
+"""How many runs, and in how many versions: what varies from row to row decides how a statement is written."""
 
 
-def refs(ids: list[int]) -> list[RunRef]:
-    return [RunRef(id=run_id, version=1) for run_id in ids]
+def refs(batch: list[Started]) -> list[RunRef]:
+    return [RunRef(id=run.id, version=run.version) for run in batch]
 
 
-def started(ids: list[int]) -> list[Started]:
-    return [Started(id=run_id, version=1, epoch=1) for run_id in ids]
+def started(ids: list[int], versions: int) -> list[Started]:
+    return [Started(id=run_id, version=1 + run_id % versions, epoch=1) for run_id in ids]
 
 
 BATCHES: dict[str, Batch] = {
@@ -40,7 +43,7 @@ BATCHES: dict[str, Batch] = {
     "finish": lambda c, _, ids: moves.finish(
         c,
         worker_id=WORKER,
-        endings=[Ending(run=run, state=RunState.SUCCEEDED) for run in started(ids)],
+        endings=[Ending(run=run, state=RunState.SUCCEEDED) for run in ids],
     ),
     "hand_back": lambda c, _, ids: moves.hand_back(c, worker_id=WORKER, runs=refs(ids)),
     "orphan": lambda c, term, ids: moves.orphan(
@@ -58,7 +61,7 @@ BATCHES: dict[str, Batch] = {
     "report_progress": lambda c, _, ids: dispatch.report_progress(
         c,
         worker_id=WORKER,
-        reports=[dispatch.ProgressReport(run=run, processed=1, total=None) for run in started(ids)],
+        reports=[dispatch.ProgressReport(run=run, processed=1, total=None) for run in ids],
     ),
 }
 
@@ -118,26 +121,31 @@ def prepared(database: Database, count: int) -> tuple[Term, list[int]]:
     return term, [run_id for run_id in born if run_id is not None]
 
 
-@pytest.mark.parametrize("count", [10, 500])
-def test_every_batch_finds_its_runs_by_their_key(crowded: Database, count: int) -> None:
+@pytest.mark.parametrize(("count", "versions"), SHAPES)
+def test_every_batch_finds_its_runs_by_their_key(
+    crowded: Database, count: int, versions: int
+) -> None:
     term, ids = prepared(crowded, count)
     dialect = crowded.engine.dialect.name
     for name, batch in BATCHES.items():
         with crowded.write() as connection:
             with last_sent(connection) as sent:
-                batch(connection, term, ids)
+                batch(connection, term, started(ids, versions))
             ways = ways_to(connection, "job_runs", sent[-1])
             assert ways, name
             assert set(ways) == {BY_KEY[dialect]}, (name, ways)
 
 
 @only_on_postgresql
-def test_a_plan_that_is_kept_for_any_values_goes_by_the_key_too(crowded: Database) -> None:
+@pytest.mark.parametrize("versions", [1, 2])
+def test_a_plan_that_is_kept_for_any_values_goes_by_the_key_too(
+    crowded: Database, versions: int
+) -> None:
     term, ids = prepared(crowded, 10)
     for name, batch in BATCHES.items():
         with crowded.write() as connection:
             with last_sent(connection) as sent:
-                batch(connection, term, ids)
+                batch(connection, term, started(ids, versions))
             ways = generic_ways_to(connection, "job_runs", sent[-1])
             assert ways, name
             assert set(ways) == {BY_KEY["postgresql"]}, (name, ways)

@@ -24,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from tsuzuki.model.run import Run, RunRef, Started, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
@@ -34,10 +35,10 @@ from tsuzuki.store.batch import (
     by_key,
     guard,
     likely,
-    locked_batch,
     pack,
     unpack,
 )
+from tsuzuki.store.chosen import chosen
 from tsuzuki.store.database import db_now
 from tsuzuki.store.moves import ORDER_COLUMNS
 from tsuzuki.store.runs import run_from, select_runs
@@ -292,26 +293,31 @@ def report_progress(
     """Show how far runs are. A run that is missing from the answer is no longer ours."""
     if not reports:
         return frozenset()
-    said = locked_batch(
-        connection.dialect,
-        job_runs,
-        {
-            "id": BigInteger(),
-            "version": Integer(),
-            "epoch": BigInteger(),
-            "processed": BigInteger(),
-            "total": BigInteger(),
-        },
-        [(r.run.id, r.run.version, r.run.epoch, r.processed, r.total) for r in reports],
-    )
-    statement = (
+    rows = sorted((*report.run, report.processed, report.total) for report in reports)
+    packed = pack(connection.dialect, _PROGRESS_COLUMNS, rows)
+    statement = _progressing(connection.dialect, packed.varying)
+    found = connection.execute(statement, {**packed.parameters, "me": worker_id})
+    return frozenset(found.scalars().all())
+
+
+_PROGRESS_COLUMNS: Columns = {
+    **_STARTED_COLUMNS,
+    "processed": BigInteger(),
+    "total": BigInteger(),
+}
+
+
+@lru_cache
+def _progressing(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    said = chosen(dialect, job_runs, _PROGRESS_COLUMNS, varying)
+    return (
         update(job_runs)
         .where(
-            by_key(job_runs.c.id, said.c.id),
+            said.meant,
             guard(job_runs.c.version == said.c.version),
             guard(job_runs.c.leader_epoch == said.c.epoch),
             guard(job_runs.c.state == RunState.RUNNING.value),
-            guard(job_runs.c.assigned_worker_id == worker_id),
+            guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
         )
         .values(
             progress_processed=said.c.processed,
@@ -320,7 +326,6 @@ def report_progress(
         )
         .returning(job_runs.c.id)
     )
-    return frozenset(connection.execute(statement).scalars().all())
 
 
 def unconfirmed(connection: Connection, worker_id: str) -> int:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Update, exists, select, update
+from sqlalchemy import ColumnElement, Update, exists, select, update
 
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.batch import by_key, guard
+from tsuzuki.store.batch import guard
+from tsuzuki.store.chosen import Chosen
 from tsuzuki.store.database import db_now
 from tsuzuki.store.tables import job_runs, workers
 
@@ -61,14 +62,12 @@ def worker_is_heard(silent_after_seconds: float, *, attached: bool = False) -> C
     return exists(select(workers.c.id).where(*conditions))
 
 
-def guarded_update(
-    chosen: FromClause, allowed: ColumnElement[bool], values: Mapping[str, Any]
-) -> Update:
+def guarded_update(rows: Chosen, allowed: ColumnElement[bool], values: Mapping[str, Any]) -> Update:
     return (
         update(job_runs)
         .where(
-            by_key(job_runs.c.id, chosen.c.id),
-            guard(job_runs.c.version == chosen.c.version),
+            rows.meant,
+            guard(job_runs.c.version == rows.c.version),
             allowed,
         )
         .values(**values)

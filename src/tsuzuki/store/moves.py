@@ -20,7 +20,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    FromClause,
     Integer,
     Text,
     and_,
@@ -36,7 +35,8 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from tsuzuki.model.run import RunRef, Started, WorkOrder
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.batch import Columns, guard, locked, locked_batch, pack, unpack
+from tsuzuki.store.batch import Columns, guard, pack
+from tsuzuki.store.chosen import chosen
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is, held
 from tsuzuki.store.move_parts import (
@@ -102,22 +102,21 @@ def assign(
 
 @lru_cache
 def _assigning(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    chosen = unpack(dialect, ASSIGN_COLUMNS, varying)
-    chosen = locked(dialect, job_runs, chosen, skip_locked=True)
+    rows = chosen(dialect, job_runs, ASSIGN_COLUMNS, varying, skip_locked=True)
     epoch = bindparam("epoch", type_=BigInteger())
     attached = exists(
         select(workers.c.id).where(
-            workers.c.id == chosen.c.worker_id, workers.c.state == WorkerState.ATTACHED
+            workers.c.id == rows.c.worker_id, workers.c.state == WorkerState.ATTACHED
         )
     )
     reassigned = job_runs.c.state == RunState.ORPHANED
     return guarded_update(
-        chosen,
+        rows,
         in_state(RunState.PENDING, RunState.ORPHANED) & attached & epoch_is(epoch),
         {
             **signed(Actor.LEADER, bindparam("leader", type_=Text()), epoch),
             "state": RunState.ASSIGNED,
-            "assigned_worker_id": chosen.c.worker_id,
+            "assigned_worker_id": rows.c.worker_id,
             "assigned_at": db_now(),
             "attempt": case((reassigned, job_runs.c.attempt + 1), else_=job_runs.c.attempt),
             "reason": None,
@@ -239,7 +238,7 @@ def start(
 
 @lru_cache
 def _starting(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    chosen = locked(dialect, job_runs, unpack(dialect, REF_COLUMNS, varying))
+    rows = chosen(dialect, job_runs, REF_COLUMNS, varying)
     me = bindparam("me", type_=Text())
     epoch = select(leadership.c.epoch).where(leadership.c.id == 1).scalar_subquery()
     may_start = exists(
@@ -249,7 +248,7 @@ def _starting(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any
         )
     )
     return guarded_update(
-        chosen,
+        rows,
         in_state(RunState.ASSIGNED) & mine(me) & may_start,
         {
             **signed(Actor.WORKER, me, epoch),
@@ -273,16 +272,16 @@ def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending])
 
 @lru_cache
 def _finishing(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    chosen = locked(dialect, job_runs, unpack(dialect, FINISH_COLUMNS, varying))
+    rows = chosen(dialect, job_runs, FINISH_COLUMNS, varying)
     me = bindparam("me", type_=Text())
     return guarded_update(
-        chosen,
-        in_state(RunState.RUNNING) & mine(me) & guard(job_runs.c.leader_epoch == chosen.c.epoch),
+        rows,
+        in_state(RunState.RUNNING) & mine(me) & guard(job_runs.c.leader_epoch == rows.c.epoch),
         {
-            **signed(Actor.WORKER, me, chosen.c.epoch),
-            **ended(chosen.c.state, chosen.c.reason),
-            "error": chosen.c.error,
-            "result": chosen.c.result,
+            **signed(Actor.WORKER, me, rows.c.epoch),
+            **ended(rows.c.state, rows.c.reason),
+            "error": rows.c.error,
+            "result": rows.c.result,
         },
     ).returning(job_runs.c.id)
 
@@ -319,13 +318,6 @@ def cancel(connection: Connection, *, operator: str, runs: Sequence[RunRef]) -> 
 # --- a batch of runs that all move alike ---------------------------------------------------------
 
 
-def _refs(
-    connection: Connection, runs: Sequence[RunRef], *, skip_locked: bool = False
-) -> FromClause:
-    rows = [(run.id, run.version) for run in runs]
-    return locked_batch(connection.dialect, job_runs, REF_COLUMNS, rows, skip_locked=skip_locked)
-
-
 def _move_refs(
     connection: Connection,
     runs: Sequence[RunRef],
@@ -336,15 +328,14 @@ def _move_refs(
 ) -> frozenset[int]:
     if not runs:
         return NOTHING
-    chosen = _refs(connection, runs, skip_locked=skip_locked)
-    return _move(connection, chosen, allowed, values)
-
-
-def _move(
-    connection: Connection,
-    chosen: FromClause,
-    allowed: ColumnElement[bool],
-    values: Mapping[str, Any],
-) -> frozenset[int]:
-    statement = guarded_update(chosen, allowed, values).returning(job_runs.c.id)
+    packed = pack(connection.dialect, REF_COLUMNS, sorted(runs))
+    rows = chosen(
+        connection.dialect,
+        job_runs,
+        REF_COLUMNS,
+        packed.varying,
+        parameters=packed.parameters,
+        skip_locked=skip_locked,
+    )
+    statement = guarded_update(rows, allowed, values).returning(job_runs.c.id)
     return frozenset(connection.execute(statement).scalars().all())
