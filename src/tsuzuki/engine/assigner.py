@@ -48,27 +48,29 @@ class _Queue:
     def __init__(self, workers: Sequence[Places], by_worker: dict[str, int]) -> None:
         self._workers = workers
         self._by_worker = by_worker
-        self._heap = [(self._load(worker), index) for index, worker in enumerate(workers)]
+        self._heap = [
+            (by_worker.get(worker.id, 0) / worker.capacity, index)
+            for index, worker in enumerate(workers)
+        ]
         heapify(self._heap)
 
     def take(self) -> str | None:
         """A place at the least loaded worker; None if all are full. Others draw on the same workers,
         so a load that has grown meanwhile is put right when it comes to the front."""
-        while self._heap:
-            load, index = self._heap[0]
-            worker = self._workers[index]
-            actual = self._load(worker)
-            if actual >= 1.0:
-                heappop(self._heap)
-            elif actual > load:
-                heapreplace(self._heap, (actual, index))
+        heap, taken = self._heap, self._by_worker
+        while heap:
+            load, index = heap[0]
+            worker_id, capacity, _ = self._workers[index]
+            has = taken.get(worker_id, 0)
+            if has >= capacity:
+                heappop(heap)
+            elif has / capacity > load:
+                heapreplace(heap, (has / capacity, index))
             else:
-                self._by_worker[worker.id] = self._by_worker.get(worker.id, 0) + 1
-                return worker.id
+                taken[worker_id] = has + 1
+                heapreplace(heap, ((has + 1) / capacity, index))
+                return worker_id
         return None
-
-    def _load(self, worker: Places) -> float:
-        return self._by_worker.get(worker.id, 0) / worker.capacity
 
 
 class _Board:

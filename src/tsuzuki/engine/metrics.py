@@ -3,8 +3,9 @@
 from collections import Counter as Tally
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from tsuzuki.engine.delays import Delays
 from tsuzuki.engine.leader import Led
 from tsuzuki.engine.worker import Worked
 
@@ -29,7 +30,7 @@ class Metrics:
             registry=self.registry,
         )
         self._retries = Counter("tsuzuki_retries", "Retries stored.", registry=self.registry)
-        self._delay = Histogram(
+        self._delay = Delays(
             "tsuzuki_run_start_delay_seconds",
             "From the moment a run was due to its start.",
             buckets=(0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 3600),
@@ -57,11 +58,12 @@ class Metrics:
     def worked(self, worked: Worked, *, running: int, now: datetime) -> None:
         for job, count in Tally(task.job_name for task in worked.started).items():
             self._started.labels(job=job).inc(count)
-        for task in worked.started:
-            self._delay.observe(max((now - task.run.scheduled_for).total_seconds(), 0.0))
-        ends = Tally((task.job_name, ending.state.value) for task, ending in worked.ended)
+        self._delay.observe(
+            max((now - task.run.scheduled_for).total_seconds(), 0.0) for task in worked.started
+        )
+        ends = Tally((task.job_name, ending.state) for task, ending in worked.ended)
         for (job, state), count in ends.items():
-            self._ended.labels(job=job, state=state).inc(count)
+            self._ended.labels(job=job, state=state.value).inc(count)
         self._refused.inc(len(worked.refused))
         self._retries.inc(worked.retries)
         self.running.set(running)
