@@ -462,8 +462,8 @@ def test_answers_lost_at_random_cost_nothing_but_time(house: House) -> None:
     for _ in range(12):
         ids += house.submit(4)
         door.replies_to_lose = chance.randint(0, 2)
-        engine.rounds.clear()
-        engine.rounds.wait(0.5)
+        engine.leading.rounds.clear()
+        engine.leading.rounds.wait(0.5)
     door.replies_to_lose = 0
     for run_id in ids:
         assert house.wait(run_id).result == run_id

@@ -17,21 +17,21 @@ from tsuzuki.engine.ear import Ear
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
 from tsuzuki.engine.in_force import SettingsReader
 from tsuzuki.engine.journal import log
-from tsuzuki.engine.leader import Leader, Lease, Led
+from tsuzuki.engine.leader import Leader, Lease
+from tsuzuki.engine.leading import Leading
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.role import Role, new_identity
 from tsuzuki.engine.signals import Signals
 from tsuzuki.engine.task import Executor
-from tsuzuki.engine.telling import counts, tell
+from tsuzuki.engine.telling import tell
 from tsuzuki.engine.worker import Identity, Worked, Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.model.states import RunState
 from tsuzuki.store import dispatch, notices
 from tsuzuki.store.database import Connection, Database
-from tsuzuki.store.leadership import Term
 from tsuzuki.store.migrate import SchemaWatch
 
 LISTEN_SECONDS = 1.0
@@ -48,9 +48,6 @@ LISTENING_FACTOR = 5.0
 
 LOOK_SECONDS = 0.5
 """How often a busy worker checks that what it runs is still its own."""
-
-ARCHIVE_SECONDS = 60.0
-"""How often to look for old logs."""
 
 
 class Engine:
@@ -86,8 +83,6 @@ class Engine:
         self._looked_at = clock.monotonic()
         self._is_lost = False
         self._is_leaving = False
-        self._was_told = False
-        self._told_epoch: int | None = None
         self._loops: dict[str, Loop] = {}
         self._hurry = threading.Event()
         self.drained = threading.Event()
@@ -96,10 +91,6 @@ class Engine:
         """Set when the database was upgraded by a newer version: then this process must end."""
         self.ended: Counter[RunState] = Counter()
         """How runs that were executed here have ended."""
-        self.last_led: Led | None = None
-        self.rounds_done = 0
-        self.rounds = threading.Event()
-        """Set after each round of the leader's duties: something a test can wait for."""
 
     def _join(self, archive: LogArchive | None) -> None:
         """Make the parts of the process; they know each other only through what they are given."""
@@ -128,6 +119,16 @@ class Engine:
             coordination=self.coordination,
             own_worker=self.worker if self.role.work else None,
         )
+        self.leading = Leading(
+            lease=self.lease,
+            leader=self.leader,
+            archivist=self.archivist,
+            settings=self.settings,
+            metrics=self.metrics,
+            bell=self.bells.leader,
+            ear=self.ear,
+            jitter=self._jitter,
+        )
         self.heartbeat = Heartbeat(
             database=self._database,
             clock=self._clock,
@@ -151,7 +152,7 @@ class Engine:
         if self.role.lead:
             steps |= {
                 "lease": self._lease_step,
-                "lead": self._lead_step,
+                "lead": self.leading.round_step,
                 "archive": self._archive_step,
             }
         if self.role.work:
@@ -235,55 +236,10 @@ class Engine:
     # --- the loops' steps -----------------------------------------------------------------------
 
     def _lease_step(self) -> None:
-        holds = self.lease.term is not None
-        leads = (holds or self.lease.free_at_once()) and self.lease.tick()
-        self._tell_leading(self.lease.term if leads else None)
-        pause = self.settings().lease_renew_interval_seconds
-        self._loops["lease"].pause(pause if leads else pause * self._jitter.uniform(0.4, 0.8))
-
-    def _tell_leading(self, term: Term | None) -> None:
-        epoch = term.epoch if term else None
-        if epoch == self._told_epoch:
-            return
-        if term is None:
-            log.warning("no longer leading", epoch=self._told_epoch)
-        else:
-            log.info("leading", epoch=term.epoch)
-            self.metrics.epoch.set(term.epoch)
-            self.bells.leader.ring()
-        self.metrics.leading.set(0 if term is None else 1)
-        self._told_epoch = epoch
-
-    def _lead_step(self) -> None:
-        term = self.lease.term
-        wait_seconds = self._poll_seconds()
-        if term is not None:
-            self.settings.refresh()
-            led = self.leader.tick(term, told=self._was_told)
-            self.metrics.led(led)
-            if led.did_something:
-                log.debug("led", epoch=term.epoch, **counts(led))
-            self.last_led = led
-            self.rounds_done += 1
-            self.rounds.set()
-            if led.again_at_once:
-                return
-            # Silence is judged by heartbeats, so a round for each of them is enough to see it.
-            beat = self.settings().heartbeat_interval_seconds
-            wait_seconds = beat if self.ear.is_open else min(wait_seconds, beat)
-            if led.seconds_to_next is not None:
-                wait_seconds = min(wait_seconds, max(led.seconds_to_next, 0.001))
-        self._was_told = self.bells.leader.wait(wait_seconds)
+        self._loops["lease"].pause(self.leading.lease_step())
 
     def _archive_step(self) -> None:
-        term = self.lease.term
-        if term is not None:
-            archived = self.archivist.tick(term)
-            if archived.runs or archived.pruned:
-                log.info("archived", **counts(archived))
-            if archived.more:
-                return
-        self._loops["archive"].pause(ARCHIVE_SECONDS * self._jitter.uniform(0.8, 1.2))
+        self._loops["archive"].pause(self.leading.archive_step())
 
     def _work_step(self) -> None:
         if self._is_lost and not self.worker.running:

@@ -35,14 +35,14 @@ def _wait_until_quiet(engine: Engine, stop: threading.Event) -> None:
     do. What waits then is held by a rule (its job is off, no worker has its tags), not by time."""
     quiet_since: int | None = None
     while not stop.is_set():
-        engine.rounds.clear()
+        engine.leading.rounds.clear()
         engine.bells.leader.ring()
-        engine.rounds.wait(ROUND_SECONDS)
-        led = engine.last_led
+        engine.leading.rounds.wait(ROUND_SECONDS)
+        led = engine.leading.last_led
         if led is None or led.did_something or not engine.is_quiet():
             quiet_since = None
         elif quiet_since is None:
-            quiet_since = engine.rounds_done
-        elif engine.rounds_done >= quiet_since + 2:
+            quiet_since = engine.leading.rounds_done
+        elif engine.leading.rounds_done >= quiet_since + 2:
             return
         stop.wait(0.01)
