@@ -7,7 +7,7 @@ builds it; the rest is patched where it is decided.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -63,7 +63,7 @@ def without(statements: str, *conditions: str) -> Iterator[None]:
 
 
 def _keyless(**values: Any) -> NewRun:
-    return replace(NewRun(**values), idempotency_key=None)
+    return NewRun(**{**values, "idempotency_key": None})
 
 
 def _nothing_held(_connection: Any) -> dispatch.HeldRuns:

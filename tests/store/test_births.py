@@ -58,7 +58,7 @@ def test_a_run_is_born_as_it_was_asked_for(database: Database, clock: MovingCloc
 
 
 def test_every_field_of_a_new_run_is_stored() -> None:
-    assert set(runs.NEW_COLUMNS) == set(NewRun.__dataclass_fields__)
+    assert tuple(runs.NEW_COLUMNS) == NewRun._fields
 
 
 def test_ids_come_back_in_the_order_asked(database: Database) -> None:

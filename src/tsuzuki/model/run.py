@@ -1,22 +1,24 @@
 """A run: one execution of a job. `NewRun` is before storing, `Run` after it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
 
+NO_ARGUMENTS: Mapping[str, Any] = {}
 
-@dataclass(frozen=True, kw_only=True)
-class NewRun:
-    """What is asked for. Without `idempotency_key` asking twice makes two runs."""
+
+class NewRun(NamedTuple):
+    """What is asked for. Without `idempotency_key` asking twice makes two runs. A tuple, because ten
+    thousand may be asked for at once."""
 
     job_definition_id: int
     trigger: Trigger
     scheduled_for: datetime | None
     """None: at once, by the database's clock."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = NO_ARGUMENTS
     priority: int = 0
     idempotency_key: str | None = None
     concurrency_key: str | None = None

@@ -240,7 +240,8 @@ class Runs:
 def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     """`now` is needed for a delay only."""
     arguments = {**job.spec.arguments, **request.arguments}
-    jsontext.encode(arguments)
+    if arguments:
+        jsontext.encode(arguments)
     priority = job.spec.priority if request.priority is None else request.priority
     if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise UsageError(f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}")
@@ -252,7 +253,9 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     return NewRun(
         job_definition_id=job.id,
         trigger=Trigger.MANUAL,
-        scheduled_for=now and now + timedelta(seconds=request.delay_seconds),
+        scheduled_for=now + timedelta(seconds=request.delay_seconds)
+        if now and request.delay_seconds
+        else now,
         arguments=arguments,
         priority=priority,
         idempotency_key=None
