@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import BigInteger, Connection, Integer, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.dml import ReturningInsert
 
 from tsuzuki.store.database import db_now
-from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.leadership import HELD, Term
 from tsuzuki.store.tables import events
+from tsuzuki.store.types import KeyText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,48 +33,68 @@ def emit(
     connection: Connection, *, event_type: str, payload: Any, dedupe_key: str | None = None
 ) -> tuple[Event, bool]:
     """Store an event. With a key that was used before: the event it made then, and False."""
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    new_id = connection.execute(
+    said = {"event_type": event_type, "payload": payload, "dedupe_key": dedupe_key}
+    new_id = connection.execute(_emitting(connection.dialect), said).scalar_one_or_none()
+    statement, wanted = (_BY_ID, new_id) if new_id else (_BY_KEY, dedupe_key)
+    row = connection.execute(statement, {"wanted": wanted}).mappings().one()
+    return Event(**row), new_id is not None
+
+
+_BY_ID = select(events).where(events.c.id == bindparam("wanted", type_=BigInteger()))
+_BY_KEY = select(events).where(events.c.dedupe_key == bindparam("wanted", type_=KeyText()))
+
+
+@lru_cache
+def _emitting(dialect: Dialect) -> ReturningInsert[Any]:
+    flavour = sqlite if dialect.name == "sqlite" else postgresql
+    statement: ReturningInsert[Any] = (
         flavour.insert(events)
-        .values(event_type=event_type, payload=payload, dedupe_key=dedupe_key, created_at=db_now())
+        .values(created_at=db_now())
         .on_conflict_do_nothing(index_elements=[events.c.dedupe_key])
         .returning(events.c.id)
-    ).scalar_one_or_none()
-    wanted = events.c.id == new_id if new_id else events.c.dedupe_key == dedupe_key
-    row = connection.execute(select(events).where(wanted)).mappings().one()
-    return Event(**row), new_id is not None
+    )
+    return statement
+
+
+_UNPROCESSED = (
+    select(events)
+    .where(events.c.processed_at.is_(None))
+    .order_by(events.c.created_at, events.c.id)
+    .limit(bindparam("limit", type_=Integer()))
+)
 
 
 def unprocessed(connection: Connection, *, limit: int) -> list[Event]:
     """What waits to be looked at, in the order it came."""
-    statement = (
-        select(events)
-        .where(events.c.processed_at.is_(None))
-        .order_by(events.c.created_at, events.c.id)
-        .limit(limit)
-    )
-    return [Event(**row) for row in connection.execute(statement).mappings().all()]
+    rows = connection.execute(_UNPROCESSED, {"limit": limit}).mappings()
+    return [Event(**row) for row in rows.all()]
+
+
+_THESE = events.c.id.in_(bindparam("ids", expanding=True))
+_PAYLOADS = select(events.c.id, events.c.payload).where(_THESE)
 
 
 def payloads(connection: Connection, event_ids: Sequence[int]) -> dict[int, Any]:
     """What the events carried, by their id."""
     if not event_ids:
         return {}
-    statement = select(events.c.id, events.c.payload).where(events.c.id.in_(event_ids))
-    return {row.id: row.payload for row in connection.execute(statement)}
+    return {row.id: row.payload for row in connection.execute(_PAYLOADS, {"ids": event_ids})}
+
+
+_MARK_PROCESSED = (
+    update(events)
+    .where(_THESE, events.c.processed_at.is_(None), HELD)
+    .values(processed_at=db_now())
+    .returning(events.c.id)
+)
 
 
 def mark_processed(
     connection: Connection, *, term: Term, event_ids: Sequence[int]
 ) -> frozenset[int]:
     """Belongs into the transaction that stores the runs these events start."""
-    statement = (
-        update(events)
-        .where(events.c.id.in_(event_ids), events.c.processed_at.is_(None), held(term))
-        .values(processed_at=db_now())
-        .returning(events.c.id)
-    )
-    return frozenset(connection.execute(statement).scalars())
+    seen = {"ids": event_ids, "epoch": term.epoch}
+    return frozenset(connection.execute(_MARK_PROCESSED, seen).scalars())
 
 
 def find(

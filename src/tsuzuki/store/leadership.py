@@ -13,6 +13,9 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Float,
+    Text,
+    bindparam,
     exists,
     literal,
     or_,
@@ -57,6 +60,9 @@ def epoch_is(epoch: ColumnElement[int]) -> ColumnElement[bool]:
     )
 
 
+HELD = epoch_is(bindparam("epoch", type_=BigInteger()))
+"""The same for a statement that is written once and kept: it is given the term's `epoch` each time."""
+
 _CURRENT = select(
     leadership.c.epoch,
     leadership.c.holder,
@@ -77,56 +83,53 @@ def current(connection: Connection) -> Leadership:
     )
 
 
+_LEASE_END = db_now(bindparam("lease_seconds", type_=Float()))
+_TAKE = (
+    update(leadership)
+    .where(
+        leadership.c.id == 1,
+        or_(leadership.c.holder.is_(None), leadership.c.lease_expires_at <= db_now()),
+    )
+    .values(
+        epoch=leadership.c.epoch + 1,
+        holder=bindparam("me", type_=Text()),
+        lease_expires_at=_LEASE_END,
+        taken_at=db_now(),
+    )
+    .returning(leadership.c.epoch)
+)
+
+
 def take(connection: Connection, *, holder: str, lease_seconds: float) -> Term | None:
     """Become leader if nobody is. None means somebody else is, or was quicker."""
-    epoch = connection.execute(
-        update(leadership)
-        .where(
-            leadership.c.id == 1,
-            or_(leadership.c.holder.is_(None), leadership.c.lease_expires_at <= db_now()),
-        )
-        .values(
-            epoch=leadership.c.epoch + 1,
-            holder=holder,
-            lease_expires_at=db_now(lease_seconds),
-            taken_at=db_now(),
-        )
-        .returning(leadership.c.epoch)
-    ).scalar_one_or_none()
+    asked = {"me": holder, "lease_seconds": lease_seconds}
+    epoch = connection.execute(_TAKE, asked).scalar_one_or_none()
     return None if epoch is None else Term(holder=holder, epoch=epoch)
+
+
+_OURS = (
+    leadership.c.id == 1,
+    leadership.c.epoch == bindparam("our_epoch", type_=BigInteger()),
+    leadership.c.holder == bindparam("me", type_=Text()),
+)
+_RENEW = (
+    update(leadership)
+    .where(*_OURS, leadership.c.lease_expires_at > db_now())
+    .values(lease_expires_at=_LEASE_END)
+)
+_RELEASE = update(leadership).where(*_OURS).values(holder=None, lease_expires_at=db_now())
 
 
 def renew(connection: Connection, *, term: Term, lease_seconds: float) -> bool:
     """Stay leader. False: the lease ran out or another took it; the term is over for good."""
-    return (
-        connection.execute(
-            update(leadership)
-            .where(
-                leadership.c.id == 1,
-                leadership.c.epoch == term.epoch,
-                leadership.c.holder == term.holder,
-                leadership.c.lease_expires_at > db_now(),
-            )
-            .values(lease_expires_at=db_now(lease_seconds))
-        ).rowcount
-        == 1
-    )
+    asked = {"our_epoch": term.epoch, "me": term.holder, "lease_seconds": lease_seconds}
+    return connection.execute(_RENEW, asked).rowcount == 1
 
 
 def release(connection: Connection, *, term: Term) -> bool:
     """Step down, so that another can lead at once."""
-    return (
-        connection.execute(
-            update(leadership)
-            .where(
-                leadership.c.id == 1,
-                leadership.c.epoch == term.epoch,
-                leadership.c.holder == term.holder,
-            )
-            .values(holder=None, lease_expires_at=db_now())
-        ).rowcount
-        == 1
-    )
+    asked = {"our_epoch": term.epoch, "me": term.holder}
+    return connection.execute(_RELEASE, asked).rowcount == 1
 
 
 def depose(connection: Connection) -> int | None:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import (
     CTE,
@@ -11,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     Text,
+    bindparam,
     delete,
     func,
     literal,
@@ -18,10 +21,11 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState
-from tsuzuki.store.batch import batch, guard
+from tsuzuki.store.batch import Columns, guard, pack, unpack
 from tsuzuki.store.leadership import Term, held
 from tsuzuki.store.tables import job_run_logs, job_runs
 from tsuzuki.store.types import PlainText, UtcTime
@@ -46,25 +50,32 @@ def append(
     """Add lines of runs that are still ours; lines of others are dropped without a word."""
     if not lines:
         return
-    written = batch(
-        connection.dialect,
-        {
-            "run_id": BigInteger(),
-            "version": Integer(),
-            "epoch": BigInteger(),
-            "seq": Integer(),
-            "at": UtcTime(),
-            "stream": Text(),
-            "body": PlainText(),
-        },
-        [
-            (run.id, run.version, run.epoch, line.seq, line.at, line.stream, line.body)
-            for run, line in lines
-        ],
-    )
+    rows = [
+        (run.id, run.version, run.epoch, line.seq, line.at, line.stream, line.body)
+        for run, line in lines
+    ]
+    packed = pack(connection.dialect, _WRITTEN_COLUMNS, rows)
+    statement = _appending(connection.dialect, packed.varying)
+    connection.execute(statement, {**packed.parameters, "me": worker_id})
+
+
+_WRITTEN_COLUMNS: Columns = {
+    "run_id": BigInteger(),
+    "version": Integer(),
+    "epoch": BigInteger(),
+    "seq": Integer(),
+    "at": UtcTime(),
+    "stream": Text(),
+    "body": PlainText(),
+}
+
+
+@lru_cache
+def _appending(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    written = unpack(dialect, _WRITTEN_COLUMNS, varying)
     columns = ["run_id", "seq", "at", "stream", "body"]
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    connection.execute(
+    flavour = sqlite if dialect.name == "sqlite" else postgresql
+    return (
         flavour.insert(job_run_logs)
         .from_select(
             columns,
@@ -73,7 +84,7 @@ def append(
                 job_runs.c.version == written.c.version,
                 job_runs.c.leader_epoch == written.c.epoch,
                 guard(job_runs.c.state == RunState.RUNNING.value),
-                guard(job_runs.c.assigned_worker_id == worker_id),
+                guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
             ),
         )
         # A line whose commit was answered too late to be heard is sent again.

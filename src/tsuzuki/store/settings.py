@@ -28,9 +28,11 @@ def load(connection: Connection) -> EngineSettings:
     return EngineSettings().with_values(stored)
 
 
+_ALL = select(settings).order_by(settings.c.key)
+
+
 def find(connection: Connection) -> list[StoredSetting]:
-    rows = connection.execute(select(settings).order_by(settings.c.key)).mappings()
-    return [StoredSetting(**row) for row in rows]
+    return [StoredSetting(**row) for row in connection.execute(_ALL).mappings()]
 
 
 def put(connection: Connection, *, key: str, value: object, actor: str) -> int | float:

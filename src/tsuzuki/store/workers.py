@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Float,
     RowMapping,
     Select,
     Text,
@@ -21,12 +22,23 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
 from tsuzuki.store.database import db_now
-from tsuzuki.store.leadership import Term, held
+from tsuzuki.store.leadership import HELD, Term
 from tsuzuki.store.tables import job_runs, workers
+from tsuzuki.store.types import UtcTime
+
+_PRESENT = [WorkerState.ATTACHED, WorkerState.DRAINING]
+_HEARD_SINCE = db_now(bindparam("silence", type_=Float()))
+_ME = workers.c.id == bindparam("me", type_=Text())
+_THESE = workers.c.id.in_(bindparam("ids", expanding=True))
+
+_REGISTER = insert(workers).values(
+    state=WorkerState.ATTACHED, started_at=db_now(), heartbeat_at=db_now()
+)
 
 
 def register(
@@ -40,27 +52,20 @@ def register(
     software_version: str,
 ) -> None:
     """A worker introduces itself, once: its id is new at every start."""
-    connection.execute(
-        insert(workers).values(
-            id=worker_id,
-            host=host,
-            pid=pid,
-            state=WorkerState.ATTACHED,
-            capacity=capacity,
-            tags=sorted(tags),
-            software_version=software_version,
-            started_at=db_now(),
-            heartbeat_at=db_now(),
-        )
-    )
+    who = {
+        "id": worker_id,
+        "host": host,
+        "pid": pid,
+        "capacity": capacity,
+        "tags": sorted(tags),
+        "software_version": software_version,
+    }
+    connection.execute(_REGISTER, who)
 
 
 _BEAT = (
     update(workers)
-    .where(
-        workers.c.id == bindparam("me", type_=Text()),
-        workers.c.state != WorkerState.GONE,
-    )
+    .where(_ME, workers.c.state != WorkerState.GONE)
     .values(heartbeat_at=db_now())
     .returning(workers.c.state)
 )
@@ -72,13 +77,27 @@ def beat(connection: Connection, worker_id: str) -> WorkerState | None:
     return None if state is None else WorkerState(state)
 
 
+_LATE = select(workers.c.id).where(
+    workers.c.state.in_(_PRESENT), workers.c.heartbeat_at <= _HEARD_SINCE
+)
+
+
 def late(connection: Connection, *, silent_after_seconds: float) -> list[str]:
     """Who would be cut off now: attached, and silent for that long."""
-    statement = select(workers.c.id).where(
-        workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
-        workers.c.heartbeat_at <= db_now(-silent_after_seconds),
+    return list(connection.execute(_LATE, {"silence": -silent_after_seconds}).scalars())
+
+
+_VOUCH = (
+    update(workers)
+    .where(
+        _THESE,
+        workers.c.state.in_(_PRESENT),
+        workers.c.heartbeat_at < bindparam("heard_at", type_=UtcTime()),
+        HELD,
     )
-    return list(connection.execute(statement).scalars())
+    .values(heartbeat_at=bindparam("heard_at", type_=UtcTime()))
+    .returning(workers.c.id)
+)
 
 
 def vouch(
@@ -88,37 +107,57 @@ def vouch(
     writes down just that. It keeps them attached; whoever was cut off must speak for itself."""
     if not worker_ids:
         return frozenset()
-    statement = (
+    heard = {"ids": sorted(worker_ids), "heard_at": heard_at, "epoch": term.epoch}
+    return frozenset(connection.execute(_VOUCH, heard).scalars())
+
+
+def _setting(
+    guard: ColumnElement[bool], state: WorkerState, detach_reason: DetachReason | None = None
+) -> ReturningUpdate[Any]:
+    """Written once and kept: whoever looks after workers says these again and again."""
+    different = or_(
+        workers.c.state != state, workers.c.detach_reason.is_distinct_from(detach_reason)
+    )
+    return (
         update(workers)
-        .where(
-            workers.c.id.in_(sorted(worker_ids)),
-            workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
-            workers.c.heartbeat_at < heard_at,
-            held(term),
-        )
-        .values(heartbeat_at=heard_at)
+        .where(guard, different)
+        .values(state=state, detach_reason=detach_reason)
         .returning(workers.c.id)
     )
-    return frozenset(connection.execute(statement).scalars())
+
+
+_DRAIN = _setting(and_(_THESE, workers.c.state == WorkerState.ATTACHED), WorkerState.DRAINING)
+_EXPEL = _setting(
+    and_(_THESE, workers.c.state != WorkerState.GONE), WorkerState.DETACHED, DetachReason.OPERATOR
+)
+_DETACH_SILENT = _setting(
+    and_(
+        workers.c.state == WorkerState.ATTACHED,
+        workers.c.heartbeat_at <= _HEARD_SINCE,
+        HELD,
+    ),
+    WorkerState.DETACHED,
+    DetachReason.SILENT,
+)
+_REATTACH = _setting(
+    and_(
+        workers.c.state == WorkerState.DETACHED,
+        workers.c.detach_reason == DetachReason.SILENT,
+        workers.c.heartbeat_at > _HEARD_SINCE,
+        HELD,
+    ),
+    WorkerState.ATTACHED,
+)
 
 
 def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
     """Let workers finish what they have and take nothing new."""
-    return _set_state(
-        connection,
-        workers.c.id.in_(worker_ids) & (workers.c.state == WorkerState.ATTACHED),
-        WorkerState.DRAINING,
-    )
+    return frozenset(connection.execute(_DRAIN, {"ids": worker_ids}).scalars())
 
 
 def expel(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
     """An operator cuts workers off. They are not re-attached."""
-    return _set_state(
-        connection,
-        workers.c.id.in_(worker_ids) & (workers.c.state != WorkerState.GONE),
-        WorkerState.DETACHED,
-        DetachReason.OPERATOR,
-    )
+    return frozenset(connection.execute(_EXPEL, {"ids": worker_ids}).scalars())
 
 
 def detach_silent(
@@ -126,16 +165,8 @@ def detach_silent(
 ) -> frozenset[str]:
     """The leader cuts off whoever has been silent that long. Not who drains: it gets nothing new
     anyway, and coming back it would be attached and no longer know that it is to leave."""
-    return _set_state(
-        connection,
-        and_(
-            workers.c.state == WorkerState.ATTACHED,
-            workers.c.heartbeat_at <= db_now(-silent_after_seconds),
-            held(term),
-        ),
-        WorkerState.DETACHED,
-        DetachReason.SILENT,
-    )
+    judged = {"silence": -silent_after_seconds, "epoch": term.epoch}
+    return frozenset(connection.execute(_DETACH_SILENT, judged).scalars())
 
 
 def reattach_heard(
@@ -143,50 +174,10 @@ def reattach_heard(
 ) -> frozenset[str]:
     """The leader takes back workers that were only silent and speak again, and answers the
     question their runs were asking: they go on."""
-    back = _set_state(
-        connection,
-        and_(
-            workers.c.state == WorkerState.DETACHED,
-            workers.c.detach_reason == DetachReason.SILENT,
-            workers.c.heartbeat_at > db_now(-silent_after_seconds),
-            held(term),
-        ),
-        WorkerState.ATTACHED,
-    )
-    answered = and_(
-        job_runs.c.state == RunState.RUNNING,
-        job_runs.c.continuation_state == ContinuationState.CONFIRMING,
-        job_runs.c.continuation_check_deadline_at > db_now(),
-        job_runs.c.assigned_worker_id.in_(
-            select(workers.c.id).where(
-                workers.c.state.in_([WorkerState.ATTACHED, WorkerState.DRAINING]),
-                workers.c.heartbeat_at > db_now(-silent_after_seconds),
-            )
-        ),
-    )
-    connection.execute(
-        update(job_runs)
-        .where(job_runs.c.id.in_(_locked_in_order(answered)), answered, held(term))
-        .values(continuation_state=ContinuationState.NONE, continuation_check_deadline_at=None)
-    )
+    judged = {"silence": -silent_after_seconds, "epoch": term.epoch}
+    back = frozenset(connection.execute(_REATTACH, judged).scalars())
+    connection.execute(_ANSWER, judged)
     return back
-
-
-def ask_to_continue(connection: Connection, *, worker_id: str, deadline_seconds: float) -> int:
-    """A worker in doubt marks all it runs as CONFIRMING. Answers how many there are."""
-    unasked = and_(
-        job_runs.c.assigned_worker_id == worker_id,
-        job_runs.c.state == RunState.RUNNING,
-        job_runs.c.continuation_state == ContinuationState.NONE,
-    )
-    return connection.execute(
-        update(job_runs)
-        .where(job_runs.c.id.in_(_locked_in_order(unasked)), unasked)
-        .values(
-            continuation_state=ContinuationState.CONFIRMING,
-            continuation_check_deadline_at=db_now(deadline_seconds),
-        )
-    ).rowcount
 
 
 def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:
@@ -201,62 +192,84 @@ def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:
     )
 
 
+_ASKING_IN_TIME = and_(
+    job_runs.c.state == RunState.RUNNING,
+    job_runs.c.continuation_state == ContinuationState.CONFIRMING,
+    job_runs.c.continuation_check_deadline_at > db_now(),
+    job_runs.c.assigned_worker_id.in_(
+        select(workers.c.id).where(
+            workers.c.state.in_(_PRESENT), workers.c.heartbeat_at > _HEARD_SINCE
+        )
+    ),
+)
+_ANSWER = (
+    update(job_runs)
+    .where(job_runs.c.id.in_(_locked_in_order(_ASKING_IN_TIME)), _ASKING_IN_TIME, HELD)
+    .values(continuation_state=ContinuationState.NONE, continuation_check_deadline_at=None)
+)
+_UNASKED = and_(
+    job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
+    job_runs.c.state == RunState.RUNNING,
+    job_runs.c.continuation_state == ContinuationState.NONE,
+)
+_ASK = (
+    update(job_runs)
+    .where(job_runs.c.id.in_(_locked_in_order(_UNASKED)), _UNASKED)
+    .values(
+        continuation_state=ContinuationState.CONFIRMING,
+        continuation_check_deadline_at=db_now(bindparam("deadline_seconds", type_=Float())),
+    )
+)
+
+
+def ask_to_continue(connection: Connection, *, worker_id: str, deadline_seconds: float) -> int:
+    """A worker in doubt marks all it runs as CONFIRMING. Answers how many there are."""
+    asked = {"me": worker_id, "deadline_seconds": deadline_seconds}
+    return connection.execute(_ASK, asked).rowcount
+
+
+_LEAVE = _setting(_ME, WorkerState.GONE)
+_BUSY = select(job_runs.c.assigned_worker_id).where(
+    job_runs.c.assigned_worker_id == workers.c.id,
+    job_runs.c.state.in_([RunState.ASSIGNED, RunState.RUNNING]),
+)
+_BURY_SILENT = _setting(
+    and_(
+        workers.c.state.in_([WorkerState.DETACHED, WorkerState.DRAINING]),
+        workers.c.heartbeat_at <= _HEARD_SINCE,
+        ~_BUSY.exists(),
+        HELD,
+    ),
+    WorkerState.GONE,
+)
+
+
 def leave(connection: Connection, worker_id: str) -> bool:
     """A worker says goodbye."""
-    return worker_id in _set_state(connection, workers.c.id == worker_id, WorkerState.GONE)
+    return connection.execute(_LEAVE, {"me": worker_id}).scalar_one_or_none() is not None
 
 
 def bury_silent(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
     """Whoever has been silent for long and runs nothing any more is gone for good."""
-    busy = select(job_runs.c.assigned_worker_id).where(
-        job_runs.c.assigned_worker_id == workers.c.id,
-        job_runs.c.state.in_([RunState.ASSIGNED, RunState.RUNNING]),
-    )
-    return _set_state(
-        connection,
-        and_(
-            workers.c.state.in_([WorkerState.DETACHED, WorkerState.DRAINING]),
-            workers.c.heartbeat_at <= db_now(-silent_after_seconds),
-            ~busy.exists(),
-            held(term),
-        ),
-        WorkerState.GONE,
-    )
+    judged = {"silence": -silent_after_seconds, "epoch": term.epoch}
+    return frozenset(connection.execute(_BURY_SILENT, judged).scalars())
+
+
+_BY_ID = select(workers).where(_ME)
+_EVER = select(workers).order_by(workers.c.started_at, workers.c.id)
+_NOT_GONE = _EVER.where(workers.c.state != WorkerState.GONE)
 
 
 def get(connection: Connection, worker_id: str) -> Worker | None:
-    statement = select(workers).where(workers.c.id == worker_id)
-    row = connection.execute(statement).mappings().one_or_none()
+    row = connection.execute(_BY_ID, {"me": worker_id}).mappings().one_or_none()
     return None if row is None else worker_from(row)
 
 
 def find(connection: Connection, *, with_gone: bool = False) -> list[Worker]:
-    statement = _EVER if with_gone else _PRESENT
+    statement = _EVER if with_gone else _NOT_GONE
     return [worker_from(row) for row in connection.execute(statement).mappings().all()]
-
-
-_EVER = select(workers).order_by(workers.c.started_at, workers.c.id)
-_PRESENT = _EVER.where(workers.c.state != WorkerState.GONE)
-
-
-def _set_state(
-    connection: Connection,
-    guard: ColumnElement[bool],
-    state: WorkerState,
-    detach_reason: DetachReason | None = None,
-) -> frozenset[str]:
-    different = or_(
-        workers.c.state != state, workers.c.detach_reason.is_distinct_from(detach_reason)
-    )
-    statement = (
-        update(workers)
-        .where(guard, different)
-        .values(state=state, detach_reason=detach_reason)
-        .returning(workers.c.id)
-    )
-    return frozenset(connection.execute(statement).scalars())
 
 
 def worker_from(row: RowMapping) -> Worker:
