@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulation.fibers import GreenletExit
 from tsuzuki.model.errors import TsuzukiError, Unreachable
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.database import Connection, Database, translated
 
 if TYPE_CHECKING:
     from simulation.party import Party
@@ -40,21 +40,22 @@ class PartyDatabase(Database):
         super().__init__(world.store.engine, clock=party.clock)
         self.party = party
         self._world = world
+        self._store = world.store
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         self._reach(Point.BEFORE_READ)
-        with super().read() as connection:
+        with translated(self.engine.url), self._store.look() as connection:
             yield connection
         self._pass(Point.AFTER_READ)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         self._reach(Point.BEFORE_WRITE)
-        raw = self._world.store.raw
+        raw = self._store.raw
         changes = raw.total_changes
         try:
-            with super().write() as connection:
+            with translated(self.engine.url), self._store.change() as connection:
                 self._world.notices_said.clear()
                 yield connection
                 self._strike(Point.BEFORE_COMMIT)

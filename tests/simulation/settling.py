@@ -1,7 +1,6 @@
 """When nothing bad happens any more everything becomes quiet, and what was promised is there."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
@@ -12,8 +11,6 @@ from support.moving_clock import NOON
 from tsuzuki.model.retry import decide_retry
 from tsuzuki.model.schedule import Schedule
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store import jobs
-from tsuzuki.store.database import Database
 from tsuzuki.store.types import to_text
 
 if TYPE_CHECKING:
@@ -32,10 +29,9 @@ LOSSES_MAX = 2
 
 
 def settle(world: "World") -> None:
-    database = Database(world.store.engine, clock=world.database_clock)
-    if not _come_to(world, lambda: _ticks_are_planned(database)):
+    if not _come_to(world, lambda: _ticks_are_planned(world)):
         raise LawBroken("ticks that are due are not planned")
-    _take_the_schedules_away(database)
+    _take_the_schedules_away(world)
     if not _come_to(world, lambda: not list(_left(world))):
         raise LawBroken(f"not everything ended: {', '.join(_left(world))}")
     world.tell("everything is quiet")
@@ -45,10 +41,8 @@ def settle(world: "World") -> None:
     world.reached["a worker asked to go on"] += doubts.get(0, 0)
     world.reached["a run was confirmed"] += doubts.get(1, 0)
     _the_picture_is_the_database(world)
-    for job_id in world.scheduled:
-        schedule = JOBS[job_id - 1].schedule
-        if schedule is not None:
-            _every_tick_is_there_once(world, job_id, schedule)
+    for job_id, schedule, planned_until in _schedules(world):
+        _every_tick_is_there_once(world, job_id, schedule, planned_until)
     _what_was_confirmed_is_there(world)
     _what_deserved_a_retry_had_one(world)
 
@@ -63,27 +57,30 @@ def _come_to(world: "World", is_so: Callable[[], bool]) -> bool:
     return True
 
 
-def _ticks_are_planned(database: Database) -> bool:
-    with database.read() as connection:
-        overdue = database.now(connection) - timedelta(seconds=LATE_SECONDS)
-        scheduled = jobs.find_scheduled(connection)
+def _schedules(world: "World") -> Iterator[tuple[int, Schedule, str]]:
+    """What is to happen when: each job with its schedule, and until when it is planned."""
+    for job_id in world.scheduled:
+        schedule = JOBS[job_id - 1].schedule
+        (planned_until,) = world.store.raw.execute(
+            "SELECT planned_until FROM job_definitions WHERE id = ?", (job_id,)
+        ).fetchone()
+        if schedule is not None:
+            yield job_id, schedule, planned_until
+
+
+def _ticks_are_planned(world: "World") -> bool:
+    overdue = world.database_clock.now() - timedelta(seconds=LATE_SECONDS)
     return all(
-        job.spec.schedule.next_after(job.planned_until) > overdue
-        for job in scheduled
-        if job.spec.schedule is not None
+        schedule.next_after(datetime.fromisoformat(planned_until)) > overdue
+        for _, schedule, planned_until in _schedules(world)
     )
 
 
-def _take_the_schedules_away(database: Database) -> None:
-    """Or there would be no end of new runs."""
-    with database.write() as connection:
-        for job in jobs.find_scheduled(connection):
-            values = {"planned_until": to_text(job.planned_until), "id": job.id}
-            jobs.change(connection, job=job, spec=replace(job.spec, schedule=None))
-            # A changed schedule counts from now on; what was planned until now is still asked for.
-            connection.exec_driver_sql(
-                "UPDATE job_definitions SET planned_until = :planned_until WHERE id = :id", values
-            )
+def _take_the_schedules_away(world: "World") -> None:
+    """Or there would be no end of new runs. What was planned until now is still asked for."""
+    world.store.raw.execute(
+        "UPDATE job_definitions SET schedule = NULL, version = version + 1 WHERE schedule IS NOT NULL"
+    )
 
 
 def _left(world: "World") -> Iterator[str]:
@@ -114,15 +111,13 @@ def _the_picture_is_the_database(world: "World") -> None:
             raise LawBroken("the history is not what happened")
 
 
-def _every_tick_is_there_once(world: "World", job_id: int, schedule: Schedule) -> None:
+def _every_tick_is_there_once(
+    world: "World", job_id: int, schedule: Schedule, planned_until: str
+) -> None:
     """As a run or as a recorded skip, up to the moment until which the job is planned."""
-    raw = world.store.raw
-    (planned_until,) = raw.execute(
-        "SELECT planned_until FROM job_definitions WHERE id = ?", (job_id,)
-    ).fetchone()
     due = list(_ticks(schedule, NOON, planned_until))
     covered: list[str] = []
-    for first, count, last in raw.execute(
+    for first, count, last in world.store.raw.execute(
         "SELECT scheduled_for, covers_ticks, covers_until FROM job_runs"
         " WHERE job_definition_id = ? AND trigger = 'time' ORDER BY scheduled_for",
         (job_id,),

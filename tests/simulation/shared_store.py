@@ -1,15 +1,18 @@
 """The one store of a simulation: a real SQLite database in memory, as new for every seed.
 
-It is migrated once and then copied. Two triggers of our own write down every birth and every change of a run beside
-the history the engine keeps, so that the laws can be held against what happened and not only against
-what was told.
+It is migrated once. A seed lives inside one transaction that is never committed, and what its processes take for
+transactions are savepoints in it: so the next seed begins with a rollback, and every statement stays prepared.
+Triggers of our own write down every birth and every change of a run beside the history the engine keeps, so
+that the laws can be held against what happened and not only against what was told.
 """
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from functools import cache
 
-from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy import Connection, StaticPool, create_engine
 
 from simulation.jobs import JOBS, SETTINGS
 from support.makers import add_job
@@ -18,6 +21,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.store import settings
 from tsuzuki.store.database import Database
 from tsuzuki.store.migrate import upgrade
+from tsuzuki.store.types import to_text
 
 WITNESS = """
 CREATE TABLE sim_rows (
@@ -52,15 +56,21 @@ class SharedStore:
         self.raw = sqlite3.connect(":memory:", check_same_thread=False, cached_statements=512)
         self.raw.isolation_level = None
         self.raw.execute("PRAGMA foreign_keys = ON")
-        self.engine = _engine(self.raw)
-        self._template = sqlite3.connect(":memory:", check_same_thread=False)
+        self._clock: Clock = MovingClock()
+        self._is_changing = False
+        # Once: a function that is replaced makes the driver prepare every statement anew.
+        self.raw.create_function("tsuzuki_now", 1, self._now)
+        self.engine = create_engine("sqlite://", creator=lambda: self.raw, poolclass=StaticPool)
         self._fill()
-        self.raw.backup(self._template)
+        self.connection = self.engine.connect()
+        self.connection.begin()
+        self.raw.execute("BEGIN")
 
     def renew(self, *, scheduled: Collection[int], guarded: bool = True) -> None:
         """As it was before anybody used it. Only the jobs `scheduled` keep their schedules. Not
         `guarded`, it refuses nothing by itself."""
-        self._template.backup(self.raw)
+        self.raw.execute("ROLLBACK")
+        self.raw.execute("BEGIN")
         kept = ", ".join(map(str, sorted(scheduled)))
         self.raw.execute(f"UPDATE job_definitions SET schedule = NULL WHERE id NOT IN ({kept})")
         if not guarded:
@@ -68,12 +78,37 @@ class SharedStore:
 
     def lend(self, clock: Clock) -> None:
         """From now on this is the database's clock."""
-        with self.engine.connect() as connection:
-            Database(self.engine, clock=clock).adopt(connection)
+        self._clock = clock
+
+    @contextmanager
+    def look(self) -> Iterator[Connection]:
+        """What is read in one go. Whoever only looks changes nothing."""
+        changes = self.raw.total_changes
+        yield self.connection
+        if self.raw.total_changes != changes:
+            raise RuntimeError("somebody wrote who said that he only reads")
+
+    @contextmanager
+    def change(self) -> Iterator[Connection]:
+        """A transaction that is kept, or as if it had never been if anything is raised."""
+        if self._is_changing:
+            raise RuntimeError("a write transaction was opened inside another one")
+        self._is_changing = True
+        self.raw.execute("SAVEPOINT change")
+        try:
+            yield self.connection
+        except BaseException:
+            self.raw.execute("ROLLBACK TO change")
+            raise
+        finally:
+            self.raw.execute("RELEASE change")
+            self._is_changing = False
+
+    def _now(self, offset_seconds: float) -> str:
+        return to_text(self._clock.now() + timedelta(seconds=offset_seconds))
 
     def _fill(self) -> None:
-        database = Database(self.engine, clock=MovingClock())
-        self.lend(database.clock)
+        database = Database(self.engine, clock=self._clock)
         upgrade(database)
         self.raw.executescript(WITNESS)
         for spec in JOBS:
@@ -89,16 +124,6 @@ class SharedStore:
         ).fetchall()
         for (name,) in guards:
             self.raw.execute(f"DROP TRIGGER {name}")
-
-
-def _engine(raw: sqlite3.Connection) -> Engine:
-    engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    return engine
 
 
 @cache
