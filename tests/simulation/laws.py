@@ -1,7 +1,7 @@
 """The laws, held after every commit against what the store's witness saw.
 
 It keeps a small picture of all runs beside the database, moved only by what was witnessed, so that a look costs one
-query however many runs there are.
+query however many runs there are, and only that one where no run was moved and no row written.
 """
 
 from collections import Counter
@@ -36,6 +36,15 @@ class Life:
     epoch: int | None = None
 
 
+Lead = tuple[int, str | None, str]
+"""Epoch, holder, and the end of the lease."""
+
+LOOK = (
+    "SELECT epoch, holder, lease_expires_at, (SELECT coalesce(max(seq), 0) FROM sim_witness),"
+    " (SELECT coalesce(max(id), 0) FROM sim_rows) FROM leadership"
+)
+
+
 class Laws:
     def __init__(self, world: "World") -> None:
         self._world = world
@@ -49,29 +58,27 @@ class Laws:
         self._repeated: set[int] = set()
         self._witnessed = 0
         self._rows_seen = 0
-        self._lead = self._leadership()
+        self._lead = self._look()[0]
 
     # --- after a commit -------------------------------------------------------------------------
 
     def after_commit(self, party: "Party", changes: int) -> list[str]:
         """Hold every law against what this commit changed; answers the kinds of moves in it."""
-        lead = self._leadership()
+        lead, last_moved, last_written = self._look()
         self._law_of_terms(lead)
         self._lead = lead
         self._law_of_the_fence(party, lead[0], changes)
-        if not changes:
-            return []
-        kinds = self._moves(lead[0])
-        self._law_of_rows()
+        kinds = self._moves(lead[0]) if last_moved != self._witnessed else []
+        if last_written != self._rows_seen:
+            self._law_of_rows()
         return kinds
 
-    def _leadership(self) -> tuple[int, str | None, str]:
-        row: tuple[int, str | None, str] = self._raw.execute(
-            "SELECT epoch, holder, lease_expires_at FROM leadership"
-        ).fetchone()
-        return row
+    def _look(self) -> tuple[Lead, int, int]:
+        """Who leads, the last move that was witnessed, and the last row of a handler."""
+        epoch, holder, expires, last_moved, last_written = self._raw.execute(LOOK).fetchone()
+        return (epoch, holder, expires), last_moved, last_written
 
-    def _law_of_terms(self, lead: tuple[int, str | None, str]) -> None:
+    def _law_of_terms(self, lead: Lead) -> None:
         """A term begins after the last one is over, and who held it has stopped believing in it."""
         before_epoch, before_holder, expires = self._lead
         if lead[0] == before_epoch:
