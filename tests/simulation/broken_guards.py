@@ -66,8 +66,11 @@ def _keyless(**values: Any) -> NewRun:
     return NewRun(**{**values, "idempotency_key": None})
 
 
-def _nothing_held(_connection: Any) -> dispatch.HeldRuns:
-    return dispatch.HeldRuns(by_worker={}, by_job={}, by_key={})
+_room = dispatch.room
+
+
+def _nothing_held(connection: Any) -> tuple[list[dispatch.Places], dispatch.HeldRuns]:
+    return _room(connection)[0], dispatch.HeldRuns(by_worker={}, by_job={}, by_key={})
 
 
 @contextmanager
@@ -128,7 +131,7 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="limits are not counted",
         scenario="lost replies",
         law="at once",
-        broken=lambda: patch.object(dispatch, "held_runs", _nothing_held),
+        broken=lambda: patch.object(dispatch, "room", _nothing_held),
     ),
     BrokenGuard(
         name="a worker in doubt goes on",
