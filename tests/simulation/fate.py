@@ -19,6 +19,11 @@ FIBERS = ("lease", "lead", "lead", "lead", "work", "work", "beat", "handler", No
 OPEN_POINTS = (Point.AFTER_READ, Point.BEFORE_WRITE, Point.AFTER_COMMIT)
 """Between transactions, where a process can be held up in the middle of what it does."""
 
+LONG = (6.0,)
+MIXED = (2.0, 3.0, 4.0, 6.0)
+"""How long it storms, drawn. Where a hazard does its harm at once, many short storms find as much as few long ones in
+the same time of ours; where it takes a lease or a second party, they find less."""
+
 BOTH = Role(capacity=4)
 LEADS = Role(work=False)
 WORKS = Role(lead=False, capacity=4)
@@ -31,6 +36,7 @@ class Scenario:
     name: str
     hazards: Mapping[str, int]
     every_seconds: float = 0.7
+    storm_seconds: tuple[float, ...] = LONG
     roles: tuple[Role, ...] = (BOTH, BOTH)
     weather: Weather = CALM
     acts: tuple[str, ...] = ("submit", "submit", "emit")

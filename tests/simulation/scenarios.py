@@ -1,6 +1,6 @@
 """The bad days, by name. A seed's scenario is its place in the round."""
 
-from simulation.fate import BOTH, LEADS, WORKS, Scenario
+from simulation.fate import BOTH, LEADS, MIXED, WORKS, Scenario
 from simulation.party import Weather
 
 ROUGH = Weather(failing=0.03, losing=0.05, slow=0.05)
@@ -11,6 +11,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="crashes",
         hazards={"crash": 2, "crash_at_a_point": 3},
         every_seconds=0.8,
+        storm_seconds=MIXED,
         must_reach=(
             "a crash inside RUNNING",
             "a crash while leading",
@@ -34,6 +35,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="lost replies",
         hazards={},
         weather=Weather(failing=0.04, losing=0.12),
+        storm_seconds=MIXED,
         must_reach=(
             "a request failed",
             "lost reply: born by time",
@@ -46,6 +48,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="cut lines",
         hazards={"cut": 2, "cut_at_a_point": 2},
+        storm_seconds=MIXED,
         must_reach=(
             "a line was cut",
             "a line was cut silently",
@@ -56,6 +59,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="clock steps",
         hazards={"step_the_database_clock": 2, "step_a_clock": 1, "crash": 1},
+        storm_seconds=MIXED,
         must_reach=(
             "a clock stepped forward",
             "a clock stepped back",

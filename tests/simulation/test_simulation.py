@@ -13,7 +13,7 @@ from simulation.scenarios import SCENARIOS, seeds_of
 from simulation.world import simulate
 
 ROOT = Path(__file__).parents[2]
-SEEDS_EACH = 100
+SEEDS_EACH = 300
 """Of each scenario, in parts that can be lived through side by side."""
 
 PARTS = 2

@@ -28,7 +28,6 @@ from tsuzuki.store.database import Connection
 from tsuzuki.store.migrate import SchemaWatch
 from tsuzuki.store.notices import Audience
 
-STORM_SECONDS = 6.0
 WATCH_SECONDS = 0.3
 LINGER_SECONDS = 1.0
 
@@ -74,7 +73,7 @@ class World:
         acts, seconds = self._scenario.acts, self._scenario.act_every_seconds
         self.turns.spawn("operator", operator, lambda: operator.live(acts, seconds))
         self.turns.spawn("fate", self.fate, self.fate.live)
-        self.turns.run_until(lambda: False, STORM_SECONDS)
+        self.turns.run_until(lambda: False, self.chance.choice(self._scenario.storm_seconds))
         self.is_settling = True
         self.fate.relent()
         settle(self)
