@@ -18,7 +18,7 @@ from tsuzuki.engine import planner, retrier
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
 from tsuzuki.engine.leader import Lease
 from tsuzuki.engine.patience import Patience
-from tsuzuki.engine.worker import Worker
+from tsuzuki.engine.worker import Taking, Worker
 from tsuzuki.model.run import NewRun
 from tsuzuki.store import dispatch, events, runs
 
@@ -79,6 +79,29 @@ def _never_stops_by_itself() -> Iterator[None]:
         stack.enter_context(patch.object(Heartbeat, "_unheard", lambda _self: Pulse.UNHEARD))
         stack.enter_context(patch.object(Heartbeat, "looks_hung", lambda _self, _seconds: False))
         yield
+
+
+@contextmanager
+def _taking_unheld(worker: Worker) -> Iterator[Taking]:
+    """Nobody has to wait until what was given has arrived."""
+    taking = Taking(worker)
+    try:
+        yield taking
+    except BaseException:
+        worker._doubt()
+        raise
+    worker._arrived.extend(taking.tasks)
+    worker._wake()
+
+
+@contextmanager
+def _taking_undoubted(worker: Worker) -> Iterator[Taking]:
+    """A lost answer about what was given is taken for a no."""
+    with worker._arriving:
+        taking = Taking(worker)
+        yield taking
+        worker._arrived.extend(taking.tasks)
+    worker._wake()
 
 
 _emit = events.emit
@@ -150,6 +173,18 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="lost replies",
         law="not everything ended",
         broken=lambda: patch.object(Worker, "_read_back", lambda *_a, **_k: None),
+    ),
+    BrokenGuard(
+        name="what a leader began for its own worker is forgotten",
+        scenario="lost replies",
+        law="not everything ended",
+        broken=lambda: patch.object(Worker, "taking", _taking_undoubted),
+    ),
+    BrokenGuard(
+        name="what is just arriving is read back too",
+        scenario="lost replies",
+        law="twice",
+        broken=lambda: patch.object(Worker, "taking", _taking_unheld),
     ),
     BrokenGuard(
         name="skipped ticks are not recorded",
