@@ -51,6 +51,10 @@ class ScriptedExecutor:
     def __init__(self) -> None:
         self.begun: list[ScriptedExecution] = []
         self.on_begin: Callable[[ScriptedExecution], None] = lambda _execution: None
+        self.is_quick = True
+
+    def begins_at_once(self, task: Task) -> bool:
+        return self.is_quick
 
     def close(self) -> None:
         """Nothing is held."""
@@ -80,6 +84,9 @@ class ThreadExecutor:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
+
+    def begins_at_once(self, task: Task) -> bool:
+        return True
 
     def close(self) -> None:
         """Nothing is held."""

@@ -27,6 +27,9 @@ from tsuzuki.store.leadership import Term
 GLANCE_SECONDS = 0.1
 """How long a busy leader may give out work without a glance at everything else."""
 
+BREATH_SECONDS = 0.005
+"""How long a leader that was told of work and gave it out waits before it goes on."""
+
 
 class Lease:
     """Whether we lead, and until when we may believe it."""
@@ -160,15 +163,20 @@ class Leader:
     def tick(self, term: Term, *, told: bool = False) -> Led:
         """One round: a glance, then the duties it calls for. What waits is given out first, because
         somebody may be waiting for it (and before the glance, if we were `told` that something
-        does); then the others, in the order in which they make work for each other. Between two
-        glances, a leader that has much to give out only does that."""
+        does; then the glance may wait for a moment, once); then the others, in the order in which they
+        make work for each other. Between two glances, a leader that has much to give out only does
+        that."""
         looked_at = self._database.clock.monotonic()
         if self._is_busy and looked_at - self._looked_at < GLANCE_SECONDS:
             assigned = self._assigner.tick(term)
             if assigned:
                 return Led(assigned=assigned, again_at_once=True)
-        self._looked_at = looked_at
         assigned = self._assigner.tick(term) if told else 0
+        if assigned and not self._is_busy:
+            # What has just been given begins now; a glance at this moment would only be in its way.
+            self._is_busy = True
+            return Led(assigned=assigned, seconds_to_next=BREATH_SECONDS)
+        self._looked_at = looked_at
         seen = self._glance()
         if seen.is_due and not assigned:
             assigned = self._assigner.tick(term)

@@ -22,7 +22,7 @@ class _Slot:
 
 
 class Slots:
-    """Used by the worker's thread; `stop_all` may be called by any."""
+    """`launch` and `stop_all` may be called by any thread; the rest is the worker's."""
 
     def __init__(
         self, *, executor: Executor, surroundings: Surroundings, done: Done, clock: Clock
@@ -42,7 +42,7 @@ class Slots:
         return run_id in self._taken
 
     def tasks(self) -> list[Task]:
-        return [slot.task for slot in self._taken.values()]
+        return [slot.task for slot in self._all()]
 
     def launch(self, tasks: Sequence[Task]) -> None:
         now = self._clock.monotonic()
@@ -75,10 +75,8 @@ class Slots:
 
     def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
         """End every execution, also what is just being begun."""
-        with self._lock:
-            self._stop_order = (cause, at_once)
-            slots = list(self._taken.values())
-        for slot in slots:
+        self._stop_order = (cause, at_once)
+        for slot in self._all():
             if slot.execution is not None:
                 slot.execution.stop(cause, at_once=at_once)
 
@@ -88,12 +86,16 @@ class Slots:
 
     def stop_overdue(self) -> None:
         now = self._clock.monotonic()
-        for slot in self._taken.values():
+        for slot in self._all():
             if slot.deadline is not None and slot.deadline <= now:
                 slot.deadline = None
                 if slot.execution is not None:
                     slot.execution.stop(StopCause.TIMEOUT)
 
     def seconds_to_next_deadline(self) -> float | None:
-        deadlines = [slot.deadline for slot in self._taken.values() if slot.deadline is not None]
+        deadlines = [slot.deadline for slot in self._all() if slot.deadline is not None]
         return max(min(deadlines) - self._clock.monotonic(), 0.0) if deadlines else None
+
+    def _all(self) -> list[_Slot]:
+        with self._lock:
+            return list(self._taken.values())

@@ -59,5 +59,8 @@ class Executor(Protocol):
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> Execution:
         """Start executing. `done` is called once, from any thread, when it has ended."""
 
+    def begins_at_once(self, task: Task) -> bool:
+        """Whether `begin` only passes the task on, and so may be called by whoever must not wait."""
+
     def close(self) -> None:
         """Give up whatever still runs, and begin nothing more."""

@@ -131,7 +131,9 @@ class Worker:
         self._slots = Slots(
             executor=executor, surroundings=self.desk, done=self.tell_ended, clock=clock
         )
+        self._executor = executor
         self._arrived: deque[Task] = deque()
+        self._begun: deque[Task] = deque()
         self._arriving = threading.Lock()
         """Held while something is begun in the database and is not in our hands yet."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
@@ -197,8 +199,17 @@ class Worker:
             except BaseException:
                 self._doubt()
                 raise
-            self._arrived.extend(taking.tasks)
-        if taking.tasks:
+            self._receive(taking.tasks)
+
+    def _receive(self, tasks: Sequence[Task]) -> None:
+        """In the leader's thread: begin what that does not hold up, and leave the rest to ours."""
+        at_once = [task for task in tasks if self._executor.begins_at_once(task)]
+        self._slots.launch(at_once)
+        self._begun.extend(at_once)
+        if len(at_once) < len(tasks):
+            self._arrived.extend(task for task in tasks if not self._executor.begins_at_once(task))
+        # Woken only if there is something to do: it would be in the way of what has just begun.
+        if self._arrived or any(task.spec.timeout_seconds is not None for task in at_once):
             self._wake()
 
     @property
@@ -236,12 +247,14 @@ class Worker:
         return worked
 
     def begin_arrived(self) -> list[Task]:
-        """Execute what the leader of this process has begun in our name. Answers what that is."""
+        """Execute what the leader of this process has begun in our name. Answers that, and what was
+        executed since the last call without waiting for this one."""
         arrived = [self._arrived[i] for i in range(len(self._arrived))]
         self._slots.launch(arrived)
         for _ in arrived:
             self._arrived.popleft()
-        return arrived
+        begun = [self._begun.popleft() for _ in range(len(self._begun))]
+        return begun + arrived
 
     def seconds_to_next_deadline(self) -> float | None:
         """When `tick` must be called again because something runs out of time."""

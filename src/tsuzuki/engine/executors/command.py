@@ -96,6 +96,9 @@ class CommandExecutor:
         self._loop.post(execution.attach)
         return execution
 
+    def begins_at_once(self, task: Task) -> bool:  # noqa: ARG002 -- none does: a process is started
+        return False
+
     def close(self) -> None:
         """Kill what still runs, and start nothing more."""
         with self._changed:
