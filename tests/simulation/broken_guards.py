@@ -20,7 +20,7 @@ from tsuzuki.engine.leader import Lease
 from tsuzuki.engine.patience import Patience
 from tsuzuki.engine.worker import Taking, Worker
 from tsuzuki.model.run import NewRun
-from tsuzuki.store import dispatch, events, runs
+from tsuzuki.store import events, room, runs
 
 EPOCH = r"leadership\.epoch = \?"
 VERSION = r"job_runs\.version = \w+\.version"
@@ -66,11 +66,8 @@ def _keyless(**values: Any) -> NewRun:
     return NewRun(**{**values, "idempotency_key": None})
 
 
-_room = dispatch.room
-
-
-def _nothing_held(connection: Any) -> tuple[list[dispatch.Places], dispatch.HeldRuns]:
-    return _room(connection)[0], dispatch.HeldRuns(by_worker={}, by_job={}, by_key={})
+def _nothing_held(_rows: Any) -> room.HeldRuns:
+    return room.HeldRuns(by_worker={}, by_job={}, by_key={})
 
 
 @contextmanager
@@ -154,7 +151,7 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="limits are not counted",
         scenario="lost replies",
         law="at once",
-        broken=lambda: patch.object(dispatch, "room", _nothing_held),
+        broken=lambda: patch.object(room, "_held", _nothing_held),
     ),
     BrokenGuard(
         name="a worker in doubt goes on",

@@ -6,8 +6,8 @@ What is blocked (its job off or at its limit, its key at its limit, no worker wi
 the next look, so that it never hides what could run. All that was decided in a look is one statement.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import Protocol
@@ -16,10 +16,12 @@ from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import RunRef
 from tsuzuki.store import dispatch, jobs, moves, notices
+from tsuzuki.store import room as rooms
 from tsuzuki.store.database import Connection, Database
-from tsuzuki.store.dispatch import DueRun, HeldRuns, Places
+from tsuzuki.store.dispatch import DueRun
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.moves import Assignment
+from tsuzuki.store.room import Places, Room
 
 LOOK_MAX = 500
 """So many runs are looked at and given out at once."""
@@ -76,13 +78,11 @@ class _Queue:
 class _Board:
     """Who has room and what is at its limit, kept up to date while deciding."""
 
-    def __init__(
-        self, *, workers: Sequence[Places], held: HeldRuns, jobs: Mapping[int, Job]
-    ) -> None:
+    def __init__(self, room: Room, *, jobs: Mapping[int, Job]) -> None:
         self.blocked_jobs: set[int] = set()
         self.blocked_keys: set[tuple[int, str]] = set()
-        self._workers = workers
-        self._held = held
+        self._workers = room.offered
+        self._held = room.held
         self._jobs = jobs
         self._shares: dict[int, _Share] = {}
         self._queues: dict[frozenset[str], _Queue] = {}
@@ -173,24 +173,60 @@ class Assigner:
         chosen = self._without_leased(chosen)
         if not chosen:
             return 0
-        taken = self._give_out(term, chosen)
-        self._coordination.release({assignment.run.id for assignment in chosen} - taken)
+        with self._transaction() as (connection, taking):
+            taken = self._give_out(connection, taking, term, chosen)
+        self._settle(chosen, taken)
         return len(taken)
 
-    def _give_out(self, term: Term, chosen: Sequence[Assignment]) -> frozenset[int]:
+    def give_first(self, term: Term) -> int:
+        """Give out the most urgent run, in one transaction and as few steps as that takes: for a
+        leader with nothing else to do. Answers 1, or 0 if that one cannot be given out."""
+        with self._transaction() as (connection, taking):
+            found = rooms.room_and_first(connection)
+            if found.due is None:
+                return 0
+            board = _Board(found, jobs=self._jobs)
+            self._learn_jobs(connection, [found.due], board)
+            worker_id = board.choose(found.due)
+            if worker_id is None:
+                return 0
+            chosen = self._without_leased([Assignment(found.due.ref, worker_id)])
+            taken = self._give_out(connection, taking, term, chosen)
+        self._settle(chosen, taken)
+        return len(taken)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[tuple[Connection, Taking | None]]:
         own = self._own_worker
         with own.taking() if own else nullcontext() as taking, self._database.write() as connection:
-            taken = moves.assign(connection, term=term, assignments=chosen)
-            given = [assignment for assignment in chosen if assignment.run.id in taken]
-            ours = [run for run, worker_id in given if own and worker_id == own.worker_id]
-            if taking is not None:
-                versions = [RunRef(run.id, run.version + 1) for run in ours]
-                taking.begin(connection, versions, known=self._jobs)
-            if len(ours) < len(given):
-                notices.notify(connection, notices.Audience.WORKERS)
+            yield connection, taking
+
+    def _give_out(
+        self,
+        connection: Connection,
+        taking: Taking | None,
+        term: Term,
+        chosen: Sequence[Assignment],
+    ) -> frozenset[int]:
+        taken = moves.assign(connection, term=term, assignments=chosen)
+        given = [(run, worker_id) for run, worker_id in chosen if run.id in taken]
+        ours = [
+            RunRef(run.id, run.version + 1) for run, worker_id in given if self._is_us(worker_id)
+        ]
+        if taking is not None:
+            taking.begin(connection, ours, known=self._jobs)
         if len(ours) < len(given):
-            self._coordination.ring({notices.Audience.WORKERS})
+            notices.notify(connection, notices.Audience.WORKERS)
         return taken
+
+    def _settle(self, chosen: Sequence[Assignment], taken: frozenset[int]) -> None:
+        """After the commit: what Redis may be told."""
+        self._coordination.release({run.id for run, _ in chosen} - taken)
+        if any(run.id in taken and not self._is_us(worker_id) for run, worker_id in chosen):
+            self._coordination.ring({notices.Audience.WORKERS})
+
+    def _is_us(self, worker_id: str) -> bool:
+        return self._own_worker is not None and worker_id == self._own_worker.worker_id
 
     def _without_leased(self, chosen: Sequence[Assignment]) -> list[Assignment]:
         """Without what is just being given to somebody else. A hint that saves a lost statement: who
@@ -201,10 +237,6 @@ class Assigner:
         )
         return [assignment for assignment in chosen if assignment.run.id not in elsewhere]
 
-    def _board(self, connection: Connection) -> _Board:
-        offered, held = dispatch.room(connection)
-        return _Board(workers=offered, held=held, jobs=self._jobs)
-
     def _decide(self, connection: Connection) -> list[Assignment]:
         """Look until there is no room or nothing left. That ends: whatever is seen is either chosen
         or blocked, and so is not looked at again."""
@@ -212,7 +244,7 @@ class Assigner:
         found = dispatch.due_runs(connection, limit=limit)
         if not found:
             return []
-        board = self._board(connection)
+        board = _Board(rooms.room(connection), jobs=self._jobs)
         room = min(board.free_slots(), LOOK_MAX)
         chosen: list[Assignment] = []
         seen: set[int] = set()

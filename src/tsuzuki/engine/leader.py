@@ -162,24 +162,21 @@ class Leader:
 
     def tick(self, term: Term, *, told: bool = False) -> Led:
         """One round: a glance, then the duties it calls for. What waits is given out first, because
-        somebody may be waiting for it (and before the glance, if we were `told` that something
-        does; then the glance may wait for a moment, once); then the others, in the order in which they
-        make work for each other. Between two glances, a leader that has much to give out only does
-        that."""
+        somebody may be waiting for it; then the others, in the order in which they make work for each
+        other. A leader that was `told` of something while it had nothing to do gives that out before
+        all else, and one that has much to give out only does that between two glances."""
         looked_at = self._database.clock.monotonic()
         if self._is_busy and looked_at - self._looked_at < GLANCE_SECONDS:
             assigned = self._assigner.tick(term)
             if assigned:
                 return Led(assigned=assigned, again_at_once=True)
-        assigned = self._assigner.tick(term) if told else 0
-        if assigned and not self._is_busy:
-            # What has just been given begins now; a glance at this moment would only be in its way.
+        elif told and not self._is_busy and self._assigner.give_first(term):
+            # What was given begins now; a glance at this moment would only be in its way.
             self._is_busy = True
-            return Led(assigned=assigned, seconds_to_next=BREATH_SECONDS)
+            return Led(assigned=1, seconds_to_next=BREATH_SECONDS)
         self._looked_at = looked_at
         seen = self._glance()
-        if seen.is_due and not assigned:
-            assigned = self._assigner.tick(term)
+        assigned = self._assigner.tick(term) if seen.is_due else 0
         planned = self._plan(term, seen)
         events = self._intake.tick(term) if seen.has_events else 0
         # Looked at in every round, so that a jump between two of them is seen in the next.

@@ -9,9 +9,9 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 from tsuzuki.model.worker import Worker, WorkerState
-from tsuzuki.store import dispatch, jobs, leadership, settings, workers
+from tsuzuki.store import dispatch, jobs, leadership, room, settings, workers
 from tsuzuki.store.database import Connection
-from tsuzuki.store.dispatch import HeldRuns
+from tsuzuki.store.room import HeldRuns
 
 
 class Cause(StrEnum):
@@ -74,7 +74,7 @@ def explain(connection: Connection, run: Run, *, now: datetime) -> Explanation:
         job=job,
         now=now,
         attached=[w for w in workers.find(connection) if w.state is WorkerState.ATTACHED],
-        held=dispatch.held_runs(connection),
+        held=room.held_runs(connection),
     )
     match run.state:
         case RunState.PENDING | RunState.ORPHANED:

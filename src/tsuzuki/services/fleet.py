@@ -6,7 +6,7 @@ from typing import Any
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
-from tsuzuki.store import audit, dispatch, leadership, notices, workers
+from tsuzuki.store import audit, leadership, notices, room, workers
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.leadership import Leadership
 
@@ -37,7 +37,7 @@ class Fleet:
 
     def workers(self, *, with_gone: bool = False) -> list[WorkerView]:
         with self._database.read() as connection:
-            held = dispatch.held_runs(connection).by_worker
+            held = room.held_runs(connection).by_worker
             lead = leadership.current(connection)
             now = self._database.now(connection)
             return [

@@ -1,6 +1,6 @@
 """What the leader looks at to give work out, and what a worker looks at to take it."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,10 +17,8 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
-    null,
     or_,
     select,
-    union_all,
     update,
 )
 from sqlalchemy.engine import Dialect
@@ -69,7 +67,7 @@ _JOB_VERSION = (
     .where(job_definitions.c.id == job_runs.c.job_definition_id)
     .scalar_subquery()
 )
-_DUE = (
+DUE = (
     select(
         job_runs.c.id,
         job_runs.c.version,
@@ -93,7 +91,7 @@ def due_runs(
 ) -> list[DueRun]:
     """What may be given out now, in order: priority, then time, then age. `without_…` leave out
     what is known to be blocked, so that it cannot hide what is not."""
-    statement = _DUE
+    statement = DUE
     if without_jobs:
         statement = statement.where(job_runs.c.job_definition_id.not_in(sorted(without_jobs)))
     if without_keys:
@@ -109,73 +107,6 @@ def due_runs(
         DueRun(RunRef(run_id, version), *rest)
         for run_id, version, *rest in connection.execute(statement, {"limit": limit}).all()
     ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldRuns:
-    """How many runs are assigned or running, by whom and of what."""
-
-    by_worker: dict[str, int]
-    by_job: dict[int, int]
-    by_key: dict[tuple[int, str], int]
-
-
-class Places(NamedTuple):
-    """A worker that takes work, and how much of it at once."""
-
-    id: str
-    capacity: int
-    tags: frozenset[str]
-
-
-_HELD_GROUP = (
-    job_runs.c.assigned_worker_id,
-    job_runs.c.job_definition_id,
-    job_runs.c.concurrency_key,
-)
-_HELD = (
-    select(*_HELD_GROUP, func.count().label("runs"))
-    .where(job_runs.c.state.in_(HELD))
-    .group_by(*_HELD_GROUP)
-)
-
-
-def held_runs(connection: Connection) -> HeldRuns:
-    """Counted from the rows themselves: a counter could be wrong, these cannot."""
-    return _held(connection.execute(_HELD).all())
-
-
-_ROOM = union_all(
-    select(workers.c.id, null(), null(), null(), workers.c.capacity, workers.c.tags).where(
-        workers.c.state == WorkerState.ATTACHED, workers.c.capacity > 0
-    ),
-    select(*_HELD.selected_columns, null(), null())
-    .where(job_runs.c.state.in_(HELD))
-    .group_by(*_HELD_GROUP),
-)
-
-
-def room(connection: Connection) -> tuple[list[Places], HeldRuns]:
-    """Who takes work, and what everybody has already, in one question."""
-    rows = connection.execute(_ROOM).all()
-    offered = [
-        Places(worker_id, capacity, frozenset(tags))
-        for worker_id, *_, capacity, tags in rows
-        if capacity is not None
-    ]
-    return offered, _held([row[:4] for row in rows if row[4] is None])
-
-
-def _held(rows: Iterable[Sequence[Any]]) -> HeldRuns:
-    by_worker: dict[str, int] = {}
-    by_job: dict[int, int] = {}
-    by_key: dict[tuple[int, str], int] = {}
-    for worker_id, job_id, key, runs in rows:
-        by_worker[worker_id] = by_worker.get(worker_id, 0) + runs
-        by_job[job_id] = by_job.get(job_id, 0) + runs
-        if key is not None:
-            by_key[job_id, key] = by_key.get((job_id, key), 0) + runs
-    return HeldRuns(by_worker=by_worker, by_job=by_job, by_key=by_key)
 
 
 def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
