@@ -2,13 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
 import pytest
 
 from support.checker import check_history
-from support.makers import WORKER, add_job, add_worker, create_run, read_run, spec, take_lead
+from support.makers import (
+    WORKER,
+    add_job,
+    add_worker,
+    create_run,
+    depose_and_take,
+    new_run,
+    read_run,
+    spec,
+    take_lead,
+)
 from support.moving_clock import MovingClock
 from support.scripted import ScriptedExecutor
 from support.statements import recorded
@@ -21,7 +32,7 @@ from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
-from tsuzuki.store import moves, workers
+from tsuzuki.store import jobs, moves, runs, workers
 from tsuzuki.store.database import Database
 
 T = TypeVar("T")
@@ -113,6 +124,46 @@ def test_from_the_look_to_the_start_it_is_four_statements(house: House) -> None:
     with recorded(house.truth) as statements:
         assert house.lead() == 1
     assert len(statements) == 4, statements
+
+
+def test_the_first_run_needs_three_statements(house: House) -> None:
+    house.wanted()
+    house.lead()  # which also learns about the job
+    run_id = house.wanted().id
+    with recorded(house.truth) as statements:
+        assert house.assigner.give_first(house.term) == 1
+    assert len(statements) == 3, statements
+    assert house.state(run_id) is RunState.RUNNING
+    house.worker.begin_arrived()
+    assert run_id in house.executed()
+
+
+def test_the_first_is_the_most_urgent_and_the_others_are_left(house: House) -> None:
+    later = house.wanted().id
+    with house.truth.write() as connection:
+        urgent = new_run(house.truth, house.job_id, priority=5)
+        (first,) = runs.create(connection, [urgent])
+    assert house.assigner.give_first(house.term) == 1
+    assert [house.state(first or 0), house.state(later)] == [RunState.RUNNING, RunState.PENDING]
+    assert house.lead() == 1
+
+
+def test_a_first_that_cannot_be_given_out_is_left(house: House) -> None:
+    assert house.assigner.give_first(house.term) == 0
+    run_id = house.wanted().id
+    with house.truth.write() as connection:
+        job = jobs.get(connection, house.job_id)
+        assert job is not None
+        jobs.change(connection, job=job, spec=replace(job.spec, enabled=False))
+    assert house.assigner.give_first(house.term) == 0
+    assert house.state(run_id) is RunState.PENDING
+
+
+def test_a_leader_whose_term_is_over_gives_nothing_out(house: House) -> None:
+    run_id = house.wanted().id
+    depose_and_take(house.truth)
+    assert house.assigner.give_first(house.term) == 0
+    assert (house.state(run_id), house.executed()) == (RunState.PENDING, [])
 
 
 def test_others_get_theirs_as_ever(house: House) -> None:

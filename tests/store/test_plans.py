@@ -10,7 +10,7 @@ from support.makers import WORKER, add_job, add_worker, new_run, take_lead
 from support.plans import generic_ways_to, last_sent, ways_to
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store import dispatch, moves, runs
+from tsuzuki.store import dispatch, moves, room, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.moves import Assignment, Ending
@@ -164,3 +164,12 @@ def test_what_waits_is_read_along_the_index_that_has_it_in_order(crowded: Databa
             assert len(dispatch.due_runs(connection, limit=500)) == 500
         ways = ways_to(connection, "job_runs", sent[-1])
     assert ways == [IN_ORDER[crowded.engine.dialect.name]]
+
+
+def test_the_most_urgent_is_the_first_along_that_index(crowded: Database) -> None:
+    prepared(crowded, 2_000)
+    with crowded.read() as connection:
+        with last_sent(connection) as sent:
+            assert room.room_and_first(connection).due is not None
+        ways = ways_to(connection, "job_runs", sent[-1])
+    assert IN_ORDER[crowded.engine.dialect.name] in ways

@@ -225,7 +225,9 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("tsuzuki_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        # Straight to the driver: the way through the library takes longer than all of it.
+        raw: Any = connection.connection.driver_connection
+        raw.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
 
@@ -303,10 +305,12 @@ def translated(url: URL) -> Iterator[None]:
     try:
         yield
     except (SqlOperationalError, InterfaceError) as problem:
+        raise _unreachable(problem.orig, url) from problem
+    except sqlite3.OperationalError as problem:
         raise _unreachable(problem, url) from problem
     except DBAPIError as problem:
         if problem.connection_invalidated or _is_read_only(problem) or _is_unusable(problem):
-            raise _unreachable(problem, url) from problem
+            raise _unreachable(problem.orig, url) from problem
         raise
     except StatementError as problem:
         # A value that one of our own column types refused, dressed up by SQLAlchemy.
@@ -352,8 +356,8 @@ SQLITE_PROBLEMS = (
 )
 
 
-def _unreachable(problem: DBAPIError, url: URL) -> Unreachable:
-    said = str(problem.orig).strip().splitlines()[0] if str(problem.orig).strip() else "no answer"
+def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
+    said = next(iter(str(problem or "").strip().splitlines()), "no answer")
     if url.get_backend_name() == "sqlite":
         for sign, words, hint in SQLITE_PROBLEMS:
             if sign in said.lower():
