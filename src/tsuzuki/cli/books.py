@@ -83,7 +83,7 @@ def ls(
         invocation,
         [
             {
-                **asdict(one.book),
+                **one.book._asdict(),
                 "first_seen_at": one.first_seen_at,
                 "last_seen_at": one.last_seen_at,
             }

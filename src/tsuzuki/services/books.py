@@ -151,7 +151,7 @@ class Books:
         return Preview(
             job=job_name,
             digest=compose(job_name, chosen) if chosen else None,
-            books=[asdict(book) for book in chosen],
+            books=[book._asdict() for book in chosen],
         )
 
     def mails(self, job_name: str | None = None, *, limit: int = 50) -> list[MailView]:
