@@ -10,11 +10,12 @@ import json
 import logging
 import ssl
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx2
 
@@ -47,7 +48,8 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """Asks one service. Safe to use from one thread; `close` it, or use it in a `with`."""
+    """Asks one service, one question at a time, from whichever thread. `close` it when none is under
+    way, or use it in a `with`."""
 
     def __init__(
         self,
@@ -66,8 +68,9 @@ class HttpClient:
         self._answer_seconds = answer_seconds
         self._body_bytes_max = body_bytes_max
         _silence_the_library()
+        timeout = httpx2.Timeout(min(SILENCE_SECONDS, answer_seconds), connect=CONNECT_SECONDS)
+        self._extensions = {"timeout": timeout.as_dict()}
         self._client = httpx2.Client(
-            timeout=httpx2.Timeout(min(SILENCE_SECONDS, answer_seconds), connect=CONNECT_SECONDS),
             follow_redirects=False,
             # To read the trusted certificates takes longer than many a run; plain http, which is not
             # led anywhere else either, has none to check.
@@ -77,10 +80,16 @@ class HttpClient:
 
     def get(self, path: str, params: Mapping[str, str | int]) -> HttpAnswer:
         """The answer to a GET, read whole. Raises `SourceUnwell` if there is none."""
+        url = f"{self._base_url}{path}?{urlencode(params)}"
         try:
-            with self._client.stream("GET", self._base_url + path, params=dict(params)) as response:
+            # Made here: the client would parse the URL twice, and merge in cookies that nobody wants.
+            question = httpx2.Request(
+                "GET", url, headers=self._client.headers, extensions=self._extensions
+            )
+            response = self._client.send(question, stream=True)
+            with closing(response):
                 body = self._read(response)
-                return HttpAnswer(status=response.status_code, headers=response.headers, body=body)
+            return HttpAnswer(status=response.status_code, headers=response.headers, body=body)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
             # Not chained: the library's exceptions carry the request, and that the key.
             raise self._unwell(problem) from None
