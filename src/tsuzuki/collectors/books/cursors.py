@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, select, text, update
+from sqlalchemy import Connection, RowMapping, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.books.tables import books_searches, collect_cursor
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.states import RunState
 from tsuzuki.store import runs
+from tsuzuki.store.plain_sql import plain
 
 _NOW = {
     "sqlite": "datetime('now')",
     "postgresql": "to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')",
 }
 _UPSERT = {
-    dialect: text(
+    dialect: plain(
         "INSERT INTO collect_cursor"
         " (job_name, query_set_hash, start_index, is_exhausted, last_updated_at)"
         f" VALUES (:job_name, :query_set_hash, :start_index, :is_exhausted, {now})"
@@ -30,7 +31,7 @@ _UPSERT = {
         " start_index = excluded.start_index,"
         " is_exhausted = excluded.is_exhausted,"
         f" last_updated_at = {now}"
-    )
+    )[dialect]
     for dialect, now in _NOW.items()
 }
 
@@ -38,7 +39,10 @@ _SELECT_HOLDER = (
     "SELECT held_by_run FROM books_searches"
     " WHERE job_name = :job_name AND query_set_hash = :query_set_hash"
 )
-_HOLDER = {"sqlite": text(_SELECT_HOLDER), "postgresql": text(f"{_SELECT_HOLDER} FOR UPDATE")}
+_HOLDER = {
+    "sqlite": _SELECT_HOLDER,
+    "postgresql": plain(f"{_SELECT_HOLDER} FOR UPDATE")["postgresql"],
+}
 
 
 def get_collect_cursor(connection: Connection, job_name: str, query_set_hash: str) -> Cursor | None:
@@ -56,7 +60,7 @@ def upsert_collect_cursor(
     start_index: int,
     is_exhausted: bool,
 ) -> None:
-    connection.execute(
+    connection.exec_driver_sql(
         _UPSERT[connection.dialect.name],
         {
             "job_name": job_name,
@@ -144,8 +148,8 @@ def reshape_search(
 def still_holds(connection: Connection, job_name: str, query_set_hash: str, *, run_id: int) -> bool:
     """Whether the search is still this run's, and stays so until this transaction ends."""
     where = {"job_name": job_name, "query_set_hash": query_set_hash}
-    holder = connection.execute(_HOLDER[connection.dialect.name], where).scalar_one_or_none()
-    return holder == run_id
+    held = connection.exec_driver_sql(_HOLDER[connection.dialect.name], where)
+    return bool(held.scalar_one_or_none() == run_id)
 
 
 def let_go(connection: Connection, job_name: str, query_set_hash: str) -> None:

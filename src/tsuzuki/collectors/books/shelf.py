@@ -36,22 +36,16 @@ def put_page(
     """Keep the books of a page, each with its index in the list, as found by a job. A book that is
     known is described anew; when it was first seen, and first found by the job, stays."""
     # In one order for everybody: two jobs that meet in the same books wait in line, not in a circle.
-    found = sorted({book.volume_id: (index, book) for index, book in page}.items())
+    found = {book.volume_id: (index, book) for index, book in page}
     if not found:
         return
     put_books, put_finds = _puts(connection.dialect.name, len(found))
     moment = to_text(now) if connection.dialect.name == "sqlite" else now
-    connection.exec_driver_sql(
-        put_books, tuple(chain.from_iterable(_row(book, moment) for _, (_, book) in found))
-    )
-    connection.exec_driver_sql(
-        put_finds,
-        tuple(
-            chain.from_iterable(
-                (job_name, volume_id, moment, run_id, index) for volume_id, (index, _) in found
-            )
-        ),
-    )
+    ordered = [found[volume_id] for volume_id in sorted(found)]
+    rows = [_row(book, moment) for _, book in ordered]
+    finds = [(job_name, book.volume_id, moment, run_id, index) for index, book in ordered]
+    connection.exec_driver_sql(put_books, tuple(chain.from_iterable(rows)))
+    connection.exec_driver_sql(put_finds, tuple(chain.from_iterable(finds)))
 
 
 def count_found_by_run(connection: Connection, job_name: str, run_id: int) -> int:
