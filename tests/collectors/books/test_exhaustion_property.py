@@ -1,12 +1,12 @@
-"""Whatever a source answers and whatever crashes: only a good empty answer exhausts a search, and what
-was stored is what was served.
+"""Whatever a source answers and whatever crashes: only a good empty answer exhausts a search, what was
+stored is what was served, and every call was counted before it was made.
 
 A script of answers is played to the real collection, on a real database: pages, totals that wander,
 errors, limits, and runs that die before or after a page was stored. The source is the only thing that is
 not real here, so that thousands of stories can be told.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,6 +19,7 @@ from sqlalchemy import text
 
 from support.databases import SqliteFolder, opened
 from support.moving_clock import MovingClock
+from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.collect import Collection
 from tsuzuki.collectors.books.options import BooksOptions
@@ -34,6 +35,9 @@ from tsuzuki.store.database import Database
 from tsuzuki.store.migrate import ENGINE, upgrade
 
 from .shop import Shop, opened_shop
+
+CALLS_PER_DAY = 9
+ALLOWANCE = Allowance(calls_per_day=CALLS_PER_DAY, zone=ZoneInfo("UTC"))
 
 
 class Killed(BaseException):
@@ -75,10 +79,14 @@ class ScriptedSource:
     served: set[str] = field(default_factory=set)
     in_flight: set[str] = field(default_factory=set)
     last_was_good_and_empty: bool = False
+    asked_today: int = 0
+    counted: Callable[[], int] = lambda: 0
 
     def page(
         self, _search: Search, *, start_index: int, max_results: int, day_ends_at: datetime
     ) -> Page:
+        self.asked_today += 1
+        assert self.asked_today <= self.counted() <= CALLS_PER_DAY
         self.served |= self.in_flight  # it asks on, so what it was given is stored
         self.in_flight = set()
         self.last_was_good_and_empty = False
@@ -142,7 +150,7 @@ def a_life(shop: Shop, source: ScriptedSource) -> Iterator[Collection]:
         run=run.context,
         database=shop.database,
         options=BooksOptions(queries=["python"], max_per_run=90),
-        allowance=Allowance(calls_per_day=9, zone=ZoneInfo("UTC")),
+        allowance=ALLOWANCE,
         source=source,  # type: ignore[arg-type]
     )
     run.end(RunState.SUCCEEDED)
@@ -150,16 +158,25 @@ def a_life(shop: Shop, source: ScriptedSource) -> Iterator[Collection]:
 
 def live_through(shop: Shop, source: ScriptedSource) -> None:
     """A run a day, until the script has been played or the search is over, and two days more."""
+    source.counted = lambda: counted_today(shop)
     for _ in range(len(source.script) + 2):
+        source.asked_today, lost = 0, 0
         with a_life(shop, source) as collection:
             try:
                 collection.collect()
             except Killed:
                 source.in_flight = set()
+                lost = 1  # a call that was taken for the page after the one it died of
         source.served |= source.in_flight
         source.in_flight = set()
         check(shop, source)
+        assert 0 <= counted_today(shop) - source.asked_today <= lost
         shop.database.clock.advance(86_400)  # type: ignore[attr-defined]
+
+
+def counted_today(shop: Shop) -> int:
+    with shop.database.read() as connection:
+        return quota.use_of_today(connection, ALLOWANCE, shop.database.clock.now()).calls
 
 
 def check(shop: Shop, source: ScriptedSource) -> None:

@@ -1,18 +1,23 @@
 """One run's collection: page after page, each committed with its cursor, until there is a reason to stop.
 
-A page's books, the cursor, the progress and the reservation of the next call are one fenced
-transaction. So a crash costs the page in flight and nothing else, and no call is made that was not
-counted first. The reasons to stop, in the order in which they are looked at: error, quota,
-max_per_run, exhausted. Only the last closes the cursor, and only a good empty answer is that reason:
-`totalItems` is an estimate that wanders, so a page that reaches it is followed by one more question,
-and an empty page that contradicts it is asked for once more.
+A page's books, the cursor, the progress and the reservation of a coming call are one fenced
+transaction, and no call is made that was not counted in an earlier one. When nothing of it is left to
+do but the commit, and there is a next page to ask for, that one is asked for while the disk works. So
+a crash costs the page in flight and nothing else; only in the moment of a commit, that page too.
+
+The reasons to stop, in the order in which they are looked at: error, quota, max_per_run, exhausted.
+Only the last closes the cursor, and only a good empty answer is that reason: `totalItems` is an
+estimate that wanders, so a page that reaches it is followed by one more question, and an empty page
+that contradicts it is asked for once more.
 """
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tsuzuki.collectors.books import cursors, quota, shelf
+from tsuzuki.collectors.books.courier import Courier
 from tsuzuki.collectors.books.narrative import Narrative
 from tsuzuki.collectors.books.options import BooksOptions
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
@@ -26,6 +31,9 @@ from tsuzuki.model.errors import Conflict
 from tsuzuki.store.database import Database
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
     from tsuzuki.store.database import Connection
 
 TRIES_MAX = 4
@@ -68,8 +76,12 @@ class Collection:
         self._options = options
         self._allowance = allowance
         self._source = source
+        self._search = options.search
         self._hash = compute_query_set_hash(options.queries)
         self._tell = Narrative(run, self._hash)
+        self._calls = quota.Calls(allowance)
+        self._courier: Courier[Page] = Courier(name=f"books-{run.id}")
+        self._coming: Future[Page] | None = None
         self._pages = 0
         self._returned = 0
         self._is_doubtful = False
@@ -86,8 +98,9 @@ class Collection:
         skipped, stop = self._open()
         if skipped is not None:
             return Collected(cursor=self._cursor, skipped=skipped)
-        while stop is None:
-            stop = self.tick()
+        with self._courier:
+            while stop is None:
+                stop = self.tick()
         return Collected(
             cursor=self._cursor,
             stop_reason=stop,
@@ -100,8 +113,7 @@ class Collection:
     def tick(self) -> StopReason | None:
         """Ask for one page and keep it; why to stop, if there is a reason."""
         self._run.raise_if_cancelled()
-        wanted = min(PAGE_SIZE_MAX, self._options.max_per_run - self._returned)
-        answer = self._ask(wanted)
+        answer = self._ask()
         if isinstance(answer, StopReason):
             with self._run.transaction() as connection:
                 self._require_hold(connection)
@@ -120,7 +132,7 @@ class Collection:
                 connection,
                 job_name=job,
                 query_set_hash=self._hash,
-                list_options=self._options.search.list_options,
+                list_options=self._search.list_options,
                 run_id=self._run.id,
             )
             stored = cursors.get_collect_cursor(connection, job, self._hash)
@@ -133,7 +145,7 @@ class Collection:
                 cursors.let_go(connection, job, self._hash)
                 self._tell.skipped()
                 return "exhausted", None
-            if not self._reserve(connection):
+            if not self._take_calls(connection, self._database.now(connection), up_to=1):
                 self._close(connection, StopReason.QUOTA)
                 self._tell.stop(StopReason.QUOTA, self._cursor)
                 return None, StopReason.QUOTA
@@ -143,7 +155,7 @@ class Collection:
         """Where to begin: at the cursor, or at 0 if the list is another one than it counted in, or
         if it was exhausted long enough ago to look again."""
         now = self._database.now(connection)
-        wanted = self._options.search.list_options
+        wanted = self._search.list_options
         if hold.list_options != wanted:
             self._tell.reshaped(hold.list_options, wanted)
             cursors.reshape_search(connection, self._run.job_name, self._hash, wanted)
@@ -160,16 +172,13 @@ class Collection:
 
     # --- one page -------------------------------------------------------------------------------
 
-    def _ask(self, wanted: int) -> Page | StopReason:
+    def _ask(self) -> Page | StopReason:
         """The page at the cursor, asked for again while that may help."""
+        coming, self._coming = self._coming, None
+        answer = coming.result if coming else self._question()
         for pause_seconds in (*PAUSES_SECONDS, None):
             try:
-                return self._source.page(
-                    self._options.search,
-                    start_index=self._cursor.start_index,
-                    max_results=wanted,
-                    day_ends_at=self._allowance.day_of(self._database.clock.now()).ends_at,
-                )
+                return answer()
             except OutOfQuota as refusal:
                 self._failure = refusal
                 return StopReason.QUOTA
@@ -181,9 +190,25 @@ class Collection:
             if self._run.wait(pause):
                 raise RunStopped
             with self._run.transaction() as connection:
-                if not self._reserve(connection):
+                if not self._take_calls(connection, self._database.now(connection), up_to=1):
                     return StopReason.QUOTA
+            answer = self._question()
         raise AssertionError("the last pause is None, which ends the loop")
+
+    def _question(self) -> "Callable[[], Page]":
+        """The question for the page at the cursor, paid for with a call in hand."""
+        self._calls.spend()
+        return partial(
+            self._source.page,
+            self._search,
+            start_index=self._cursor.start_index,
+            max_results=self._next_size,
+            day_ends_at=self._allowance.day_of(self._database.clock.now()).ends_at,
+        )
+
+    @property
+    def _next_size(self) -> int:
+        return min(PAGE_SIZE_MAX, self._options.max_per_run - self._returned)
 
     def _pause_before_asking_again(
         self, failure: SourceFailed, pause_seconds: float | None
@@ -216,14 +241,17 @@ class Collection:
                 now=now,
             )
             self._count(page, now)
+            is_paid = len(self._calls) > 0
             stop = self._reason_to_stop(page, begun_at)
-            if stop is None and not self._reserve(connection):
+            if stop is None and not self._take_calls(connection, now, up_to=self._calls_ahead()):
                 stop = StopReason.QUOTA
             self._report(is_last=stop is not None)
-            if stop is None:
-                self._save(connection)
-            else:
+            if stop is not None:
                 self._close(connection, stop)
+            else:
+                self._save(connection)
+                if is_paid and not self._run.cancelled:
+                    self._coming = self._courier.send(self._question())
         self._tell.page(self._pages, begun_at, page)
         if stop is not None:
             self._tell.stop(
@@ -241,6 +269,13 @@ class Collection:
         if page.returned:
             self._cursor = advance(self._cursor, returned=page.returned, now=now)
         self._total_items = page.total_items
+
+    def _calls_ahead(self) -> int:
+        """A call for the next page; and one for the page after it, counted in time to be made during
+        a commit, unless by what we know the next page is the last."""
+        is_last_by_limit = self._options.max_per_run - self._returned <= PAGE_SIZE_MAX
+        is_last_by_total = self._total_items <= self._cursor.start_index
+        return 1 if is_last_by_limit or is_last_by_total else 2
 
     def _report(self, *, is_last: bool) -> None:
         """Progress is stored with the page it counts; from a source that answers faster than
@@ -276,8 +311,10 @@ class Collection:
                 code="cursor_reset",
             )
 
-    def _reserve(self, connection: "Connection") -> bool:
-        return quota.reserve(connection, self._allowance, self._database.now(connection))
+    def _take_calls(self, connection: "Connection", now: datetime, *, up_to: int) -> bool:
+        """Have so many calls in hand if there are; whether there is one at all."""
+        self._calls.take(connection, now, up_to=up_to)
+        return len(self._calls) > 0
 
     def _save(self, connection: "Connection") -> None:
         cursor = self._cursor
@@ -286,7 +323,9 @@ class Collection:
         )
 
     def _close(self, connection: "Connection", stop: StopReason) -> None:
-        """Whatever the reason, the cursor is saved and the search is left to the next run."""
+        """Whatever the reason, the cursor is saved, calls that are not needed are given back, and the
+        search is left to the next run."""
+        self._calls.give_back(connection)
         now = self._database.now(connection)
         if stop is StopReason.EXHAUSTED:
             self._cursor = exhaust(self._cursor, now)

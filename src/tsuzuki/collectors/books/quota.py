@@ -1,9 +1,10 @@
 """How often the source may still be asked today: one row per day, shared by every job and process.
 
 A call is counted before it is sent, in a transaction that is committed by then. So whatever crashes,
-no more calls leave than the limit allows; at worst one was counted that never left.
+no more calls leave than the limit allows; at worst two were counted that never left.
 """
 
+from collections import Counter, deque
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.books.tables import books_quota_days
+from tsuzuki.store.plain_sql import plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +53,10 @@ class QuotaUse:
         return 0 if self.refused_at else max(self.limit - self.calls, 0)
 
 
-_RESERVE = text(
+_RESERVE = plain(
     "INSERT INTO books_quota_days (day, calls) VALUES (:day, 1)"
     " ON CONFLICT (day) DO UPDATE SET calls = books_quota_days.calls + 1"
     " WHERE books_quota_days.calls < :limit AND books_quota_days.refused_at IS NULL"
-    " RETURNING calls"
 )
 
 
@@ -65,7 +66,39 @@ def reserve(connection: Connection, allowance: Allowance, now: datetime) -> bool
     if limit < 1:
         return False
     today = {"day": allowance.day_of(now).name, "limit": limit}
-    return connection.execute(_RESERVE, today).scalar_one_or_none() is not None
+    return connection.exec_driver_sql(_RESERVE[connection.dialect.name], today).rowcount == 1
+
+
+_GIVE_BACK = text("UPDATE books_quota_days SET calls = calls - :calls WHERE day = :day")
+
+
+class Calls:
+    """What one run has taken out of the allowance and not asked yet. It keeps no more than it is
+    about to need: what it holds, another job cannot have."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+        self._days: deque[str] = deque()
+
+    def __len__(self) -> int:
+        return len(self._days)
+
+    def take(self, connection: Connection, now: datetime, *, up_to: int) -> None:
+        """Have so many calls in hand, or as many as there are. They may be made when this
+        transaction is committed."""
+        day = self._allowance.day_of(now).name
+        while len(self._days) < up_to and reserve(connection, self._allowance, now):
+            self._days.append(day)
+
+    def spend(self) -> None:
+        """One of them is made now."""
+        self._days.popleft()
+
+    def give_back(self, connection: Connection) -> None:
+        """The rest will not be made: each goes back to the day it was taken from."""
+        for day, calls in Counter(self._days).items():
+            connection.execute(_GIVE_BACK, {"day": day, "calls": calls})
+        self._days.clear()
 
 
 def note_refusal(connection: Connection, allowance: Allowance, now: datetime) -> None:
