@@ -72,7 +72,9 @@ def killed_after(pages_of: int, pages: int) -> dict[str, int]:
     with shop(pages_of * PAGE) as (url, asked), folder() as place:
         words = [sys.executable, "-m", "bench.books.ours", url, str(place)]
         first = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-        while asked() <= pages:  # the next one is asked for, so these are stored
+        while asked() <= pages:  # the next one is asked for while the last of these is committed
+            time.sleep(0.001)
+        while count(place) < pages * PAGE:
             time.sleep(0.001)
         first.send_signal(signal.SIGKILL)
         first.wait()
