@@ -88,9 +88,7 @@ def test_a_kill_after_thirty_of_fifty_pages_costs_at_most_the_page_in_flight(
     run_id = runs.submit(Request(job="novelties")).run_id
     eventually(lambda: server.faults.held == 1 or None, what="the 31st page to be asked for")
     # It is asked for while the 30th is being committed.
-    eventually(
-        lambda: len(stored(shop, "novelties")) >= 30 * 40, what="thirty pages to be stored"
-    )
+    eventually(lambda: len(stored(shop, "novelties")) >= 30 * 40, what="thirty pages to be stored")
     first.kill()
     server.faults.clear()
     eventually(lambda: len(starts(server)) == 31 or None, what="the broken question to be noted")
