@@ -18,7 +18,8 @@ from tsuzuki.engine import planner, retrier
 from tsuzuki.engine.heartbeat import Heartbeat, Pulse
 from tsuzuki.engine.leader import Lease
 from tsuzuki.engine.patience import Patience
-from tsuzuki.engine.worker import Taking, Worker
+from tsuzuki.engine.taking import Taking
+from tsuzuki.engine.worker import Worker
 from tsuzuki.model.run import NewRun
 from tsuzuki.store import events, room, runs
 
@@ -81,24 +82,22 @@ def _never_stops_by_itself() -> Iterator[None]:
 @contextmanager
 def _taking_unheld(worker: Worker) -> Iterator[Taking]:
     """Nobody has to wait until what was given has arrived."""
-    taking = Taking(worker)
+    taking = Taking(worker.worker_id if worker.accepting else None)
     try:
         yield taking
     except BaseException:
         worker._doubt()
         raise
-    worker._arrived.extend(taking.tasks)
-    worker._wake()
+    worker._receive(taking.tasks)
 
 
 @contextmanager
 def _taking_undoubted(worker: Worker) -> Iterator[Taking]:
     """A lost answer about what was given is taken for a no."""
     with worker._arriving:
-        taking = Taking(worker)
+        taking = Taking(worker.worker_id if worker.accepting else None)
         yield taking
-        worker._arrived.extend(taking.tasks)
-    worker._wake()
+        worker._receive(taking.tasks)
 
 
 _emit = events.emit

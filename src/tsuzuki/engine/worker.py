@@ -14,7 +14,7 @@ arrives in memory.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
@@ -24,13 +24,14 @@ from tsuzuki.engine.endings import ending_of, retry_after_of
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.retrier import retry_for, store_retries
 from tsuzuki.engine.slots import Slots
+from tsuzuki.engine.taking import Taking, tasks_of
 from tsuzuki.engine.task import Executor, Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.job import Job
-from tsuzuki.model.run import RunRef, WorkOrder
+from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
-from tsuzuki.store import dispatch, events, jobs, moves, notices, workers
+from tsuzuki.store import dispatch, jobs, moves, notices, workers
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.moves import Ending
 
@@ -66,39 +67,6 @@ class Worked:
     @property
     def did_something(self) -> bool:
         return bool(self.ended or self.started or self.refused or self.lost)
-
-
-class Taking:
-    """One transaction of a leader, seen from the worker of the same process."""
-
-    def __init__(self, worker: "Worker") -> None:
-        self._worker = worker
-        self.tasks: list[Task] = []
-
-    def begin(
-        self, connection: Connection, runs: Sequence[RunRef], *, known: Mapping[int, Job]
-    ) -> None:
-        """Begin what was just given to us, unless we take nothing any more. `known` has their jobs."""
-        if runs and self._worker.accepting:
-            begun = moves.start(connection, worker_id=self._worker.identity.id, runs=runs)
-            wanted = [begun[run.id] for run in runs if run.id in begun]
-            self.tasks = tasks_of(connection, wanted, known)
-
-
-def tasks_of(
-    connection: Connection, begun: Sequence[WorkOrder], known: Mapping[int, Job]
-) -> list[Task]:
-    event_ids = [run.event_id for run in begun if run.event_id is not None]
-    payloads = events.payloads(connection, event_ids) if event_ids else {}
-    return [
-        Task(
-            run=run,
-            started=run.started,
-            spec=known[run.job_definition_id].spec,
-            event=payloads.get(run.event_id) if run.event_id is not None else None,
-        )
-        for run in begun
-    ]
 
 
 class Worker:
@@ -193,7 +161,7 @@ class Worker:
     def taking(self) -> Iterator[Taking]:
         """Around a transaction in which the leader of this process gives work to us."""
         with self._arriving:
-            taking = Taking(self)
+            taking = Taking(self.identity.id if self.accepting else None)
             try:
                 yield taking
             except BaseException:
@@ -203,13 +171,15 @@ class Worker:
 
     def _receive(self, tasks: Sequence[Task]) -> None:
         """In the leader's thread: begin what that does not hold up, and leave the rest to ours."""
-        at_once = [task for task in tasks if self._executor.begins_at_once(task)]
+        at_once: list[Task] = []
+        later: list[Task] = []
+        for task in tasks:
+            (at_once if self._executor.begins_at_once(task) else later).append(task)
         self._slots.launch(at_once)
         self._begun.extend(at_once)
-        if len(at_once) < len(tasks):
-            self._arrived.extend(task for task in tasks if not self._executor.begins_at_once(task))
+        self._arrived.extend(later)
         # Woken only if there is something to do: it would be in the way of what has just begun.
-        if self._arrived or any(task.spec.timeout_seconds is not None for task in at_once):
+        if later or any(task.spec.timeout_seconds is not None for task in at_once):
             self._wake()
 
     @property

@@ -1,0 +1,43 @@
+"""One transaction of a leader, seen from the worker of its own process."""
+
+from collections.abc import Mapping, Sequence
+
+from tsuzuki.engine.task import Task
+from tsuzuki.model.job import Job
+from tsuzuki.model.run import RunRef, WorkOrder
+from tsuzuki.store import events, moves
+from tsuzuki.store.database import Connection
+
+
+class Taking:
+    """`worker_id` is who takes what is given; None if it takes nothing any more."""
+
+    def __init__(self, worker_id: str | None) -> None:
+        self._worker_id = worker_id
+        self.tasks: list[Task] = []
+
+    def begin(
+        self, connection: Connection, runs: Sequence[RunRef], *, known: Mapping[int, Job]
+    ) -> None:
+        """Begin what was just given to us. `known` has their jobs."""
+        if runs and self._worker_id is not None:
+            begun = moves.start(connection, worker_id=self._worker_id, runs=runs)
+            wanted = [begun[run.id] for run in runs if run.id in begun]
+            self.tasks = tasks_of(connection, wanted, known)
+
+
+def tasks_of(
+    connection: Connection, begun: Sequence[WorkOrder], known: Mapping[int, Job]
+) -> list[Task]:
+    """What was begun, with all that executing it needs."""
+    event_ids = [run.event_id for run in begun if run.event_id is not None]
+    payloads = events.payloads(connection, event_ids)
+    return [
+        Task(
+            run=run,
+            started=run.started,
+            spec=known[run.job_definition_id].spec,
+            event=payloads.get(run.event_id) if run.event_id is not None else None,
+        )
+        for run in begun
+    ]
