@@ -362,6 +362,8 @@ class DeadDatabase:
         self._clock.advance(self._patience)
         raise Unreachable("nobody is there")
 
+    statement = write
+
 
 def seconds(low: float, high: float) -> st.SearchStrategy[float]:
     return st.floats(low, high, allow_nan=False).map(lambda value: round(value, 3))
