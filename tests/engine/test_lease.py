@@ -37,13 +37,17 @@ def test_a_free_lease_is_taken_by_the_first_who_asks(
     database: Database, clock: MovingClock
 ) -> None:
     first, second = a_lease(database, clock, "a"), a_lease(database, clock, "b")
-    assert first.free_at_once()
+    assert first.seconds_until_free() == 0
     assert first.tick()
     assert not second.tick()
     assert first.term is not None
     assert (first.term.holder, first.term.epoch) == ("a", 1)
     assert second.term is None
-    assert not second.free_at_once()
+    assert second.seconds_until_free() == LEASE.lease_seconds
+    clock.advance(LEASE.lease_seconds - 1)
+    assert second.seconds_until_free() == 1
+    clock.advance(1)
+    assert second.seconds_until_free() == 0
 
 
 def test_a_renewed_lease_goes_on_under_the_same_epoch(
@@ -71,7 +75,7 @@ def test_a_leader_stops_believing_before_another_can_begin(
     clock.advance(1.999)
     assert not other.tick()
     clock.advance(0.001)
-    assert other.free_at_once()
+    assert other.seconds_until_free() == 0
     assert other.tick()
     assert row(database).epoch == 2
 
@@ -220,7 +224,7 @@ def test_stepping_down_lets_another_lead_at_once(database: Database, clock: Movi
     lease.tick()
     lease.step_down()
     assert lease.term is None
-    assert other.free_at_once()
+    assert other.seconds_until_free() == 0
     assert other.tick()
 
 
@@ -250,7 +254,7 @@ def test_a_term_is_believed_as_long_as_its_own_lease_said_when_the_settings_chan
     clock.advance(BELIEVED_SECONDS)
     assert lease.term is None
     clock.advance(2.0)
-    assert lease.free_at_once()
+    assert lease.seconds_until_free() == 0
 
 
 def test_a_second_engine_of_the_same_name_does_not_renew_for_the_first(

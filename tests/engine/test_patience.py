@@ -120,3 +120,18 @@ def test_without_a_jump_silence_is_judged_as_soon_as_it_is_long_enough(
     clock.advance(SETTINGS.lost_after_seconds)
     leader.tick(term)
     assert read_run(database, run.id).state is RunState.FAILED
+
+
+def test_a_new_leader_comes_back_when_it_has_listened_long_enough(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    """And not with its next usual round: somebody's run waits for its verdict."""
+    run = run_in_state(database, RunState.RUNNING, term)
+    clock.advance(SETTINGS.lost_after_seconds)
+    newcomer = a_leader(database)
+    led = newcomer.tick(term)
+    assert led.seconds_to_next is not None
+    assert led.seconds_to_next <= LISTEN
+    clock.advance(led.seconds_to_next)
+    newcomer.tick(term)
+    assert read_run(database, run.id).state is RunState.FAILED

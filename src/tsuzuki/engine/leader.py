@@ -79,10 +79,10 @@ class Lease:
             renewed = leadership.renew(connection, term=term, lease_seconds=lease_seconds)
             return term if renewed else None
 
-    def free_at_once(self) -> bool:
-        """Whether nobody leads: worth trying to, without waiting for the usual round."""
+    def seconds_until_free(self) -> float:
+        """When it is worth trying to lead: 0 if nobody does."""
         with self._database.read() as connection:
-            return not leadership.current(connection).is_valid
+            return leadership.seconds_until_free(connection)
 
     def step_down(self) -> None:
         """Let another lead at once."""
@@ -200,6 +200,8 @@ class Leader:
         if led.next_at is not None:
             passed = self._database.clock.monotonic() - looked_at
             led.seconds_to_next = (led.next_at - seen.now).total_seconds() - passed
+        if seen.needs_rescue and (left := self._patience.seconds_left()) > 0:
+            led.seconds_to_next = min(led.seconds_to_next or left, left)
         return led
 
     def _glance(self) -> Glance:

@@ -50,10 +50,15 @@ class Leading:
     def lease_step(self) -> float:
         """Answers how long to pause."""
         holds = self._lease.term is not None
-        leads = (holds or self._lease.free_at_once()) and self._lease.tick()
+        until_free = 0.0 if holds else self._lease.seconds_until_free()
+        leads = not until_free and self._lease.tick()
         self._tell(self._lease.term if leads else None)
         pause = self._settings().lease_renew_interval_seconds
-        return pause if leads else pause * self._jitter.uniform(0.4, 0.8)
+        if leads:
+            return pause
+        pause *= self._jitter.uniform(0.4, 0.8)
+        # A leader that died is followed when its lease ends, and not when we happen to look again.
+        return min(pause, until_free + self._jitter.uniform(0.0, 0.2)) if until_free else pause
 
     def round_step(self) -> None:
         """Waits for what calls for another round."""

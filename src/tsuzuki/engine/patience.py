@@ -34,6 +34,11 @@ class Patience:
         self._seen = (now, monotonic)
         return monotonic - self._listening_since >= interval * BEATS
 
+    def seconds_left(self) -> float:
+        """Until we have listened long enough, as far as we know now."""
+        since = self._clock.monotonic() - self._listening_since
+        return max(self._settings().heartbeat_interval_seconds * BEATS - since, 0.0)
+
     def _has_stepped(self, now: datetime, monotonic: float, tolerance_seconds: float) -> bool:
         """Whether the database's clock ran ahead of ours since we last looked at both."""
         if self._seen is None:

@@ -16,7 +16,7 @@ def run_until_quiet(engine: Engine, *, stop: threading.Event) -> Counter[RunStat
     Raises `Conflict` if another process leads: then that one does what is due.
     """
     engine.settings.refresh()
-    if not (engine.lease.free_at_once() and engine.lease.tick()):
+    if engine.lease.seconds_until_free() or not engine.lease.tick():
         raise Conflict(
             "another process leads, and runs what is due",
             hint="See who: tsuzuki leader show",

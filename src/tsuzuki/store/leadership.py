@@ -83,6 +83,18 @@ def current(connection: Connection) -> Leadership:
     )
 
 
+_LEFT = select(leadership.c.holder, leadership.c.lease_expires_at, db_now()).where(
+    leadership.c.id == 1
+)
+
+
+def seconds_until_free(connection: Connection) -> float:
+    """How long the present leader's lease still lasts, if it is not renewed; 0 if nobody leads."""
+    holder, expires_at, now = connection.execute(_LEFT).one()
+    left: float = (expires_at - now).total_seconds()
+    return max(left, 0.0) if holder is not None else 0.0
+
+
 _LEASE_END = db_now(bindparam("lease_seconds", type_=Float()))
 _TAKE = (
     update(leadership)
