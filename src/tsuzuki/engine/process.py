@@ -334,7 +334,8 @@ class Engine:
             self._leave_drained()
             return
         identity = self._new_identity()
-        self.worker.become(identity)
+        if not self.worker.become(identity):
+            return
         self.heartbeat.renew(self._clock.monotonic())
         self._is_lost = False
         log.info("attached again", worker=identity.id)

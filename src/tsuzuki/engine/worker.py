@@ -126,15 +126,17 @@ class Worker:
             )
             notices.notify(connection, notices.Audience.LEADER)
 
-    def become(self, identity: Identity) -> None:
-        """Start again under a new name, after having been cut off with nothing left running."""
+    def become(self, identity: Identity) -> bool:
+        """Start again under a new name, after having been cut off. False, and nothing has changed, if
+        anything still runs: the leader may have begun something in our name at the last moment."""
         with self._arriving:
             if self.running:
-                raise RuntimeError("a worker that still runs something cannot change its name")
+                return False
             self.identity = identity
         self.register()
         self._slots.open_again()
         self.accepting = True
+        return True
 
     def leave(self) -> frozenset[int]:
         """Hand back what has not begun, and say goodbye. Answers what was handed back."""
