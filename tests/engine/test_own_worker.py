@@ -26,6 +26,8 @@ from support.statements import recorded
 from support.threads import in_background
 from support.unreliable import UnreliableDatabase
 from tsuzuki.engine.assigner import Assigner
+from tsuzuki.engine.coordination import NoCoordination
+from tsuzuki.engine.leader import BREATH_SECONDS, Leader
 from tsuzuki.engine.worker import DOUBT_SECONDS, Identity, Worker
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -48,6 +50,8 @@ class House:
         self.door = UnreliableDatabase(database)
         self.executor = ScriptedExecutor()
         self.executor.is_quick = is_quick
+        self.woken = 0
+        self.told: list[int] = []
         self.term = take_lead(database, lease_seconds=1_000_000)
         self.worker = Worker(
             identity=ME,
@@ -56,12 +60,16 @@ class House:
             clock=clock,
             random=Random(1),
             settings=EngineSettings,
-            wake=lambda: None,
+            wake=self._wake,
             leads_here=lambda: True,
         )
+        self.worker.tell_begun = lambda tasks: self.told.extend(task.run.id for task in tasks)
         self.worker.register()
         self.assigner = Assigner(database=self.door, own_worker=self.worker)
         self.job_id = add_job(database, spec("free", concurrency_policy=ConcurrencyPolicy.ALLOW))
+
+    def _wake(self) -> None:
+        self.woken += 1
 
     def lead(self) -> int:
         return self.assigner.tick(self.term)
@@ -107,7 +115,8 @@ def test_one_transaction_gives_and_begins(house: House) -> None:
     # What takes its time to begin must not hold up the leader's thread.
     assert house.executed() == ([run_id] if house.executor.is_quick else [])
     assert (house.worker.running, house.worker.free) == (1, 2)
-    (task,) = house.worker.begin_arrived()
+    house.worker.begin_arrived()
+    task = house.executor.last.task
     assert (task.run.id, task.started.version, task.spec.name) == (run_id, 3, "free")
     assert house.executed() == [run_id]
     assert house.worker.begin_arrived() == []
@@ -136,6 +145,28 @@ def test_the_first_run_needs_three_statements(house: House) -> None:
     assert house.state(run_id) is RunState.RUNNING
     house.worker.begin_arrived()
     assert run_id in house.executed()
+
+
+def test_what_begins_at_once_is_told_at_once_and_the_worker_roused_a_moment_later(
+    house: House,
+) -> None:
+    """In the moment itself its thread would be in the way; but it must write what the run says."""
+    leader = Leader.with_all_duties(
+        database=house.door,
+        settings=EngineSettings,
+        random=Random(1),
+        coordination=NoCoordination(),
+        own_worker=house.worker,
+    )
+    leader.tick(house.term)
+    run_id = house.wanted().id
+    led = leader.tick(house.term, told=True)
+    assert (led.assigned, led.seconds_to_next) == (1, BREATH_SECONDS)
+    assert house.told == ([run_id] if house.executor.is_quick else [])
+    assert house.woken == (0 if house.executor.is_quick else 1)
+    before = house.woken
+    leader.tick(house.term)
+    assert house.woken == before + 1
 
 
 def test_the_first_is_the_most_urgent_and_the_others_are_left(house: House) -> None:
@@ -172,7 +203,8 @@ def test_others_get_theirs_as_ever(house: House) -> None:
     assert house.lead() == 4
     states = sorted(house.state(run_id) for run_id in ids)
     assert states == [RunState.ASSIGNED] * 2 + [RunState.RUNNING] * 2
-    assert len(house.worker.begin_arrived()) == 2
+    house.worker.begin_arrived()
+    assert len(house.executed()) == 2
 
 
 def test_an_answer_that_was_lost_is_read_back_and_the_run_executed_once(house: House) -> None:
@@ -181,7 +213,8 @@ def test_an_answer_that_was_lost_is_read_back_and_the_run_executed_once(house: H
     with pytest.raises(Unreachable):
         house.lead()
     assert house.state(run_id) is RunState.RUNNING
-    assert house.worker.begin_arrived() == []
+    assert house.executed() == house.worker.begin_arrived() == []
+    assert house.woken == 1, "nobody else would tell it"
     assert [task.run.id for task in house.worker.tick(look_around=False).started] == [run_id]
     house.worker.tick()
     assert house.executed() == [run_id]
@@ -207,7 +240,7 @@ def test_reading_back_does_not_take_what_has_arrived_for_lost(house: House) -> N
     second = house.wanted().id
     assert house.lead() == 1
     assert [task.run.id for task in house.worker.tick().started] == [first]
-    assert [task.run.id for task in house.worker.begin_arrived()] == [second]
+    house.worker.begin_arrived()
     house.worker.tick()
     assert sorted(house.executed()) == [first, second]
 

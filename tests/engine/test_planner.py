@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -33,7 +34,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.schedule import Schedule, parse_schedule
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Actor, Reason, RunState, Trigger
-from tsuzuki.store import jobs, moves, runs
+from tsuzuki.store import jobs, moves, notices, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import run_from, select_runs
@@ -377,7 +378,9 @@ def test_replace_cancels_the_live_run_and_takes_its_place(
     add_worker(database)
     live = run_in_state(database, state, term)
     clock.advance(HOUR)
-    assert a_planner(database).tick(term).created == 1
+    with patch.object(notices, "notify", wraps=notices.notify) as notify:
+        assert a_planner(database).tick(term).created == 1
+    assert [told.args[1] for told in notify.call_args_list] == [notices.Audience.WORKERS]
     replaced, new = all_runs(database)
     assert (replaced.id, replaced.state, replaced.reason) == (
         live.id,

@@ -149,6 +149,9 @@ class OwnWorker(Protocol):
     def taking(self) -> AbstractContextManager[Taking]:
         """Around a transaction in which it is given work; what began reaches it after the commit."""
 
+    def rouse(self) -> None:
+        """Let it know that it was given work."""
+
 
 class Assigner:
     def __init__(
@@ -176,11 +179,17 @@ class Assigner:
         with self._transaction() as (connection, taking):
             taken = self._give_out(connection, taking, term, chosen)
         self._settle(chosen, taken)
+        self.rouse_own_worker()
         return len(taken)
+
+    def rouse_own_worker(self) -> None:
+        if self._own_worker is not None:
+            self._own_worker.rouse()
 
     def give_first(self, term: Term) -> int:
         """Give out the most urgent run, in one transaction and as few steps as that takes: for a
-        leader with nothing else to do. Answers 1, or 0 if that one cannot be given out."""
+        leader with nothing else to do. Answers 1, or 0 if that one cannot be given out. Our own worker
+        is to be roused a moment later: now it would be in the way of what has just begun."""
         with self._transaction() as (connection, taking):
             found = rooms.room_and_first(connection)
             if found.due is None:
@@ -190,7 +199,7 @@ class Assigner:
             worker_id = board.choose(found.due)
             if worker_id is None:
                 return 0
-            chosen = self._without_leased([Assignment(found.due.ref, worker_id)])
+            chosen = [Assignment(found.due.ref, worker_id)]
             taken = self._give_out(connection, taking, term, chosen)
         self._settle(chosen, taken)
         return len(taken)
@@ -220,7 +229,7 @@ class Assigner:
         return taken
 
     def _settle(self, chosen: Sequence[Assignment], taken: frozenset[int]) -> None:
-        """After the commit: what Redis may be told."""
+        """After the commit: what others may be told."""
         self._coordination.release({run.id for run, _ in chosen} - taken)
         if any(run.id in taken and not self._is_us(worker_id) for run, worker_id in chosen):
             self._coordination.ring({notices.Audience.WORKERS})

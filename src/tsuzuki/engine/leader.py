@@ -130,6 +130,7 @@ class Leader:
         self._planned_for: tuple[int, ...] | None = None
         self._next_tick: datetime | None = None
         self._is_busy = False
+        self._owes_a_call = False
         self._looked_at = 0.0
         self._planner = planner
         self._intake = intake
@@ -165,6 +166,9 @@ class Leader:
         somebody may be waiting for it; then the others, in the order in which they make work for each
         other. A leader that was `told` of something while it had nothing to do gives that out before
         all else, and one that has much to give out only does that between two glances."""
+        if self._owes_a_call:
+            self._owes_a_call = False
+            self._assigner.rouse_own_worker()
         looked_at = self._database.clock.monotonic()
         if self._is_busy and looked_at - self._looked_at < GLANCE_SECONDS:
             assigned = self._assigner.tick(term)
@@ -172,7 +176,7 @@ class Leader:
                 return Led(assigned=assigned, again_at_once=True)
         elif told and not self._is_busy and self._assigner.give_first(term):
             # What was given begins now; a glance at this moment would only be in its way.
-            self._is_busy = True
+            self._is_busy = self._owes_a_call = True
             return Led(assigned=1, seconds_to_next=BREATH_SECONDS)
         self._looked_at = looked_at
         seen = self._glance()
@@ -201,7 +205,8 @@ class Leader:
             passed = self._database.clock.monotonic() - looked_at
             led.seconds_to_next = (led.next_at - seen.now).total_seconds() - passed
         if seen.needs_rescue and (left := self._patience.seconds_left()) > 0:
-            led.seconds_to_next = min(led.seconds_to_next or left, left)
+            known = led.seconds_to_next
+            led.seconds_to_next = left if known is None else min(known, left)
         return led
 
     def _glance(self) -> Glance:

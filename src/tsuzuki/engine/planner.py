@@ -14,7 +14,7 @@ from tsuzuki.model.overlap import Overlap, decide_overlap
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, Trigger
-from tsuzuki.store import dispatch, jobs, moves, runs
+from tsuzuki.store import dispatch, jobs, moves, notices, runs
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.leadership import Term
 
@@ -112,11 +112,14 @@ class Planner:
             case Overlap.SKIP:
                 return 0, _store_skipped(connection, wanted, Reason.OVERLAP, term)
             case Overlap.REPLACE:
-                moves.replace(
+                replaced = moves.replace(
                     connection,
                     term=term,
                     runs=[RunRef(id=run.id, version=run.version) for run in live],
                 )
+                if replaced:
+                    # Whoever runs them is to stop before the new one has gone far.
+                    notices.notify(connection, notices.Audience.WORKERS)
             case Overlap.START:
                 pass
         born = runs.create(connection, wanted, term=term)

@@ -112,6 +112,7 @@ class Engine:
             wake=self.bells.worker.ring,
             leads_here=lambda: self.lease.term is not None,
         )
+        self.worker.tell_begun = lambda tasks: self._tell_work(Worked(started=[*tasks]))
         self.leader = Leader.with_all_duties(
             database=self._database,
             settings=self.settings,
@@ -336,6 +337,8 @@ class Engine:
         identity = self._new_identity()
         if not self.worker.become(identity):
             return
+        if self._is_leaving or self.outdated:
+            self.worker.accepting = False
         self.heartbeat.renew(self._clock.monotonic())
         self._is_lost = False
         log.info("attached again", worker=identity.id)

@@ -93,6 +93,8 @@ class Worker:
         self._settings = settings
         self._wake = wake
         self._leads_here = leads_here
+        self.tell_begun: Callable[[Sequence[Task]], None] = lambda _tasks: None
+        """Hears of what the leader's thread has begun in our name, in that thread."""
         self.desk = Desk(
             database=database, clock=clock, settings=settings, worker_id=lambda: self.identity.id
         )
@@ -101,7 +103,6 @@ class Worker:
         )
         self._executor = executor
         self._arrived: deque[Task] = deque()
-        self._begun: deque[Task] = deque()
         self._arriving = threading.Lock()
         """Held while something is begun in the database and is not in our hands yet."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
@@ -140,6 +141,8 @@ class Worker:
 
     def leave(self) -> frozenset[int]:
         """Hand back what has not begun, and say goodbye. Answers what was handed back."""
+        with self._arriving:
+            self.accepting = False
         with self._database.write() as connection:
             handed_back = self._hand_back(connection)
             workers.leave(connection, self.identity.id)
@@ -168,6 +171,7 @@ class Worker:
                 yield taking
             except BaseException:
                 self._doubt()
+                self._wake()
                 raise
             self._receive(taking.tasks)
 
@@ -178,11 +182,15 @@ class Worker:
         for task in tasks:
             (at_once if self._executor.begins_at_once(task) else later).append(task)
         self._slots.launch(at_once)
-        self._begun.extend(at_once)
         self._arrived.extend(later)
-        # Woken only if there is something to do: it would be in the way of what has just begun.
-        if later or any(task.spec.timeout_seconds is not None for task in at_once):
+        if later:
             self._wake()
+        if at_once:
+            self.tell_begun(at_once)
+
+    def rouse(self) -> None:
+        """Our own thread must know of what runs: it writes what that says, and stops it in time."""
+        self._wake()
 
     @property
     def worker_id(self) -> str:
@@ -219,14 +227,12 @@ class Worker:
         return worked
 
     def begin_arrived(self) -> list[Task]:
-        """Execute what the leader of this process has begun in our name. Answers that, and what was
-        executed since the last call without waiting for this one."""
+        """Execute what the leader of this process has begun in our name. Answers what that is."""
         arrived = [self._arrived[i] for i in range(len(self._arrived))]
         self._slots.launch(arrived)
         for _ in arrived:
             self._arrived.popleft()
-        begun = [self._begun.popleft() for _ in range(len(self._begun))]
-        return begun + arrived
+        return arrived
 
     def seconds_to_next_deadline(self) -> float | None:
         """When `tick` must be called again because something runs out of time."""

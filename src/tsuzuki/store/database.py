@@ -26,6 +26,7 @@ from sqlalchemy.exc import (
     NoSuchModuleError,
     StatementError,
 )
+from sqlalchemy.exc import DatabaseError as SqlDatabaseError
 from sqlalchemy.exc import OperationalError as SqlOperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -227,7 +228,13 @@ def _sqlite_engine(url: URL, clock: Clock) -> Engine:
         writes = connection.get_execution_options().get("tsuzuki_write", False)
         # Straight to the driver: the way through the library takes longer than all of it.
         raw: Any = connection.connection.driver_connection
-        raw.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        order = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        try:
+            raw.execute(order)
+        except sqlite3.OperationalError as problem:
+            raise SqlOperationalError(order, None, problem) from problem
+        except sqlite3.DatabaseError as problem:
+            raise SqlDatabaseError(order, None, problem) from problem
 
     return engine
 
@@ -306,8 +313,6 @@ def translated(url: URL) -> Iterator[None]:
         yield
     except (SqlOperationalError, InterfaceError) as problem:
         raise _unreachable(problem.orig, url) from problem
-    except sqlite3.OperationalError as problem:
-        raise _unreachable(problem, url) from problem
     except DBAPIError as problem:
         if problem.connection_invalidated or _is_read_only(problem) or _is_unusable(problem):
             raise _unreachable(problem.orig, url) from problem

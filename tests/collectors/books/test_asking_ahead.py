@@ -120,6 +120,21 @@ def test_calls_go_back_to_the_day_they_were_taken_from(
         assert quota.use_of_today(connection, ALLOWANCE, yesterday).calls == 0
 
 
+def test_a_call_that_was_counted_yesterday_is_counted_anew_today(
+    books_database: Database, clock: MovingClock
+) -> None:
+    calls = Calls(ALLOWANCE)
+    with books_database.write() as connection:
+        calls.take(connection, clock.now(), up_to=1)
+    yesterday = clock.now()
+    clock.advance(24 * 3600)
+    with books_database.write() as connection:
+        calls.take(connection, clock.now(), up_to=1)
+    assert (len(calls), calls_counted(books_database)) == (1, 1)
+    with books_database.read() as connection:
+        assert quota.use_of_today(connection, ALLOWANCE, yesterday).calls == 0
+
+
 def test_a_commit_that_fails_loses_its_page_and_the_one_asked_for_ahead_and_nothing_else(
     shop: Shop,
 ) -> None:

@@ -26,8 +26,9 @@ class Courier(Generic[Answer]):
     def send(self, question: Callable[[], Answer]) -> Future[Answer]:
         """Ask soon, and answer at once with where its answer, or what it raises, will be."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread
         future: Future[Answer] = Future()
         self._errands.put((question, future))
         return future

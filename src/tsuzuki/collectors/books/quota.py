@@ -84,9 +84,11 @@ class Calls:
         return len(self._days)
 
     def take(self, connection: Connection, now: datetime, *, up_to: int) -> None:
-        """Have so many calls in hand, or as many as there are. They may be made when this
-        transaction is committed."""
+        """Have so many calls in hand, or as many as there are, all of them today's. They may be made
+        when this transaction is committed."""
         day = self._allowance.day_of(now).name
+        if any(taken_on != day for taken_on in self._days):
+            self.give_back(connection)
         while len(self._days) < up_to and reserve(connection, self._allowance, now):
             self._days.append(day)
 
