@@ -14,6 +14,17 @@ def Id() -> sa.BigInteger:
 
 
 def upgrade() -> None:
+    make_bulk_collection_runs()
+    make_projects()
+    make_bulk_collection_owners()
+    make_bulk_collection_results()
+    make_commit_targets()
+    make_commit_totals()
+    make_commits()
+    make_bulk_collection_notes()
+
+
+def make_bulk_collection_runs() -> None:
     op.create_table(
         "bulk_collection_runs",
         sa.Column("run_id", sa.Text(), nullable=False),
@@ -60,6 +71,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("status = 'running'"),
         postgresql_where=sa.text("status = 'running'"),
     )
+
+
+def make_projects() -> None:
     op.create_table(
         "projects",
         sa.Column("project_id", Id(), autoincrement=True, nullable=False),
@@ -96,6 +110,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("kind = 'git'"),
         postgresql_where=sa.text("kind = 'git'"),
     )
+
+
+def make_bulk_collection_owners() -> None:
     op.create_table(
         "bulk_collection_owners",
         sa.Column("run_id", sa.Text(), nullable=False),
@@ -109,6 +126,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("run_id", name=op.f("pk_bulk_collection_owners")),
     )
+
+
+def make_bulk_collection_results() -> None:
     op.create_table(
         "bulk_collection_results",
         sa.Column("run_id", sa.Text(), nullable=False),
@@ -153,6 +173,9 @@ def upgrade() -> None:
         ["project_id", "branch_name", "status"],
         unique=False,
     )
+
+
+def make_commit_targets() -> None:
     op.create_table(
         "commit_targets",
         sa.Column("project_id", Id(), nullable=False),
@@ -176,6 +199,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("project_id", "branch_name", name=op.f("pk_commit_targets")),
     )
+
+
+def make_commit_totals() -> None:
     op.create_table(
         "commit_totals",
         sa.Column("project_id", Id(), nullable=False),
@@ -193,6 +219,9 @@ def upgrade() -> None:
         ),
         sqlite_with_rowid=False,
     )
+
+
+def make_commits() -> None:
     op.create_table(
         "commits",
         sa.Column("project_id", Id(), nullable=False),
@@ -216,6 +245,9 @@ def upgrade() -> None:
         ["project_id", "branch_name", "committed_date_utc"],
         unique=False,
     )
+
+
+def make_bulk_collection_notes() -> None:
     op.create_table(
         "bulk_collection_notes",
         sa.Column("run_id", sa.Text(), nullable=False),

@@ -1,5 +1,7 @@
 """The engine's tables, empty but for the one row of leadership."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -18,6 +20,19 @@ def Time() -> sa.DateTime:
 
 
 def upgrade() -> None:
+    make_audit_log()
+    make_events()
+    make_job_definitions()
+    make_job_run_logs()
+    make_job_run_transitions()
+    make_leadership()
+    make_settings()
+    make_workers()
+    make_job_runs()
+    fill_leadership()
+
+
+def make_audit_log() -> None:
     op.create_table(
         "audit_log",
         sa.Column("id", Id(), autoincrement=True, nullable=False),
@@ -38,6 +53,9 @@ def upgrade() -> None:
         ["object_type", "object_id"],
         unique=False,
     )
+
+
+def make_events() -> None:
     op.create_table(
         "events",
         sa.Column("id", Id(), autoincrement=True, nullable=False),
@@ -53,8 +71,10 @@ def upgrade() -> None:
     op.create_index(
         "ix_events_processed_at_created_at", "events", ["processed_at", "created_at"], unique=False
     )
-    op.create_table(
-        "job_definitions",
+
+
+def job_definitions_columns() -> list[sa.Column[Any]]:
+    return [
         sa.Column("id", Id(), autoincrement=True, nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("source", sa.Text(), nullable=False),
@@ -80,6 +100,11 @@ def upgrade() -> None:
         sa.Column("created_at", Time(), nullable=False),
         sa.Column("updated_at", Time(), nullable=False),
         sa.Column("deleted_at", Time(), nullable=True),
+    ]
+
+
+def job_definitions_rules() -> list[sa.Constraint]:
+    return [
         sa.CheckConstraint(
             "concurrency_policy IN ('forbid', 'allow', 'replace')",
             name=op.f("ck_job_definitions_concurrency_policy"),
@@ -104,6 +129,14 @@ def upgrade() -> None:
         sa.CheckConstraint("timeout_seconds > 0", name=op.f("ck_job_definitions_timeout_seconds")),
         sa.CheckConstraint("version >= 1", name=op.f("ck_job_definitions_version")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_job_definitions")),
+    ]
+
+
+def make_job_definitions() -> None:
+    op.create_table(
+        "job_definitions",
+        *job_definitions_columns(),
+        *job_definitions_rules(),
         sqlite_autoincrement=True,
     )
     op.create_index(
@@ -114,6 +147,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("deleted_at IS NULL"),
         postgresql_where=sa.text("deleted_at IS NULL"),
     )
+
+
+def make_job_run_logs() -> None:
     op.create_table(
         "job_run_logs",
         sa.Column("run_id", Id(), autoincrement=False, nullable=False),
@@ -124,6 +160,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "seq", name=op.f("pk_job_run_logs")),
         sqlite_with_rowid=False,
     )
+
+
+def make_job_run_transitions() -> None:
     op.create_table(
         "job_run_transitions",
         sa.Column("run_id", Id(), autoincrement=False, nullable=False),
@@ -139,6 +178,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "version", name=op.f("pk_job_run_transitions")),
         sqlite_with_rowid=False,
     )
+
+
+def make_leadership() -> None:
     op.create_table(
         "leadership",
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
@@ -151,6 +193,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_leadership")),
         sa.UniqueConstraint("epoch", name=op.f("uq_leadership_epoch")),
     )
+
+
+def make_settings() -> None:
     op.create_table(
         "settings",
         sa.Column("key", sa.Text(), nullable=False),
@@ -159,6 +204,9 @@ def upgrade() -> None:
         sa.Column("updated_by", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("key", name=op.f("pk_settings")),
     )
+
+
+def make_workers() -> None:
     op.create_table(
         "workers",
         sa.Column("id", sa.Text(), nullable=False),
@@ -183,8 +231,10 @@ def upgrade() -> None:
         sa.CheckConstraint("capacity >= 0", name=op.f("ck_workers_capacity")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workers")),
     )
-    op.create_table(
-        "job_runs",
+
+
+def job_runs_columns() -> list[sa.Column[Any]]:
+    return [
         sa.Column("id", Id(), autoincrement=True, nullable=False),
         sa.Column("job_definition_id", Id(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
@@ -222,6 +272,11 @@ def upgrade() -> None:
         sa.Column("moved_as", sa.Text(), nullable=True),
         sa.Column("moved_by", sa.Text(), nullable=True),
         sa.Column("moved_epoch", sa.BigInteger(), nullable=True),
+    ]
+
+
+def job_runs_states() -> list[sa.Constraint]:
+    return [
         sa.CheckConstraint(
             "(continuation_state = 'CONFIRMING') = (continuation_check_deadline_at IS NOT NULL) AND (continuation_state = 'NONE' OR state = 'RUNNING')",
             name=op.f("ck_job_runs_continuation"),
@@ -265,6 +320,11 @@ def upgrade() -> None:
             "state NOT IN ('SUCCEEDED', 'TIMED_OUT') OR (started_at IS NOT NULL AND finished_at IS NOT NULL)",
             name=op.f("ck_job_runs_executed"),
         ),
+    ]
+
+
+def job_runs_numbers_and_keys() -> list[sa.Constraint]:
+    return [
         sa.CheckConstraint(
             "trigger IN ('time', 'event', 'manual', 'retry')", name=op.f("ck_job_runs_trigger")
         ),
@@ -285,6 +345,15 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_job_runs")),
         sa.UniqueConstraint("idempotency_key", name=op.f("uq_job_runs_idempotency_key")),
+    ]
+
+
+def make_job_runs() -> None:
+    op.create_table(
+        "job_runs",
+        *job_runs_columns(),
+        *job_runs_states(),
+        *job_runs_numbers_and_keys(),
         sqlite_autoincrement=True,
     )
     op.create_index(
@@ -321,6 +390,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("trigger = 'time'"),
         postgresql_where=sa.text("trigger = 'time'"),
     )
+
+
+def fill_leadership() -> None:
     op.execute(
         "INSERT INTO leadership (id, epoch, holder, lease_expires_at, taken_at)"
         " VALUES (1, 0, NULL, '1970-01-01T00:00:00.000000Z', NULL)"

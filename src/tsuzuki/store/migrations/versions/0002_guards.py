@@ -82,6 +82,11 @@ def upgrade() -> None:
 
 
 def guard_sqlite() -> None:
+    guard_runs_sqlite()
+    guard_the_rest_sqlite()
+
+
+def guard_runs_sqlite() -> None:
     changed = " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in FROZEN)
     # REPLACE removes the old row without asking the guards of DELETE, so INSERT has to ask.
     refuse(
@@ -126,6 +131,9 @@ def guard_sqlite() -> None:
         "EXISTS (SELECT 1 FROM job_runs WHERE id = OLD.run_id)",
         "history",
     )
+
+
+def guard_the_rest_sqlite() -> None:
     refuse(
         "audit_log_insert",
         "BEFORE INSERT ON audit_log",
@@ -151,6 +159,12 @@ def refuse(name: str, moment: str, when: str, rule: str) -> None:
 
 
 def guard_postgresql() -> None:
+    make_functions_postgresql()
+    guard_runs_postgresql()
+    guard_the_rest_postgresql()
+
+
+def make_functions_postgresql() -> None:
     op.execute("""
         CREATE FUNCTION tsuzuki_now(offset_seconds double precision) RETURNS timestamptz
         LANGUAGE sql STABLE PARALLEL SAFE
@@ -181,6 +195,9 @@ def guard_postgresql() -> None:
             RETURN OLD;
         END $$
     """)
+
+
+def guard_runs_postgresql() -> None:
     old = ", ".join(f"OLD.{name}" for name in FROZEN)
     new = ", ".join(f"NEW.{name}" for name in FROZEN)
     raise_when(
@@ -220,6 +237,9 @@ def guard_postgresql() -> None:
     raise_always(
         "job_run_transitions_truncate", "BEFORE TRUNCATE ON job_run_transitions", "history"
     )
+
+
+def guard_the_rest_postgresql() -> None:
     raise_when("audit_log_change", "BEFORE UPDATE OR DELETE ON audit_log", "true", "audit")
     raise_always("audit_log_truncate", "BEFORE TRUNCATE ON audit_log", "audit")
     raise_when(
