@@ -11,7 +11,7 @@ import time
 
 os.environ["DLT_TELEMETRY"] = os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
 
-import dlt  # type: ignore[import-not-found]  # only in an environment of its own
+import dlt  # type: ignore[import-not-found]  # installed by PEER=, never with us
 import requests  # type: ignore[import-untyped]  # it brings no types
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     base_url, folder = sys.argv[1:]
 
     @dlt.resource(name="books", primary_key="id", write_disposition="merge")
-    def books(start=dlt.sources.incremental("index", initial_value=-1)):  # noqa: B008 -- how dlt is told of a cursor
+    def books(start=dlt.sources.incremental("index", initial_value=-1)):  # noqa: B008 -- dlt reads the cursor from the default; it has no other way
         index = (start.last_value or -1) + 1
         with requests.Session() as session:
             while True:

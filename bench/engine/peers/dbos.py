@@ -59,7 +59,7 @@ def submitted_to_queue(order: Order) -> sqlalchemy.Engine:
         "workflow_name": "nothing",
         "app_version": "1",
     }
-    engine = client._sys_db.engine  # noqa: SLF001 -- its own, so that it is set up as it wants
+    engine = client._sys_db.engine  # noqa: SLF001 -- the very database it writes to; it has no public name
     with engine.begin() as connection:
         for _ in range(order.jobs):
             client.enqueue_in_transaction(connection, options)

@@ -37,7 +37,7 @@ def application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[A
 @contextmanager
 def untouched_application(invocation: Invocation) -> "Iterator[Application]":
     """Everything joined, and the database as it is: of another version, or not there."""
-    from tsuzuki.wiring import opened  # noqa: PLC0415 - the database's libraries are slow to load
+    from tsuzuki.wiring import opened
 
     with opened(
         config_file=invocation.config_file,
@@ -51,8 +51,8 @@ def untouched_application(invocation: Invocation) -> "Iterator[Application]":
 
 def configuration_of(invocation: Invocation) -> "Configuration":
     """What file, environment and flags say. No database is touched."""
-    from tsuzuki.config import load_configuration  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.wiring import JOB_KINDS  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config import load_configuration
+    from tsuzuki.wiring import JOB_KINDS
 
     return load_configuration(
         file=invocation.config_file,

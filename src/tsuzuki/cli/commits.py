@@ -298,7 +298,7 @@ def _beside_summary(view: Any) -> dict[str, Any]:
 
 
 def _dimensions(text: str) -> "list[Dimension]":
-    from tsuzuki.collectors.commits.statistics import Dimension  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.collectors.commits.statistics import Dimension
 
     words = [word.strip() for word in text.split(",") if word.strip()]
     known = [dimension.value for dimension in Dimension]

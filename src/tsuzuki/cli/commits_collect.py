@@ -154,8 +154,8 @@ class Helper:
                 self._step_in()
 
     def _step_in(self) -> None:
-        from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow; only who needs it pays
-        from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow; only who needs it pays
+        from tsuzuki.engine.role import Role
+        from tsuzuki.wiring.engine import build_engine
 
         if self._workspace.collections.attendance.dead_leader():
             self._workspace.fleet.step_down()

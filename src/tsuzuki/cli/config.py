@@ -70,7 +70,7 @@ def show(invocation: Invocation) -> None:
 
 
 def _values(configuration: "Configuration") -> dict[str, object]:
-    from tsuzuki.config import redact_url  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config import redact_url
 
     def masked(text: str | None, mask: Callable[[str], str]) -> str | None:
         return None if text is None else mask(text)

@@ -55,7 +55,7 @@ def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
 
 
 def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
-    from tsuzuki.config.environment import FILE_NAME, FILE_VARIABLE  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config.environment import FILE_NAME, FILE_VARIABLE
 
     named = invocation.config_file or invocation.environ.get(FILE_VARIABLE)
     if folder and invocation.config_file:
@@ -68,7 +68,7 @@ def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
 
 def _written(file: Path, *, if_missing: bool) -> bool:
     """Whether the starter had to be written. Raises `Conflict` if a file is in the way."""
-    from tsuzuki.config import write_starter  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config import write_starter
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def _set_up(invocation: Invocation) -> "Configuration":
 
 
 def _show(invocation: Invocation, configuration: "Configuration") -> None:
-    from tsuzuki.config import redact_url  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config import redact_url
 
     made = {
         "file": configuration.file,

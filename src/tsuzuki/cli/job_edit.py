@@ -173,6 +173,6 @@ def _show(invocation: Invocation, view: "JobView") -> None:
 
 
 def _body(values: Mapping[KeyPath, Any]) -> dict[str, Any]:
-    from tsuzuki.config.revision import revised  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config.revision import revised
 
     return revised({}, values)

@@ -116,9 +116,9 @@ def changes_of(said: Mapping[str, Any], *, unset: tuple[KeyPath, ...] = ()) -> J
 
 def refuse_unknown_keys(paths: tuple[KeyPath, ...]) -> None:
     """A misspelt `--unset` would do nothing, and nobody would notice."""
-    from tsuzuki.config.job_keys import COMMON_KEYS  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.config.kinds import with_built_in  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.wiring import JOB_KINDS  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config.job_keys import COMMON_KEYS
+    from tsuzuki.config.kinds import with_built_in
+    from tsuzuki.wiring import JOB_KINDS
 
     known = COMMON_KEYS.union(*(kind.keys for kind in with_built_in(JOB_KINDS).values()))
     for path in paths:
@@ -191,7 +191,7 @@ def _seconds_or_text(text: str) -> int | str:
 
 
 def _value(key: str, text: str) -> Any:
-    from tsuzuki.config.document import parse_value  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.config.document import parse_value
 
     try:
         return parse_value(text, name=f"--set {key}")

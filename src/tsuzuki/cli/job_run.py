@@ -53,7 +53,7 @@ def run(
     tsuzuki job run hello --watch
     tsuzuki job run report --arg month=11 --key report-2026-11
     """
-    from tsuzuki.services.runs import Request  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.services.runs import Request
 
     arguments = arguments_of(whole, pairs)
     with application(invocation) as workspace:

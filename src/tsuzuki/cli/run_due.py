@@ -40,9 +40,9 @@ def run_due(
     \b
     tsuzuki run-due --dry-run
     """
-    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.engine.until_quiet import run_until_quiet  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.engine.role import Role
+    from tsuzuki.engine.until_quiet import run_until_quiet
+    from tsuzuki.wiring.engine import build_engine
 
     with application(invocation, dry_run=dry_run) as workspace:
         if dry_run:

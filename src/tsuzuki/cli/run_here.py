@@ -23,7 +23,7 @@ def run_to_its_end(
     timeout: float | None,
 ) -> None:
     """Ask for a run, watch it and print what came of it; the exit code is its result."""
-    from tsuzuki.services.runs import Request  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.services.runs import Request
 
     workspace.jobs.apply()
     submission = workspace.runs.submit(Request(job=name, arguments=arguments))
@@ -47,8 +47,8 @@ def _somebody_works(invocation: Invocation, workspace: "Application") -> Iterato
     if workspace.fleet.leader().is_valid:
         yield
         return
-    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.engine.role import Role
+    from tsuzuki.wiring.engine import build_engine
 
     say(invocation, "No engine is running: starting one until this is done.")
     # Its own talk is not what was asked for; its warnings are.

@@ -49,8 +49,8 @@ class Bar:
     """Done, total, rate and remaining time, drawn by rich."""
 
     def __init__(self, invocation: Invocation) -> None:
-        from rich.console import Console  # noqa: PLC0415 - slow; only who needs it pays
-        from rich.progress import (  # noqa: PLC0415 - slow; only who needs it pays
+        from rich.console import Console  # noqa: PLC0415 - rich is slow to load; only a terminal that watches pays
+        from rich.progress import (  # noqa: PLC0415 - rich is slow to load; only a terminal that watches pays
             BarColumn,
             MofNCompleteColumn,
             Progress,

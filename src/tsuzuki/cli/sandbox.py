@@ -91,7 +91,7 @@ def sandbox(
 
 def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | None) -> Path:
     """The folder that was named, or one with the demo that is gone when we are."""
-    from tsuzuki.sandbox.gitlab.demo import make_demo  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.sandbox.gitlab.demo import make_demo
 
     if chosen is None:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tsuzuki-")))
@@ -105,8 +105,8 @@ def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | Non
 
 
 def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None) -> Service:
-    from tsuzuki.sandbox.gitlab import TOKEN, gitlab  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.sandbox.gitlab import TOKEN, gitlab
+    from tsuzuki.sandbox.server import StandIn
 
     with _port_told(port, "--gitlab-port"):
         application = gitlab(folder, requests_per_minute=per_minute)
@@ -121,8 +121,8 @@ def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None)
 
 
 def _books(running: ExitStack, port: int) -> Service:
-    from tsuzuki.sandbox.google_books import GoogleBooks  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.sandbox.server import StandIn  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.sandbox.google_books import GoogleBooks
+    from tsuzuki.sandbox.server import StandIn
 
     with _port_told(port, "--books-port"):
         server = running.enter_context(StandIn(GoogleBooks(), port=port))
@@ -138,7 +138,7 @@ def _books(running: ExitStack, port: int) -> Service:
 def _mail(running: ExitStack, invocation: Invocation, port: int) -> list[Service]:
     """The mail server, which takes what comes and tells of it; none without its library."""
     try:
-        from tsuzuki.sandbox.smtp import MailServer  # noqa: PLC0415 - slow to load, and an extra
+        from tsuzuki.sandbox.smtp import MailServer
     except ImportError:
         warn(invocation, "no mail server: install one with pip install 'tsuzuki[sandbox]'")
         return []

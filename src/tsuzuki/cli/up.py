@@ -43,8 +43,8 @@ def run_engine(
     metrics_port: int | None,
     log_format: str,
 ) -> None:
-    from tsuzuki.engine.role import Role  # noqa: PLC0415 - slow; only who needs it pays
-    from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 - slow; only who needs it pays
+    from tsuzuki.engine.role import Role
+    from tsuzuki.wiring.engine import build_engine
 
     with application(invocation) as workspace:
         if apply:

@@ -89,7 +89,7 @@ def connect(url: str, clock: Clock) -> Coordination:
     again while everything goes on. Raises `ConfigurationError` for a URL that cannot be meant."""
     try:
         # Only here, because the library is an extra that most installations do without.
-        from tsuzuki.engine.redis_coordination import RedisCoordination  # noqa: PLC0415
+        from tsuzuki.engine.redis_coordination import RedisCoordination  # noqa: PLC0415 -- needs an extra that most do without
     except ModuleNotFoundError as problem:
         if problem.name != "redis":
             raise

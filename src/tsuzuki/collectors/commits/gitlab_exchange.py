@@ -93,7 +93,7 @@ class Exchange:
     def _connect(self) -> "Gitlab":
         try:
             import gitlab  # noqa: PLC0415 - slow to load, and an extra
-            import requests  # noqa: PLC0415
+            import requests  # noqa: PLC0415 - comes with it
         except ImportError as problem:
             raise ConfigurationError(
                 "GitLab is talked to through python-gitlab, which is not installed",
