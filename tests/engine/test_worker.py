@@ -569,6 +569,20 @@ def test_a_run_that_takes_too_long_is_stopped_once_and_ends_as_timed_out(bench: 
     assert (run.state, run.reason) == (RunState.TIMED_OUT, Reason.TIMEOUT)
 
 
+def test_a_run_whose_time_is_up_before_it_has_begun_is_stopped_when_it_has(bench: Bench) -> None:
+    """It may be begun by one thread while another looks for what takes too long."""
+
+    def look_meanwhile(_execution: ScriptedExecution) -> None:
+        bench.clock.advance(6)
+        bench.worker._slots.stop_overdue()
+
+    bench.executor.on_begin = look_meanwhile
+    (execution,) = bench.begin(job_id=bench.job(timeout_seconds=5))
+    bench.worker.tick()
+    bench.worker.tick()
+    assert execution.stops == [(StopCause.TIMEOUT, False)]
+
+
 def test_a_step_of_the_wall_clock_is_not_time_that_a_run_has_taken(bench: Bench) -> None:
     (execution,) = bench.begin(job_id=bench.job(timeout_seconds=30.0))
     bench.clock.step(3600)

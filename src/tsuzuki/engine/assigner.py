@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import Protocol
 
 from tsuzuki.engine.coordination import Coordination, NoCoordination
+from tsuzuki.engine.taking import Taking
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import RunRef
 from tsuzuki.store import dispatch, jobs, moves, notices
@@ -129,15 +130,6 @@ class _Board:
             taken=self._held.by_job.get(job_id, 0),
         )
         return share
-
-
-class Taking(Protocol):
-    """One transaction, seen from the worker of this process."""
-
-    def begin(
-        self, connection: Connection, runs: Sequence[RunRef], *, known: Mapping[int, Job]
-    ) -> None:
-        """Begin what was just given to it."""
 
 
 class OwnWorker(Protocol):

@@ -166,9 +166,6 @@ class Leader:
         somebody may be waiting for it; then the others, in the order in which they make work for each
         other. A leader that was `told` of something while it had nothing to do gives that out before
         all else, and one that has much to give out only does that between two glances."""
-        if self._owes_a_call:
-            self._owes_a_call = False
-            self._assigner.rouse_own_worker()
         looked_at = self._database.clock.monotonic()
         if self._is_busy and looked_at - self._looked_at < GLANCE_SECONDS:
             assigned = self._assigner.tick(term)
@@ -208,6 +205,13 @@ class Leader:
             known = led.seconds_to_next
             led.seconds_to_next = left if known is None else min(known, left)
         return led
+
+    def rouse_if_owed(self) -> None:
+        """Our own worker hears now of what was begun for it a moment ago. Whether we still lead or not:
+        it is owed to the run."""
+        if self._owes_a_call:
+            self._owes_a_call = False
+            self._assigner.rouse_own_worker()
 
     def _glance(self) -> Glance:
         settings = self._settings()

@@ -62,6 +62,7 @@ class Leading:
 
     def round_step(self) -> None:
         """Waits for what calls for another round."""
+        self._leader.rouse_if_owed()
         term = self._lease.term
         wait_seconds = self._settings().poll_interval_seconds * self._jitter.uniform(0.8, 1.2)
         if term is not None:

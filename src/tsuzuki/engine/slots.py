@@ -87,10 +87,11 @@ class Slots:
     def stop_overdue(self) -> None:
         now = self._clock.monotonic()
         for slot in self._all():
-            if slot.deadline is not None and slot.deadline <= now:
+            # One that is just being begun, in another thread, is stopped the next time.
+            is_overdue = slot.deadline is not None and slot.deadline <= now
+            if is_overdue and slot.execution is not None:
                 slot.deadline = None
-                if slot.execution is not None:
-                    slot.execution.stop(StopCause.TIMEOUT)
+                slot.execution.stop(StopCause.TIMEOUT)
 
     def seconds_to_next_deadline(self) -> float | None:
         deadlines = [slot.deadline for slot in self._all() if slot.deadline is not None]
