@@ -37,7 +37,7 @@ _Parameter = Callable[[str, TypeEngine[Any]], BindParameter[Any]]
 class Packed(NamedTuple):
     """Rows as parameters of a statement. Which of its columns vary from row to row decides how the
     statement is written; with the same ones varying, it is the same statement. In a single row none
-    does, and then it is a plain statement that is planned and executed in half the time."""
+    does, and then it is a plain statement, which is planned and executed sooner."""
 
     varying: tuple[str, ...]
     parameters: dict[str, Any]
