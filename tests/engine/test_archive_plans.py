@@ -38,7 +38,7 @@ LOOKS: dict[str, Callable[[Connection, Term], Any]] = {
 
 @pytest.fixture
 def crowded(database: Database, dialect: str) -> Database:
-    """Many runs, the later half of which has lines."""
+    """Many finished runs, the later half of which has lines."""
     job_id = add_job(database)
     numbers, moment = NUMBERS[dialect], MOMENTS[dialect]
     with database.write() as connection:
@@ -48,6 +48,13 @@ def crowded(database: Database, dialect: str) -> Database:
                 " priority, arguments, attempt, retries_used, created_at)"
                 f" SELECT {job_id}, 'PENDING', 1, 'manual', {moment}, 0, '{{}}', 1, 0, {moment}"
                 f" FROM {numbers} AS numbers"
+            )
+        )
+        connection.execute(
+            text(
+                "UPDATE job_runs SET state = 'CANCELED', version = 2, reason = 'operator',"
+                " finished_at = created_at, moved_at = created_at, moved_as = 'operator',"
+                " moved_by = 'me'"
             )
         )
         connection.execute(

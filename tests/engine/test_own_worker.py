@@ -126,22 +126,22 @@ def test_one_transaction_gives_and_begins(house: House) -> None:
     assert house.worker.running == 0
 
 
-def test_from_the_look_to_the_start_it_is_four_statements(house: House) -> None:
+def test_from_the_look_to_the_start_it_is_three_statements(house: House) -> None:
     house.wanted()
     house.lead()  # which also learns about the job
     house.wanted()
     with recorded(house.truth) as statements:
         assert house.lead() == 1
-    assert len(statements) == 4, statements
+    assert len(statements) == 3, statements
 
 
-def test_the_first_run_needs_three_statements(house: House) -> None:
+def test_the_first_run_needs_two_statements(house: House) -> None:
     house.wanted()
     house.lead()  # which also learns about the job
     run_id = house.wanted().id
     with recorded(house.truth) as statements:
         assert house.assigner.give_first(house.term) == 1
-    assert len(statements) == 3, statements
+    assert len(statements) == 2, statements
     assert house.state(run_id) is RunState.RUNNING
     house.worker.begin_arrived()
     assert run_id in house.executed()

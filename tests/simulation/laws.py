@@ -6,13 +6,13 @@ query however many runs there are, and only that one where no run was moved and 
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simulation.jobs import JOBS
 from simulation.reach import LawBroken
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker import Worked
-from tsuzuki.model.states import MOVES, Actor, Reason, RunState
+from tsuzuki.model.states import MOVES, MOVES_AT_ONCE, Actor, Reason, RunState
 
 if TYPE_CHECKING:
     from simulation.node import Node
@@ -43,6 +43,24 @@ LOOK = (
     "SELECT epoch, holder, lease_expires_at, (SELECT coalesce(max(seq), 0) FROM sim_witness),"
     " (SELECT coalesce(max(id), 0) FROM sim_rows) FROM leadership"
 )
+WITNESSED = (
+    "SELECT seq, run_id, before_state, state, before_version, version, moved_as, moved_by,"
+    " epoch, reason, worker_id FROM sim_witness WHERE seq > ? ORDER BY seq"
+)
+
+
+def steps_of(row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The moves that a change of a run stands for: two if it is a legal one of those made at once."""
+    seq, run_id, before, state, before_version, version, moved_as, moved_by, *rest = row
+    at_once = MOVES_AT_ONCE.get((before, state), frozenset())
+    if moved_as not in at_once or version != before_version + 2:
+        return [row]
+    *_, worker_id = rest
+    between, between_version = RunState.ASSIGNED.value, before_version + 1
+    return [
+        (seq, run_id, before, between, before_version, between_version, moved_as, moved_by, *rest),
+        (seq, run_id, between, state, between_version, version, Actor.WORKER, worker_id, *rest),
+    ]
 
 
 class Laws:
@@ -111,15 +129,14 @@ class Laws:
             self._broken(f"{party.name} wrote under epoch {term.epoch}; the current is {epoch}")
 
     def _moves(self, epoch: int) -> list[str]:
-        rows = self._raw.execute(
-            "SELECT seq, run_id, before_state, state, before_version, version, moved_as, moved_by,"
-            " epoch, reason, worker_id FROM sim_witness WHERE seq > ? ORDER BY seq",
-            (self._witnessed,),
-        ).fetchall()
+        rows = self._raw.execute(WITNESSED, (self._witnessed,)).fetchall()
         kinds = []
         for row in rows:
             self._witnessed = row[0]
-            kinds.append(self._birth(row[1]) if row[2] is None else self._move(row, epoch))
+            if row[2] is None:
+                kinds.append(self._birth(row[1]))
+            else:
+                kinds.extend(self._move(step, epoch) for step in steps_of(row))
         return kinds
 
     def _birth(self, run_id: int) -> str:

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from simulation.jobs import JOBS
+from simulation.laws import WITNESSED, steps_of
 from simulation.reach import LawBroken
 from support.moving_clock import NOON
 from tsuzuki.model.retry import decide_retry
@@ -101,14 +102,15 @@ def _the_picture_is_the_database(world: "World") -> None:
     seen = {run_id: (life.state.value, life.version) for run_id, life in world.laws.lives.items()}
     if {run_id: (state, version) for run_id, state, version in rows} != seen:
         raise LawBroken("the runs are not as their moves have made them")
-    told = "SELECT run_id, version, from_state, to_state, actor_id FROM job_run_transitions"
-    witnessed = (
-        "SELECT run_id, version, before_state, state, moved_by FROM sim_witness"
-        " WHERE before_state IS NOT NULL"
-    )
-    for one, other in ((told, witnessed), (witnessed, told)):
-        if raw.execute(f"{one} EXCEPT {other}").fetchone() is not None:
-            raise LawBroken("the history is not what happened")
+    told = "SELECT run_id, version, from_state, to_state, actor, actor_id FROM job_run_transitions"
+    witnessed = {
+        (run_id, version, before, state, actor, actor_id)
+        for row in raw.execute(WITNESSED, (0,))
+        if row[2] is not None
+        for _, run_id, before, state, _, version, actor, actor_id, *_ in steps_of(row)
+    }
+    if set(raw.execute(told)) != witnessed:
+        raise LawBroken("the history is not what happened")
 
 
 def _every_tick_is_there_once(

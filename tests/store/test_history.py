@@ -15,7 +15,7 @@ from support.makers import (
     run_in_state,
     take_lead,
 )
-from support.movers import BY_LEADER, BY_WORKER, LONG_AGO, MOVERS, states_taken
+from support.movers import BY_LEADER, BY_WORKER, LONG_AGO, MOVERS, moves_made, states_taken
 from support.moving_clock import NOON, MovingClock
 from tsuzuki.model.run import Transition
 from tsuzuki.model.states import Actor, Reason, RunState
@@ -81,6 +81,34 @@ def test_the_history_of_a_long_life_names_every_mover(
     ]
 
 
+@pytest.mark.parametrize("before", [S.PENDING, S.ORPHANED])
+def test_two_moves_at_once_are_two_in_the_history_each_with_its_own_signature(
+    database: Database, clock: MovingClock, before: RunState
+) -> None:
+    term = take_lead(database)
+    add_worker(database)
+    found = [run_in_state(database, before, term) for _ in range(3)]
+    known = len(history(database, found[0].id))
+    clock.advance(1)
+    with database.write() as connection:
+        begun = moves.assign_and_start(connection, term=term, worker_id=WORKER, runs=found)
+    for run in found:
+        version = run.version
+        assert begun[run.id].started == (run.id, version + 2, term.epoch)
+        assert history(database, run.id)[known:] == [
+            line(
+                run.id,
+                version + 1,
+                (before, S.ASSIGNED),
+                1,
+                actor=Actor.LEADER,
+                actor_id="leader-1",
+                epoch=1,
+            ),
+            line(run.id, version + 2, (S.ASSIGNED, S.RUNNING), 1, actor=Actor.WORKER, epoch=1),
+        ]
+
+
 def signature(name: str) -> tuple[Actor, str, int | None]:
     if name in BY_LEADER:
         return Actor.LEADER, "leader-1", 1
@@ -100,7 +128,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("name", MOVERS)
+@pytest.mark.parametrize("name", [name for name in MOVERS if moves_made(name) == 1])
 def test_every_mover_signs_with_its_name_its_epoch_and_its_reason(
     database: Database, clock: MovingClock, name: str
 ) -> None:

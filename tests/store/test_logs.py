@@ -146,6 +146,7 @@ def test_runs_with_lines_are_found_in_order_by_pages(
     for run in found:
         write(database, run, ["a", "b"])
     end(database, found[0])
+    end(database, silent)  # as far as the newest that has finished
     clock.advance(60)
     ids = [log.run_id for log in stored(database)]
     assert ids == [run.id for run in found]
@@ -158,7 +159,7 @@ def test_runs_with_lines_are_found_in_order_by_pages(
 def test_only_what_finished_long_ago_is_old(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
-    ended, live = running(database, term), running(database, term)
+    live, ended = running(database, term), running(database, term)
     write(database, ended, ["a"])
     write(database, live, ["a"])
     end(database, ended)
@@ -176,6 +177,7 @@ def test_lines_whose_run_is_gone_are_old(
     run, later = running(database, term), running(database, term)
     write(database, run, ["a"])
     end(database, run)
+    end(database, later)
     by_hand.send(database, delete(job_runs).where(job_runs.c.id == run.id))
     clock.advance(60)
     (log,) = stored(database)
@@ -186,17 +188,17 @@ def test_lines_whose_run_is_gone_are_old(
 def test_a_log_moves_only_from_where_it_was_seen(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
-    run, live = running(database, term), running(database, term)
+    live, run = running(database, term), running(database, term)
     write(database, run, ["a"])
     write(database, live, ["a"])
     end(database, run)
     clock.advance(60)
-    of_run, of_live = stored(database)
+    of_live, of_run = stored(database)
     with database.write() as connection:
         assert logs.set_ref(connection, term=term, log=of_run, ref="first")
         assert not logs.set_ref(connection, term=term, log=of_run, ref="second")
         assert not logs.set_ref(connection, term=term, log=of_live, ref="too early")
-    (again, _) = stored(database)
+    (_, again) = stored(database)
     assert again.log_ref == "first"
     with database.write() as connection:
         assert logs.set_ref(connection, term=term, log=again, ref="second")

@@ -7,11 +7,19 @@ import pytest
 
 from support import by_hand
 from support.makers import add_worker, read_run, run_in_state, take_lead
-from support.movers import LONG_AGO, MOVERS, states_taken
+from support.movers import LONG_AGO, MOVERS, moves_made, states_taken
 from support.moving_clock import MovingClock
-from tsuzuki.model.states import LIVE_STATES, MOVES, Actor, RunState, may_move
+from tsuzuki.model.states import (
+    LIVE_STATES,
+    MOVES,
+    MOVES_AT_ONCE,
+    Actor,
+    RunState,
+    may_move,
+)
 from tsuzuki.store import moves
 from tsuzuki.store.database import Database
+from tsuzuki.store.tables import job_runs
 
 
 @pytest.mark.parametrize("source", RunState)
@@ -32,6 +40,28 @@ def test_the_database_accepts_exactly_the_moves_of_the_table(
             assert read_run(database, run.id).version == run.version
     assert accepted == {(t, a) for t, a in product(RunState, Actor) if may_move(source, t, a)}
     assert all(words.startswith("tsuzuki: ") for words in refusals), refusals
+
+
+@pytest.mark.parametrize("growth", [0, 2, 3])
+@pytest.mark.parametrize("source", RunState)
+def test_the_database_accepts_two_moves_at_once_only_if_they_are_in_the_table(
+    database: Database, source: RunState, growth: int
+) -> None:
+    term = take_lead(database)
+    add_worker(database)
+    accepted = set()
+    for target, actor in product(RunState, Actor):
+        run = run_in_state(database, source, term)
+        grown = by_hand.move(run.id, target, actor, version=job_runs.c.version + growth)
+        if target is not source and by_hand.answer(database, grown) is None:
+            accepted.add((target, actor))
+    legal = {
+        (target, actor)
+        for (before, target), actors in MOVES_AT_ONCE.items()
+        for actor in actors
+        if before is source
+    }
+    assert accepted == (legal if growth == 2 else set())
 
 
 @pytest.mark.parametrize("source", sorted(LIVE_STATES))
@@ -76,7 +106,7 @@ def test_a_mover_takes_from_exactly_the_states_its_docstring_names(
     for state, run in runs.items():
         now = read_run(database, run.id)
         if state in took:
-            assert now.version == run.version + 1
+            assert now.version == run.version + moves_made(name)
             assert now.state.value in promised or "its end" in promised
         else:
             assert (now.state, now.version) == (state, run.version)

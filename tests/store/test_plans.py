@@ -39,6 +39,9 @@ BATCHES: dict[str, Batch] = {
     "assign": lambda c, term, ids: moves.assign(
         c, term=term, assignments=[Assignment(run=ref, worker_id=WORKER) for ref in refs(ids)]
     ),
+    "assign_and_start": lambda c, term, ids: moves.assign_and_start(
+        c, term=term, worker_id=WORKER, runs=refs(ids)
+    ),
     "start": lambda c, _, ids: moves.start(c, worker_id=WORKER, runs=refs(ids)),
     "finish": lambda c, _, ids: moves.finish(
         c,

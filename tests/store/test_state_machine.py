@@ -161,23 +161,52 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.count(S.PENDING, S.ORPHANED))
     @rule(chance=chances)
     def assign(self, chance: Random, worker: str | None = None) -> None:
-        refs = self.some(chance, S.PENDING, S.ORPHANED, most=2)
         under, whom = self.some_term(chance), worker or chance.choice(self.workers)
+        self.give(
+            chance,
+            under,
+            whom,
+            lambda c, refs: moves.assign(
+                c, term=under, assignments=[Assignment(run=ref, worker_id=whom) for ref in refs]
+            ),
+        )
+
+    @precondition(lambda self: self.count(S.PENDING, S.ORPHANED))
+    @rule(chance=chances)
+    def assign_and_start(self, chance: Random) -> None:
+        under, whom = self.some_term(chance), chance.choice(self.workers)
+        took = self.give(
+            chance,
+            under,
+            whom,
+            lambda c, refs: moves.assign_and_start(c, term=under, worker_id=whom, runs=refs),
+        )
+        for life in took:
+            life.move(S.RUNNING, Actor.WORKER)
+            life.epoch = under.epoch
+
+    def give(
+        self,
+        chance: Random,
+        under: Term,
+        whom: str,
+        made: Callable[[Connection, list[RunRef]], Any],
+    ) -> list[Life]:
+        refs = self.some(chance, S.PENDING, S.ORPHANED, most=2)
         orphaned = {i for i, life in self.lives.items() if life.state is S.ORPHANED}
         took = self.check(
             refs,
             lambda life: self.holds(under) and life.state in {S.PENDING, S.ORPHANED},
             S.ASSIGNED,
             Actor.LEADER,
-            lambda c: moves.assign(
-                c, term=under, assignments=[Assignment(run=ref, worker_id=whom) for ref in refs]
-            ),
+            lambda c: made(c, refs),
         )
         again = [self.lives[i] for i in orphaned]
         for life in took:
             life.worker = whom
             life.assigned_at = self.clock.monotonic()
             life.attempt += any(life is other for other in again)
+        return took
 
     @precondition(lambda self: self.count(S.ASSIGNED))
     @rule(chance=chances)

@@ -20,6 +20,9 @@ MOVERS: dict[str, Mover] = {
     "assign": lambda c, term, run: moves.assign(
         c, term=term, assignments=[moves.Assignment(run=run, worker_id=WORKER)]
     ),
+    "assign_and_start": lambda c, term, run: moves.assign_and_start(
+        c, term=term, worker_id=WORKER, runs=[run]
+    ),
     "orphan": lambda c, term, run: moves.orphan(
         c, term=term, runs=[run], reassign_after_seconds=6.0, silent_after_seconds=6.0
     ),
@@ -46,8 +49,21 @@ MOVERS: dict[str, Mover] = {
     "cancel": lambda c, _term, run: moves.cancel(c, operator="somebody", runs=[run]),
 }
 
-BY_LEADER = ("assign", "orphan", "fail_lost", "fail_orphaned", "skip", "replace")
+BY_LEADER = (
+    "assign",
+    "assign_and_start",
+    "orphan",
+    "fail_lost",
+    "fail_orphaned",
+    "skip",
+    "replace",
+)
 BY_WORKER = ("start", "finish", "hand_back")
+
+
+def moves_made(name: str) -> int:
+    """How many moves a mover makes at once: the arrows of its docstring."""
+    return getattr(moves, name).__doc__.partition(".")[0].count("->")
 
 
 def states_taken(name: str) -> frozenset[RunState]:

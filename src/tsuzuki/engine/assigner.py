@@ -15,13 +15,12 @@ from typing import Protocol
 from tsuzuki.engine.coordination import Coordination, NoCoordination
 from tsuzuki.engine.taking import Taking
 from tsuzuki.model.job import Job
-from tsuzuki.model.run import RunRef
 from tsuzuki.store import dispatch, jobs, moves, notices
 from tsuzuki.store import room as rooms
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.dispatch import DueRun
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment
+from tsuzuki.store.moves import NOTHING, Assignment
 from tsuzuki.store.room import Places, Room
 
 LOOK_MAX = 500
@@ -209,16 +208,15 @@ class Assigner:
         term: Term,
         chosen: Sequence[Assignment],
     ) -> frozenset[int]:
-        taken = moves.assign(connection, term=term, assignments=chosen)
-        given = [(run, worker_id) for run, worker_id in chosen if run.id in taken]
-        ours = [
-            RunRef(run.id, run.version + 1) for run, worker_id in given if self._is_us(worker_id)
-        ]
-        if taking is not None:
-            taking.begin(connection, ours, known=self._jobs)
-        if len(ours) < len(given):
+        ours = [run for run, worker_id in chosen if taking and worker_id == taking.worker_id]
+        begun = taking.begin(connection, ours, term=term, known=self._jobs) if taking else NOTHING
+        if len(ours) == len(chosen):
+            return begun
+        others = [one for one in chosen if not taking or one.worker_id != taking.worker_id]
+        given = moves.assign(connection, term=term, assignments=others)
+        if given:
             notices.notify(connection, notices.Audience.WORKERS)
-        return taken
+        return begun | given
 
     def _settle(self, chosen: Sequence[Assignment], taken: frozenset[int]) -> None:
         """After the commit: what others may be told."""

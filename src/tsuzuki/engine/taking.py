@@ -7,23 +7,32 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import RunRef, WorkOrder
 from tsuzuki.store import events, moves
 from tsuzuki.store.database import Connection
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.moves import NOTHING
 
 
 class Taking:
     """`worker_id` is who takes what is given; None if it takes nothing any more."""
 
     def __init__(self, worker_id: str | None) -> None:
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self.tasks: list[Task] = []
 
     def begin(
-        self, connection: Connection, runs: Sequence[RunRef], *, known: Mapping[int, Job]
-    ) -> None:
-        """Begin what was just given to us. `known` has their jobs."""
-        if runs and self._worker_id is not None:
-            begun = moves.start(connection, worker_id=self._worker_id, runs=runs)
-            wanted = [begun[run.id] for run in runs if run.id in begun]
-            self.tasks = tasks_of(connection, wanted, known)
+        self,
+        connection: Connection,
+        runs: Sequence[RunRef],
+        *,
+        term: Term,
+        known: Mapping[int, Job],
+    ) -> frozenset[int]:
+        """Take these runs and begin them at once. `known` has their jobs. Answers which of them took."""
+        if not runs or self.worker_id is None:
+            return NOTHING
+        begun = moves.assign_and_start(connection, term=term, worker_id=self.worker_id, runs=runs)
+        wanted = [begun[run.id] for run in runs if run.id in begun]
+        self.tasks = tasks_of(connection, wanted, known)
+        return frozenset(begun)
 
 
 def tasks_of(

@@ -118,6 +118,13 @@ MOVES: dict[tuple[RunState, RunState], frozenset[Actor]] = {
 }
 """Every legal move and who may make it."""
 
+MOVES_AT_ONCE: dict[tuple[RunState, RunState], frozenset[Actor]] = {
+    (_S.PENDING, _S.RUNNING): _LEADER,
+    (_S.ORPHANED, _S.RUNNING): _LEADER,
+}
+"""Two moves by way of ASSIGNED, made as one by a leader for the worker of its own process. The version grows by
+two, and the history has both, each signed by whoever may make it."""
+
 
 def may_move(source: RunState, target: RunState, actor: Actor) -> bool:
     """Whether `actor` may take a run from `source` to `target`."""

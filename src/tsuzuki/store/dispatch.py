@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Integer,
     Select,
@@ -16,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
-    literal_column,
     or_,
     select,
     update,
@@ -40,16 +38,8 @@ from tsuzuki.store.chosen import chosen
 from tsuzuki.store.database import db_now
 from tsuzuki.store.moves import ORDER_COLUMNS
 from tsuzuki.store.runs import run_from, select_runs
+from tsuzuki.store.standing import HELD, WAITING, is_in
 from tsuzuki.store.tables import events, job_definitions, job_runs, workers
-
-
-def state_literal(state: RunState) -> ColumnElement[str]:
-    return literal_column(f"'{state.value}'")
-
-
-# Written out, not as parameters: a partial index serves only a statement that says what it covers.
-WAITING = [state_literal(RunState.PENDING), state_literal(RunState.ORPHANED)]
-HELD = [state_literal(RunState.ASSIGNED), state_literal(RunState.RUNNING)]
 
 
 class DueRun(NamedTuple):
@@ -76,7 +66,7 @@ DUE = (
         _JOB_VERSION,
     )
     # Along the index that has what waits in order, however much it is, and not by sorting all of it.
-    .where(likely(job_runs.c.state.in_(WAITING)), job_runs.c.scheduled_for <= db_now())
+    .where(likely(WAITING), job_runs.c.scheduled_for <= db_now())
     .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
     .limit(bindparam("limit", type_=Integer()))
 )
@@ -119,13 +109,13 @@ def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run
             workers.c.heartbeat_at > db_now(-silent_after_seconds),
         )
     )
-    statement = select_runs().where(job_runs.c.state.in_(HELD), ~well)
+    statement = select_runs().where(HELD, ~well)
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 
 def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:
     statement = select_runs().where(
-        job_runs.c.state == RunState.ORPHANED.value, job_runs.c.orphan_count >= max_orphans
+        is_in(RunState.ORPHANED), job_runs.c.orphan_count >= max_orphans
     )
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
@@ -138,7 +128,7 @@ def waiting_of_removed_jobs(connection: Connection, *, limit: int) -> list[RunRe
         .where(
             job_definitions.c.deleted_at.is_not(None),
             job_runs.c.finished_at.is_(None),
-            job_runs.c.state.in_(WAITING),
+            WAITING,
         )
         .limit(limit)
     )
@@ -159,7 +149,7 @@ _INBOX = (
     select(job_runs.c.id, job_runs.c.version)
     .where(
         job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
-        job_runs.c.state == state_literal(RunState.ASSIGNED),
+        is_in(RunState.ASSIGNED),
     )
     .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
     .limit(bindparam("limit", type_=Integer()))
@@ -174,7 +164,7 @@ def inbox(connection: Connection, *, worker_id: str, limit: int) -> list[RunRef]
 
 _RUNNING_ON = select(*ORDER_COLUMNS).where(
     job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
-    job_runs.c.state == state_literal(RunState.RUNNING),
+    is_in(RunState.RUNNING),
 )
 
 
@@ -264,7 +254,7 @@ def unconfirmed(connection: Connection, worker_id: str) -> int:
     return connection.execute(
         select(func.count()).where(
             job_runs.c.assigned_worker_id == worker_id,
-            job_runs.c.state == RunState.RUNNING.value,
+            is_in(RunState.RUNNING),
             job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
         )
     ).scalar_one()
@@ -272,6 +262,6 @@ def unconfirmed(connection: Connection, worker_id: str) -> int:
 
 def is_quiet(connection: Connection) -> bool:
     """Nothing is assigned or running, and no event waits."""
-    held = select(job_runs.c.id).where(job_runs.c.state.in_(HELD))
+    held = select(job_runs.c.id).where(HELD)
     waiting = select(events.c.id).where(events.c.processed_at.is_(None))
     return not connection.execute(select(or_(exists(held), exists(waiting)))).scalar_one()

@@ -22,17 +22,17 @@ from sqlalchemy import (
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.database import db_now
-from tsuzuki.store.dispatch import HELD, WAITING, state_literal
+from tsuzuki.store.standing import HELD, WAITING, is_in
 from tsuzuki.store.tables import events, job_definitions, job_runs, workers
 
 # State by state, so that each is one step into the index, however much waits for later.
 _FIRST_DUE = [
     select(job_runs.c.scheduled_for)
-    .where(job_runs.c.state == state, job_runs.c.scheduled_for > db_now())
+    .where(is_in(state), job_runs.c.scheduled_for > db_now())
     .order_by(job_runs.c.scheduled_for)
     .limit(1)
     .scalar_subquery()
-    for state in WAITING
+    for state in (RunState.PENDING, RunState.ORPHANED)
 ]
 _NEXT_DUE = select(*_FIRST_DUE)
 
@@ -56,11 +56,11 @@ def _uneasy() -> ColumnElement[bool]:
         ),
     )
     at_limit = select(job_runs.c.id).where(
-        job_runs.c.state == state_literal(RunState.ORPHANED),
+        is_in(RunState.ORPHANED),
         job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer()),
     )
     in_doubt = select(job_runs.c.id).where(
-        job_runs.c.state.in_(HELD),
+        HELD,
         or_(
             job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
             job_runs.c.assigned_worker_id.not_in(
@@ -75,7 +75,7 @@ def _uneasy() -> ColumnElement[bool]:
         .where(
             job_runs.c.job_definition_id == job_definitions.c.id,
             job_runs.c.finished_at.is_(None),
-            job_runs.c.state.in_(WAITING),
+            WAITING,
         )
         .limit(1)
         .scalar_subquery()
@@ -109,11 +109,7 @@ class Glance(NamedTuple):
 
 _GLANCE = select(
     db_now(),
-    exists(
-        select(job_runs.c.id).where(
-            job_runs.c.state.in_(WAITING), job_runs.c.scheduled_for <= db_now()
-        )
-    ),
+    exists(select(job_runs.c.id).where(WAITING, job_runs.c.scheduled_for <= db_now())),
     exists(select(events.c.id).where(events.c.processed_at.is_(None))),
     _uneasy(),
     select(func.count()).select_from(job_definitions).scalar_subquery(),

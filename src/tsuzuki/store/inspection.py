@@ -12,7 +12,8 @@ from tsuzuki.store.tables import job_run_transitions, job_runs, leadership
 
 GUARDS = {
     "sqlite": "job_runs_birth job_runs_guard job_runs_keep job_definitions_keep "
-    "job_runs_history job_run_transitions_insert job_run_transitions_update "
+    "job_runs_history job_runs_history_of_two job_run_transitions_insert "
+    "job_run_transitions_update "
     "job_run_transitions_delete audit_log_insert audit_log_update audit_log_delete "
     "leadership_insert leadership_update leadership_delete",
     "postgresql": "job_runs_birth job_runs_move job_runs_version job_runs_finished job_runs_keep "

@@ -143,7 +143,7 @@ def stored(
 
     It steps from run to run through the table's key, so it costs what it answers: neither the lines
     of a run nor the many runs whose lines have left are looked at. Ids grow with time, so the newest
-    run of before that moment says where to stop.
+    finished run of before that moment says where to stop.
     """
     walk = _runs_with_lines(created_before=created_before, after_id=after_id, limit=limit)
     statement = (
@@ -163,7 +163,7 @@ def stored(
 def _runs_with_lines(*, created_before: datetime, after_id: int, limit: int) -> CTE:
     newest = (
         select(job_runs.c.id)
-        .where(job_runs.c.created_at < created_before)
+        .where(job_runs.c.created_at < created_before, job_runs.c.finished_at.is_not(None))
         .order_by(job_runs.c.created_at.desc(), job_runs.c.id.desc())
         .limit(1)
         .cte("newest")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, exists, select, update
+from sqlalchemy import ColumnElement, Update, case, exists, select, update
 
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
@@ -13,15 +13,29 @@ from tsuzuki.store.database import db_now
 from tsuzuki.store.tables import job_runs, workers
 
 
-def signed(actor: Actor, actor_id: Any, epoch: Any) -> dict[str, Any]:
+def signed(actor: Actor, actor_id: Any, epoch: Any, *, moves: int = 1) -> dict[str, Any]:
     """The mover's signature: the database copies it into the history."""
     return {
-        "version": job_runs.c.version + 1,
+        "version": job_runs.c.version + moves,
         "moved_at": db_now(),
         "moved_as": actor,
         "moved_by": actor_id,
         "moved_epoch": epoch,
     }
+
+
+def assigned_to(worker_id: Any) -> dict[str, Any]:
+    again = job_runs.c.state == RunState.ORPHANED
+    return {
+        "assigned_worker_id": worker_id,
+        "assigned_at": db_now(),
+        "attempt": case((again, job_runs.c.attempt + 1), else_=job_runs.c.attempt),
+        "reason": None,
+    }
+
+
+def started(epoch: Any) -> dict[str, Any]:
+    return {"state": RunState.RUNNING, "started_at": db_now(), "leader_epoch": epoch}
 
 
 def ended(state: Any, reason: Any) -> dict[str, Any]:
@@ -48,6 +62,15 @@ def in_state(*states: RunState) -> ColumnElement[bool]:
 
 def mine(worker_id: Any) -> ColumnElement[bool]:
     return guard(job_runs.c.assigned_worker_id == worker_id)
+
+
+def takes_work(worker_id: Any) -> ColumnElement[bool]:
+    """The worker is there and may be given something."""
+    return exists(
+        select(workers.c.id).where(
+            workers.c.id == worker_id, workers.c.state == WorkerState.ATTACHED
+        )
+    )
 
 
 def worker_is_heard(silent_after_seconds: float, *, attached: bool = False) -> ColumnElement[bool]:

@@ -20,11 +20,11 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    CursorResult,
     Integer,
     Text,
     and_,
     bindparam,
-    case,
     exists,
     not_,
     select,
@@ -40,12 +40,15 @@ from tsuzuki.store.chosen import chosen
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is, held
 from tsuzuki.store.move_parts import (
+    assigned_to,
     ended,
     guarded_update,
     in_state,
     mine,
     orphaned,
     signed,
+    started,
+    takes_work,
     worker_is_heard,
 )
 from tsuzuki.store.tables import job_runs, leadership, workers
@@ -104,24 +107,46 @@ def assign(
 def _assigning(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
     rows = chosen(dialect, job_runs, ASSIGN_COLUMNS, varying, skip_locked=True)
     epoch = bindparam("epoch", type_=BigInteger())
-    attached = exists(
-        select(workers.c.id).where(
-            workers.c.id == rows.c.worker_id, workers.c.state == WorkerState.ATTACHED
-        )
-    )
-    reassigned = job_runs.c.state == RunState.ORPHANED
     return guarded_update(
         rows,
-        in_state(RunState.PENDING, RunState.ORPHANED) & attached & epoch_is(epoch),
+        in_state(RunState.PENDING, RunState.ORPHANED)
+        & takes_work(rows.c.worker_id)
+        & epoch_is(epoch),
         {
             **signed(Actor.LEADER, bindparam("leader", type_=Text()), epoch),
+            **assigned_to(rows.c.worker_id),
             "state": RunState.ASSIGNED,
-            "assigned_worker_id": rows.c.worker_id,
-            "assigned_at": db_now(),
-            "attempt": case((reassigned, job_runs.c.attempt + 1), else_=job_runs.c.attempt),
-            "reason": None,
         },
     ).returning(job_runs.c.id)
+
+
+def assign_and_start(
+    connection: Connection, *, term: Term, worker_id: str, runs: Sequence[RunRef]
+) -> dict[int, WorkOrder]:
+    """PENDING or ORPHANED -> ASSIGNED -> RUNNING, both moves at once, for the worker of the leader's own
+    process. The row is written once, the history has both, and the guards are those of both."""
+    if not runs:
+        return {}
+    packed = pack(connection.dialect, REF_COLUMNS, sorted(runs))
+    statement = _assigning_and_starting(connection.dialect, packed.varying)
+    signature = {"leader": term.holder, "epoch": term.epoch, "me": worker_id}
+    return _orders(connection.execute(statement, {**packed.parameters, **signature}))
+
+
+@lru_cache
+def _assigning_and_starting(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    rows = chosen(dialect, job_runs, REF_COLUMNS, varying, skip_locked=True)
+    epoch = bindparam("epoch", type_=BigInteger())
+    me = bindparam("me", type_=Text())
+    return guarded_update(
+        rows,
+        in_state(RunState.PENDING, RunState.ORPHANED) & takes_work(me) & epoch_is(epoch),
+        {
+            **signed(Actor.LEADER, bindparam("leader", type_=Text()), epoch, moves=2),
+            **assigned_to(me),
+            **started(epoch),
+        },
+    ).returning(*ORDER_COLUMNS)
 
 
 def orphan(
@@ -232,8 +257,11 @@ def start(
         return {}
     packed = pack(connection.dialect, REF_COLUMNS, sorted(runs))
     statement = _starting(connection.dialect, packed.varying)
-    rows = connection.execute(statement, {**packed.parameters, "me": worker_id}).all()
-    return {row[0]: WorkOrder._make(row) for row in rows}
+    return _orders(connection.execute(statement, {**packed.parameters, "me": worker_id}))
+
+
+def _orders(answer: CursorResult[Any]) -> dict[int, WorkOrder]:
+    return {row[0]: WorkOrder._make(row) for row in answer.all()}
 
 
 @lru_cache
@@ -252,9 +280,7 @@ def _starting(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any
         in_state(RunState.ASSIGNED) & mine(me) & may_start,
         {
             **signed(Actor.WORKER, me, epoch),
-            "state": RunState.RUNNING,
-            "started_at": db_now(),
-            "leader_epoch": epoch,
+            **started(epoch),
         },
     ).returning(*ORDER_COLUMNS)
 

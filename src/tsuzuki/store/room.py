@@ -24,7 +24,8 @@ from sqlalchemy.types import TypeEngine
 
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.dispatch import DUE, HELD, DueRun
+from tsuzuki.store.dispatch import DUE, DueRun
+from tsuzuki.store.standing import HELD
 from tsuzuki.store.tables import job_runs, workers
 
 
@@ -58,11 +59,7 @@ _HELD_GROUP = (
     job_runs.c.job_definition_id,
     job_runs.c.concurrency_key,
 )
-_HELD = (
-    select(*_HELD_GROUP, func.count().label("runs"))
-    .where(job_runs.c.state.in_(HELD))
-    .group_by(*_HELD_GROUP)
-)
+_HELD = select(*_HELD_GROUP, func.count().label("runs")).where(HELD).group_by(*_HELD_GROUP)
 
 
 def held_runs(connection: Connection) -> HeldRuns:

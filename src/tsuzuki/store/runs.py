@@ -31,7 +31,6 @@ from sqlalchemy.sql.dml import ReturningInsert
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import NewRun, Run, Started, Transition
 from tsuzuki.model.states import (
-    LIVE_STATES,
     Actor,
     ContinuationState,
     Reason,
@@ -42,6 +41,7 @@ from tsuzuki.store import notices
 from tsuzuki.store.batch import Columns, batch, guard, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is
+from tsuzuki.store.standing import is_in
 from tsuzuki.store.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.types import JsonText, KeyText, PlainText, UtcTime
 
@@ -202,7 +202,7 @@ def find(connection: Connection, wanted: RunFilter) -> list[Run]:
     if wanted.job_name is not None:
         statement = statement.where(job_definitions.c.name == wanted.job_name)
     if wanted.states:
-        statement = statement.where(job_runs.c.state.in_(sorted(wanted.states)))
+        statement = statement.where(is_in(*sorted(wanted.states)))
     if wanted.worker_id is not None:
         statement = statement.where(job_runs.c.assigned_worker_id == wanted.worker_id)
     if wanted.reason is not None:
@@ -234,7 +234,7 @@ def count_live(connection: Connection) -> dict[int, int]:
     """Unfinished runs of each job that has any."""
     rows = connection.execute(
         select(job_runs.c.job_definition_id, func.count().label("runs"))
-        .where(job_runs.c.finished_at.is_(None), job_runs.c.state.in_(sorted(LIVE_STATES)))
+        .where(job_runs.c.finished_at.is_(None))
         .group_by(job_runs.c.job_definition_id)
     )
     return {row.job_definition_id: row.runs for row in rows}

@@ -5,11 +5,14 @@ A collector brings tables of its own the same way: its own MetaData and its own 
 `store.migrate.Component`).
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Float,
     ForeignKeyConstraint,
     Index,
@@ -45,6 +48,14 @@ def one_of(column: str, values: type[str], *, name: str | None = None) -> CheckC
     """A CHECK that a text column holds one of an enum's values (or NULL)."""
     words = ", ".join(f"'{value}'" for value in values)  # type: ignore[attr-defined]
     return CheckConstraint(f"{column} IN ({words})", name=name or column)
+
+
+def partial_index(
+    name: str, *columns: ColumnElement[Any], where: str, unique: bool = False
+) -> Index:
+    """An index of those rows of which `where` is true."""
+    condition = text(where)
+    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
 job_definitions = Table(
@@ -88,12 +99,11 @@ job_definitions = Table(
     sqlite_autoincrement=True,
 )
 # A removed job keeps its row, because its runs do; its name is free again.
-Index(
+partial_index(
     "uq_job_definitions_name",
     job_definitions.c.name,
     unique=True,
-    sqlite_where=text("deleted_at IS NULL"),
-    postgresql_where=text("deleted_at IS NULL"),
+    where="deleted_at IS NULL",
 )
 
 job_runs = Table(
@@ -197,33 +207,48 @@ Index(
     postgresql_where=text("idempotency_key IS NOT NULL"),
     info={ONLY_ON: "postgresql"},
 )
-Index("ix_job_runs_state_scheduled_for", job_runs.c.state, job_runs.c.scheduled_for)
-Index("ix_job_runs_assigned_worker_id_state", job_runs.c.assigned_worker_id, job_runs.c.state)
-Index("ix_job_runs_created_at", job_runs.c.created_at)
+# PostgreSQL writes an index anew with every move, so each holds only what is looked for in it: what
+# waits by its time, what is held by its worker, what has finished by its age.
+partial_index(
+    "ix_job_runs_state_scheduled_for",
+    job_runs.c.state,
+    job_runs.c.scheduled_for,
+    where="state IN ('PENDING', 'ORPHANED')",
+)
+partial_index(
+    "ix_job_runs_assigned_worker_id_state",
+    job_runs.c.assigned_worker_id,
+    job_runs.c.state,
+    where="state IN ('ASSIGNED', 'RUNNING')",
+)
+partial_index("ix_job_runs_created_at", job_runs.c.created_at, where="finished_at IS NOT NULL")
+# The few that went wrong, among the many that did not.
+partial_index(
+    "ix_job_runs_ended_badly",
+    job_runs.c.id,
+    where="state IN ('FAILED', 'TIMED_OUT', 'CANCELED')",
+)
 # One tick, one run. Runs made by hand, by an event or by a retry may share a moment.
-Index(
+partial_index(
     "uq_job_runs_job_definition_id_scheduled_for",
     job_runs.c.job_definition_id,
     job_runs.c.scheduled_for,
     unique=True,
-    sqlite_where=text("trigger = 'time'"),
-    postgresql_where=text("trigger = 'time'"),
+    where="trigger = 'time'",
 )
 # What waits, in the order in which it is given out.
-Index(
+partial_index(
     "ix_job_runs_due",
     job_runs.c.priority.desc(),
     job_runs.c.scheduled_for,
     job_runs.c.id,
-    sqlite_where=text("state IN ('PENDING', 'ORPHANED')"),
-    postgresql_where=text("state IN ('PENDING', 'ORPHANED')"),
+    where="state IN ('PENDING', 'ORPHANED')",
 )
 # Live runs of a job are counted often and are few; finished ones do not weigh here.
-Index(
+partial_index(
     "ix_job_runs_live",
     job_runs.c.job_definition_id,
-    sqlite_where=text("finished_at IS NULL"),
-    postgresql_where=text("finished_at IS NULL"),
+    where="finished_at IS NULL",
 )
 
 job_run_transitions = Table(

@@ -28,6 +28,7 @@ from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import HELD, Term
+from tsuzuki.store.standing import is_in
 from tsuzuki.store.tables import job_runs, workers
 from tsuzuki.store.types import UtcTime
 
@@ -193,7 +194,7 @@ def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:
 
 
 _ASKING_IN_TIME = and_(
-    job_runs.c.state == RunState.RUNNING,
+    is_in(RunState.RUNNING),
     job_runs.c.continuation_state == ContinuationState.CONFIRMING,
     job_runs.c.continuation_check_deadline_at > db_now(),
     job_runs.c.assigned_worker_id.in_(
@@ -209,7 +210,7 @@ _ANSWER = (
 )
 _UNASKED = and_(
     job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
-    job_runs.c.state == RunState.RUNNING,
+    is_in(RunState.RUNNING),
     job_runs.c.continuation_state == ContinuationState.NONE,
 )
 _ASK = (
@@ -231,7 +232,7 @@ def ask_to_continue(connection: Connection, *, worker_id: str, deadline_seconds:
 _LEAVE = _setting(_ME, WorkerState.GONE)
 _BUSY = select(job_runs.c.assigned_worker_id).where(
     job_runs.c.assigned_worker_id == workers.c.id,
-    job_runs.c.state.in_([RunState.ASSIGNED, RunState.RUNNING]),
+    is_in(RunState.ASSIGNED, RunState.RUNNING),
 )
 _BURY_SILENT = _setting(
     and_(
