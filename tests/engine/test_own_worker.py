@@ -303,6 +303,6 @@ def test_a_worker_that_was_cut_off_meanwhile_gets_nothing(house: House) -> None:
         chosen = house.assigner._decide(connection)
     with house.truth.write() as connection:
         workers.expel(connection, [WORKER])
-    with house.assigner._transaction() as (connection, taking):
+    with house.worker.taking() as taking, house.door.write() as connection:
         assert not house.assigner._give_out(connection, taking, house.term, chosen)
     assert (house.state(run_id), house.worker.begin_arrived()) == (RunState.PENDING, [])

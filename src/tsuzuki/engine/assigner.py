@@ -6,8 +6,8 @@ What is blocked (its job off or at its limit, its key at its limit, no worker wi
 the next look, so that it never hides what could run. All that was decided in a look is one statement.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import Protocol
@@ -167,7 +167,7 @@ class Assigner:
         chosen = self._without_leased(chosen)
         if not chosen:
             return 0
-        with self._transaction() as (connection, taking):
+        with self._taking() as taking, self._database.write() as connection:
             taken = self._give_out(connection, taking, term, chosen)
         self._settle(chosen, taken)
         self.rouse_own_worker()
@@ -178,10 +178,10 @@ class Assigner:
             self._own_worker.rouse()
 
     def give_first(self, term: Term) -> int:
-        """Give out the most urgent run, in one transaction and as few steps as that takes: for a
-        leader with nothing else to do. Answers 1, or 0 if that one cannot be given out. Our own worker
-        is to be roused a moment later: now it would be in the way of what has just begun."""
-        with self._transaction() as (connection, taking):
+        """Give out the most urgent run in as few steps as that takes: for a leader with nothing else
+        to do. Answers 1, or 0 if that one cannot be given out. Our own worker is to be roused a moment
+        later: now it would be in the way of what has just begun."""
+        with self._taking() as taking, self._database.statement() as connection:
             found = rooms.room_and_first(connection)
             if found.due is None:
                 return 0
@@ -195,11 +195,8 @@ class Assigner:
         self._settle(chosen, taken)
         return len(taken)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[tuple[Connection, Taking | None]]:
-        own = self._own_worker
-        with own.taking() if own else nullcontext() as taking, self._database.write() as connection:
-            yield connection, taking
+    def _taking(self) -> AbstractContextManager[Taking | None]:
+        return self._own_worker.taking() if self._own_worker else nullcontext()
 
     def _give_out(
         self,

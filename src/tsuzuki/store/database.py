@@ -127,7 +127,8 @@ class Database:
 
     @contextmanager
     def statement(self) -> Iterator[Connection]:
-        """For one statement that changes something: it is committed when it has been answered."""
+        """For one statement that changes something, after a look perhaps: on PostgreSQL each statement is
+        committed when it has been answered, on SQLite they are one transaction."""
         if self.is_sqlite:
             with self.write() as connection:
                 yield connection
