@@ -53,7 +53,7 @@ class ScriptedExecutor:
         self.on_begin: Callable[[ScriptedExecution], None] = lambda _execution: None
         self.is_quick = True
 
-    def begins_at_once(self, task: Task) -> bool:
+    def begins_at_once(self, handler: str) -> bool:
         return self.is_quick
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class ThreadExecutor:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    def begins_at_once(self, task: Task) -> bool:
+    def begins_at_once(self, handler: str) -> bool:
         return True
 
     def close(self) -> None:

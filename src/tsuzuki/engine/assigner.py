@@ -218,11 +218,9 @@ class Assigner:
     def _settle(self, chosen: Sequence[Assignment], taken: frozenset[int]) -> None:
         """After the commit: what others may be told."""
         self._coordination.release({run.id for run, _ in chosen} - taken)
-        if any(run.id in taken and not self._is_us(worker_id) for run, worker_id in chosen):
+        us = self._own_worker.worker_id if self._own_worker else None
+        if any(worker_id != us and run.id in taken for run, worker_id in chosen):
             self._coordination.ring({notices.Audience.WORKERS})
-
-    def _is_us(self, worker_id: str) -> bool:
-        return self._own_worker is not None and worker_id == self._own_worker.worker_id
 
     def _without_leased(self, chosen: Sequence[Assignment]) -> list[Assignment]:
         """Without what is just being given to somebody else. A hint that saves a lost statement: who
@@ -241,7 +239,8 @@ class Assigner:
         if not found:
             return []
         board = _Board(rooms.room(connection), jobs=self._jobs)
-        room = min(board.free_slots(), LOOK_MAX)
+        free = board.free_slots()
+        room = min(free, LOOK_MAX)
         chosen: list[Assignment] = []
         seen: set[int] = set()
         while self._fill(connection, board, found, seen, chosen, room) and len(found) == limit:
@@ -252,7 +251,7 @@ class Assigner:
                 without_jobs=board.blocked_jobs,
                 without_keys=board.blocked_keys,
             )
-        self._room_left = max(room - len(chosen), 1)
+        self._room_left = max(min(free - len(chosen), LOOK_MAX), 1)
         return chosen
 
     def _fill(
@@ -265,15 +264,15 @@ class Assigner:
         room: int,
     ) -> bool:
         """Choose from what was found; false when another look would be for nothing."""
-        unseen = [run for run in found if run.ref.id not in seen]
+        unseen = [run for run in found if run.ref.id not in seen] if seen else found
         self._learn_jobs(connection, unseen, board)
         for run in unseen:
             if len(chosen) == room:
                 return False
-            seen.add(run.ref.id)
             worker_id = board.choose(run)
             if worker_id is not None:
                 chosen.append(Assignment(run.ref, worker_id))
+        seen.update(run.ref.id for run in unseen)
         return bool(unseen) and len(chosen) < room
 
     def _learn_jobs(self, connection: Connection, due: Sequence[DueRun], board: _Board) -> None:

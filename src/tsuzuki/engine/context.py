@@ -26,6 +26,8 @@ class RunStopped(BaseException):
 class Leash:
     """The executor's end of a `RunContext`: it asks the handler to stop, and can cut it off."""
 
+    __slots__ = ("_lock", "_stopping", "is_cut", "is_pulled")
+
     def __init__(self) -> None:
         self.is_pulled = False
         self.is_cut = False

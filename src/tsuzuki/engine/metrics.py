@@ -56,13 +56,11 @@ class Metrics:
         self.epoch = Gauge("tsuzuki_epoch", "The epoch of our last term.", registry=self.registry)
 
     def worked(self, worked: Worked, *, running: int, now: datetime) -> None:
-        for job, count in Tally(task.job_name for task in worked.started).items():
+        for job, count in Tally([task.spec.name for task in worked.started]).items():
             self._started.labels(job=job).inc(count)
-        self._delay.observe(
-            max((now - task.run.scheduled_for).total_seconds(), 0.0) for task in worked.started
-        )
-        ends = Tally((task.job_name, ending.state) for task, ending in worked.ended)
-        for (job, state), count in ends.items():
+        delays = [(now - task.run.scheduled_for).total_seconds() for task in worked.started]
+        self._delay.observe([max(delay, 0.0) for delay in delays])
+        for (job, state), count in worked.ends.items():
             self._ended.labels(job=job, state=state.value).inc(count)
         self._refused.inc(len(worked.refused))
         self._retries.inc(worked.retries)

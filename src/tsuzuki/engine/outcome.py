@@ -33,6 +33,10 @@ class Succeeded:
     result: Any = None
 
 
+SUCCEEDED = Succeeded()
+"""With nothing to tell, as most do."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Failed:
     """The handler raised, or its process ended badly."""

@@ -254,7 +254,8 @@ class Engine:
             self._looked_at = now
         worked = self.worker.tick(look_around=look)
         self._tell_work(worked)
-        self.ended.update(ending.state for _, ending in worked.ended)
+        for (_, state), count in worked.ends.items():
+            self.ended[state] += count
         tell(worked)
         if worked.ended or worked.lost:
             self.bells.leader.ring()

@@ -48,7 +48,7 @@ class Slots:
         now = self._clock.monotonic()
         slots = [_Slot(task, now) for task in tasks]
         with self._lock:
-            self._taken.update((slot.task.started.id, slot) for slot in slots)
+            self._taken.update({slot.task.started.id: slot for slot in slots})
         for slot in slots:
             task = slot.task
             try:

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Started, WorkOrder
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(NamedTuple):
     """`run` is as it was read; `started` is what every write must name."""
 
     run: WorkOrder
@@ -59,8 +57,8 @@ class Executor(Protocol):
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> Execution:
         """Start executing. `done` is called once, from any thread, when it has ended."""
 
-    def begins_at_once(self, task: Task) -> bool:
-        """Whether `begin` only passes the task on, and so may be called by whoever must not wait."""
+    def begins_at_once(self, handler: str) -> bool:
+        """Whether `begin` only passes its tasks on, and so may be called by whoever must not wait."""
 
     def close(self) -> None:
         """Give up whatever still runs, and begin nothing more."""

@@ -13,10 +13,11 @@ arrives in memory.
 """
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 
 from tsuzuki.engine.desk import Desk, Papers, write_papers
@@ -63,6 +64,16 @@ class Worked:
     started: list[Task] = field(default_factory=list)
     lost: list[Task] = field(default_factory=list)
     retries: int = 0
+
+    @cached_property
+    def ends(self) -> Counter[tuple[str, RunState]]:
+        """How many runs of which job ended how. Most ended well; those are counted by a name alone."""
+        well = [task.spec.name for task, ending in self.ended if ending.state is RunState.SUCCEEDED]
+        ends = Counter({(job, RunState.SUCCEEDED): n for job, n in Counter(well).items()})
+        if len(well) < len(self.ended):
+            badly = [one for one in self.ended if one[1].state is not RunState.SUCCEEDED]
+            ends.update((task.spec.name, ending.state) for task, ending in badly)
+        return ends
 
     @property
     def did_something(self) -> bool:
@@ -177,10 +188,10 @@ class Worker:
 
     def _receive(self, tasks: Sequence[Task]) -> None:
         """In the leader's thread: begin what that does not hold up, and leave the rest to ours."""
-        at_once: list[Task] = []
-        later: list[Task] = []
-        for task in tasks:
-            (at_once if self._executor.begins_at_once(task) else later).append(task)
+        handlers = {task.spec.handler for task in tasks}
+        quick = {name for name in handlers if self._executor.begins_at_once(name)}
+        at_once = [task for task in tasks if task.spec.handler in quick]
+        later = [task for task in tasks if task.spec.handler not in quick]
         self._slots.launch(at_once)
         self._arrived.extend(later)
         if later:

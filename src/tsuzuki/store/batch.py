@@ -124,6 +124,8 @@ def _unnested(columns: Columns, varying: Sequence[str], parameter: _Parameter) -
 def _array_text(values: Sequence[Any]) -> str:
     """A column's values as PostgreSQL writes an array. The driver would look at each value to find
     out what it is, several times over; we know, and that was most of the price of a batch."""
+    if set(map(type, values)) == {int}:
+        return "{" + ",".join(map(str, values)) + "}"
     return "{" + ",".join(["NULL" if value is None else _element(value) for value in values]) + "}"
 
 

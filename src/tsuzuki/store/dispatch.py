@@ -94,8 +94,10 @@ def due_runs(
         )
         statement = statement.where(~exists(select(blocked.c.job).where(same)))
     return [
-        DueRun(RunRef(run_id, version), *rest)
-        for run_id, version, *rest in connection.execute(statement, {"limit": limit}).all()
+        DueRun(RunRef(run_id, version), job_id, key, job_version)
+        for run_id, version, job_id, key, job_version in connection.execute(
+            statement, {"limit": limit}
+        ).all()
     ]
 
 

@@ -66,6 +66,7 @@ FINISH_COLUMNS: Columns = {
 }
 ORDER_COLUMNS = [job_runs.c[name] for name in WorkOrder._fields]
 NOTHING: frozenset[int] = frozenset()
+_BY_ID = itemgetter(0)
 
 
 class Assignment(NamedTuple):
@@ -289,8 +290,8 @@ def finish(connection: Connection, *, worker_id: str, endings: Sequence[Ending])
     """RUNNING -> its end, for the worker that started it, under the epoch it started under."""
     if not endings:
         return NOTHING
-    rows = [(*run, state.value, *how) for run, state, *how in endings]
-    packed = pack(connection.dialect, FINISH_COLUMNS, sorted(rows, key=itemgetter(0)))
+    rows = [(*run, *how) for run, *how in sorted(endings, key=_BY_ID)]
+    packed = pack(connection.dialect, FINISH_COLUMNS, rows)
     statement = _finishing(connection.dialect, packed.varying)
     parameters = {**packed.parameters, "me": worker_id}
     return frozenset(connection.execute(statement, parameters).scalars().all())

@@ -4,6 +4,7 @@
 width with `Z`, so that text order is time order and a person can read it.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,11 +43,19 @@ class UtcTime(TypeDecorator[datetime]):
             raise ValueError("a time without a zone cannot be stored")
         return value
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return _from_text if dialect.name == "sqlite" else _in_utc
+
+
+# The library's own way to these, by `process_result_value`, is a second call for every value that is read.
+
+
+def _from_text(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.astimezone(UTC)
 
 
 class JsonText(TypeDecorator[Any]):
@@ -59,8 +68,12 @@ class JsonText(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         return None if value is None else jsontext.encode(value)
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else jsontext.decode(value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return _from_json
+
+
+def _from_json(text: str | None) -> Any:
+    return None if text is None else jsontext.decode(text)
 
 
 class KeyText(TypeDecorator[str]):

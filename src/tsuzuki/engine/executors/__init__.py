@@ -38,9 +38,9 @@ class Executors:
         threading.Thread(target=done, args=(task, failed), daemon=True).start()
         return NeverBegun()
 
-    def begins_at_once(self, task: Task) -> bool:
-        executor = self._executors.get(task.spec.handler)
-        return executor is not None and executor.begins_at_once(task)
+    def begins_at_once(self, handler: str) -> bool:
+        executor = self._executors.get(handler)
+        return executor is not None and executor.begins_at_once(handler)
 
     def close(self) -> None:
         """End everything that still runs. Nothing can be begun after this."""

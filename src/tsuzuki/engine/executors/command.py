@@ -96,7 +96,7 @@ class CommandExecutor:
         self._loop.post(execution.attach)
         return execution
 
-    def begins_at_once(self, task: Task) -> bool:  # noqa: ARG002 -- none does: a process is started
+    def begins_at_once(self, handler: str) -> bool:  # noqa: ARG002 -- none does: a process is started
         return False
 
     def close(self) -> None:

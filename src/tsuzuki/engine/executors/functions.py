@@ -35,12 +35,14 @@ class Function:
     required: frozenset[str]
     optional: frozenset[str]
 
-    def keywords(self, context: RunContext) -> dict[str, Any]:
-        """What to call it with. Raises `UsageError` if the arguments do not fit its parameters."""
-        given = dict.fromkeys(self.contexts, context)
-        if self.contexts and not self.required and not self.optional:
-            return {**given}
-        arguments = context.arguments
+    def keywords(
+        self, arguments: Mapping[str, Any], context: Callable[[], RunContext]
+    ) -> dict[str, Any]:
+        """What to call it with: the context is made if it wants it. Raises `UsageError` if the arguments
+        do not fit its parameters."""
+        given: dict[str, Any] = dict.fromkeys(self.contexts, context()) if self.contexts else {}
+        if given and not self.required and not self.optional:
+            return given
         if arguments.keys() >= self.required and arguments.keys() <= self.required | self.optional:
             return {**arguments, **given}
         raise UsageError(self._misfit(arguments))

@@ -13,7 +13,7 @@ from tsuzuki.engine.executors.crew import Crew
 from tsuzuki.engine.executors.functions import Functions
 from tsuzuki.engine.executors.loop_thread import LoopThread
 from tsuzuki.engine.executors.python_execution import PythonExecution, Stage
-from tsuzuki.engine.outcome import Outcome, StopCause
+from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.task import Done, Execution, Surroundings, Task
 from tsuzuki.model.clock import Clock
 
@@ -31,14 +31,13 @@ class PythonExecutor:
         kill_grace_seconds: Callable[[], float],
         clock: Clock,
     ) -> None:
-        self._clock = clock
-        self._live: set[PythonExecution] = set()
         self._stage = Stage(
             functions=Functions(functions, base_folder=base_folder),
             crew=Crew(threads_max=max_threads),
             loop=LoopThread(name="tsuzuki-async-handlers"),
             alarm=LoopThread(name="tsuzuki-handler-alarm"),
             kill_grace_seconds=kill_grace_seconds,
+            clock=clock,
         )
 
     @property
@@ -48,24 +47,17 @@ class PythonExecutor:
 
     def begin(self, task: Task, surroundings: Surroundings, done: Done) -> Execution:
         """Start the function. `done` is never called from within."""
-
-        def ended(execution: PythonExecution, outcome: Outcome) -> None:
-            self._live.discard(execution)
-            done(task, outcome)
-
-        execution = PythonExecution(
-            task=task, surroundings=surroundings, clock=self._clock, stage=self._stage, ended=ended
-        )
-        self._live.add(execution)
+        execution = PythonExecution(task, surroundings, self._stage, done)
+        self._stage.live.add(execution)
         execution.begin()
         return execution
 
-    def begins_at_once(self, task: Task) -> bool:  # noqa: ARG002 -- a thread is posted to, whatever it is
+    def begins_at_once(self, handler: str) -> bool:  # noqa: ARG002 -- a thread is posted to, whatever it is
         return True
 
     def close(self) -> None:
         """Give up what still runs, and begin nothing more."""
-        for execution in list(self._live):
+        for execution in list(self._stage.live):
             execution.stop(StopCause.SHUTDOWN, at_once=True)
         self._stage.crew.close()
         self._stage.loop.close()

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
@@ -13,8 +13,8 @@ from tsuzuki.engine.executors.crew import Crew
 from tsuzuki.engine.executors.failures import failure_of, traceback_lines
 from tsuzuki.engine.executors.functions import Function, Functions
 from tsuzuki.engine.executors.loop_thread import LoopThread
-from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
-from tsuzuki.engine.task import Surroundings, Task
+from tsuzuki.engine.outcome import SUCCEEDED, Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.engine.task import Done, Surroundings, Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
 from tsuzuki.model.jsontext import decode, encode
@@ -23,13 +23,16 @@ from tsuzuki.model.states import Reason
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Where functions are called. `alarm` runs none of them, so that none can hold it up."""
+    """Where functions are called. `alarm` runs none of them, so that none can hold it up; `live` are the
+    executions that have not ended."""
 
     functions: Functions
     crew: Crew
     loop: LoopThread
     alarm: LoopThread
     kill_grace_seconds: Callable[[], float]
+    clock: Clock
+    live: "set[PythonExecution]" = field(default_factory=set)
 
 
 class _Place(Enum):
@@ -42,20 +45,23 @@ class _Place(Enum):
 class PythonExecution:
     """Several may try to end it: the function, whoever stops it, the alarm. The first one does."""
 
-    def __init__(
-        self,
-        *,
-        task: Task,
-        surroundings: Surroundings,
-        clock: Clock,
-        stage: Stage,
-        ended: Callable[["PythonExecution", Outcome], None],
-    ) -> None:
+    __slots__ = (
+        "_cause",
+        "_done",
+        "_leash",
+        "_lock",
+        "_place",
+        "_running",
+        "_stage",
+        "_surroundings",
+        "_task",
+    )
+
+    def __init__(self, task: Task, surroundings: Surroundings, stage: Stage, done: Done) -> None:
         self._task = task
         self._surroundings = surroundings
         self._stage = stage
-        self._ended = ended
-        self._clock = clock
+        self._done = done
         self._leash = Leash()
         self._lock = threading.Lock()
         self._place = _Place.WAITING
@@ -185,7 +191,8 @@ class PythonExecution:
     def _tell(self, outcome: Outcome) -> None:
         # Once it was asked to stop nobody knows whether it did all it should have, whatever it says.
         self._leash.cut()
-        self._ended(self, outcome if self._cause is None else Stopped(cause=self._cause))
+        self._stage.live.discard(self)
+        self._done(self._task, outcome if self._cause is None else Stopped(cause=self._cause))
 
     # --- from a call to its outcome -------------------------------------------------------------
 
@@ -195,13 +202,18 @@ class PythonExecution:
         return str(spec.options.get("function", "")) if spec.handler == "python" else spec.handler
 
     def _keywords(self, function: Function) -> dict[str, Any] | Failed:
-        context = RunContext(
-            task=self._task, surroundings=self._surroundings, clock=self._clock, leash=self._leash
-        )
         try:
-            return function.keywords(context)
+            return function.keywords(self._task.run.arguments, self._context)
         except UsageError as problem:
             return Failed(reason=Reason.ARGUMENTS_INVALID, error=problem.message)
+
+    def _context(self) -> RunContext:
+        return RunContext(
+            task=self._task,
+            surroundings=self._surroundings,
+            clock=self._stage.clock,
+            leash=self._leash,
+        )
 
     def _outcome_of_raising(self, problem: BaseException) -> Outcome:
         asked = isinstance(problem, RunStopped | asyncio.CancelledError)
@@ -219,7 +231,7 @@ class PythonExecution:
 def _succeeded(value: Any) -> Outcome:
     """The value as it will be read back; it may be changed by its maker after this."""
     if value is None:
-        return Succeeded()
+        return SUCCEEDED
     try:
         return Succeeded(result=decode(encode(value)))
     except UsageError as problem:
