@@ -59,6 +59,11 @@ def in_state(app: Tsuzuki, state: RunState) -> int:
         return runs.count_by_state(connection)[state]
 
 
+def nothing_left(app: Tsuzuki) -> bool:
+    with app.transaction() as connection:
+        return not runs.count_live(connection)
+
+
 def drain(order: Order) -> Figures:
     done = Done(order.jobs)
     with opened(order) as app:
@@ -70,7 +75,10 @@ def drain(order: Order) -> Figures:
         spare_the_lasting()  # as `tsuzuki up` does before it starts
         begun = time.perf_counter()
         with app.running(capacity=CAPACITY):
-            return drained(done, begun, lambda: in_state(app, RunState.SUCCEEDED) == expected)
+            figures = drained(done, begun, lambda: nothing_left(app))
+        succeeded = in_state(app, RunState.SUCCEEDED)
+        assert succeeded == expected, f"{succeeded} succeeded of {expected}"
+        return figures
 
 
 def drain_beside_a_held_transaction(order: Order) -> Figures:
