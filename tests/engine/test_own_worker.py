@@ -82,6 +82,17 @@ class House:
         run: RunRef = create_run(self.truth, self.job_id)
         return run
 
+    def know_the_job(self) -> None:
+        """From a run of it that has ended."""
+        self.wanted()
+        self.lead()
+        self.worker.begin_arrived()
+        self.executor.last.succeed()
+        self.worker.tick(look_around=False)
+        self.executor.begun.clear()
+        self.told.clear()
+        self.woken = 0
+
     def executed(self) -> list[int]:
         return [execution.task.run.id for execution in self.executor.begun]
 
@@ -158,6 +169,8 @@ def test_what_begins_at_once_is_told_at_once_and_the_worker_roused_a_moment_late
         coordination=NoCoordination(),
         own_worker=house.worker,
     )
+    leader._assigner = house.assigner
+    house.know_the_job()
     leader.tick(house.term)
     run_id = house.wanted().id
     led = leader.tick(house.term, told=True)
@@ -171,6 +184,7 @@ def test_what_begins_at_once_is_told_at_once_and_the_worker_roused_a_moment_late
 
 
 def test_the_first_is_the_most_urgent_and_the_others_are_left(house: House) -> None:
+    house.know_the_job()
     later = house.wanted().id
     with house.truth.write() as connection:
         urgent = new_run(house.truth, house.job_id, priority=5)
@@ -180,18 +194,27 @@ def test_the_first_is_the_most_urgent_and_the_others_are_left(house: House) -> N
     assert house.lead() == 1
 
 
+def test_a_first_whose_job_is_not_known_is_left_to_a_whole_round(house: House) -> None:
+    run_id = house.wanted().id
+    assert house.assigner.give_first(house.term) == 0
+    assert (house.lead(), house.state(run_id)) == (1, RunState.RUNNING)
+
+
 def test_a_first_that_cannot_be_given_out_is_left(house: House) -> None:
     assert house.assigner.give_first(house.term) == 0
-    run_id = house.wanted().id
+    house.know_the_job()
     with house.truth.write() as connection:
         job = jobs.get(connection, house.job_id)
         assert job is not None
         jobs.change(connection, job=job, spec=replace(job.spec, enabled=False))
+    run_id = house.wanted().id
+    house.lead()  # which learns of the change
     assert house.assigner.give_first(house.term) == 0
     assert house.state(run_id) is RunState.PENDING
 
 
 def test_a_leader_whose_term_is_over_gives_nothing_out(house: House) -> None:
+    house.know_the_job()
     run_id = house.wanted().id
     depose_and_take(house.truth)
     assert house.assigner.give_first(house.term) == 0

@@ -70,6 +70,12 @@ class PartyDatabase(Database):
         self._world.deliver_notices()
         self._answer(kinds)
 
+    @contextmanager
+    def statement(self) -> Iterator[Connection]:
+        """A transaction like any other: only the way there is shorter in real life."""
+        with self.write() as connection:
+            yield connection
+
     def now(self, connection: Connection) -> Any:
         """One clock for all, as a database server has it."""
         return self._world.database_clock.now()

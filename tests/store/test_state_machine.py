@@ -40,7 +40,7 @@ LIVE_MAX = 6
 UNKNOWN = 10**9
 ENDS = sorted(FINAL_STATES)
 
-EXAMPLES = {"sqlite": 40, "postgresql": 12}
+EXAMPLES = {"sqlite": 60, "postgresql": 12}
 STEPS = 50
 
 serial = count(1)
@@ -162,6 +162,9 @@ class Lives(RuleBasedStateMachine):
     @rule(chance=chances)
     def assign(self, chance: Random, worker: str | None = None) -> None:
         under, whom = self.some_term(chance), worker or chance.choice(self.workers)
+        if worker is None and chance.random() < 0.2:
+            self.assign_and_start(chance, under, whom)
+            return
         self.give(
             chance,
             under,
@@ -171,10 +174,7 @@ class Lives(RuleBasedStateMachine):
             ),
         )
 
-    @precondition(lambda self: self.count(S.PENDING, S.ORPHANED))
-    @rule(chance=chances)
-    def assign_and_start(self, chance: Random) -> None:
-        under, whom = self.some_term(chance), chance.choice(self.workers)
+    def assign_and_start(self, chance: Random, under: Term, whom: str) -> None:
         took = self.give(
             chance,
             under,

@@ -179,11 +179,13 @@ class Assigner:
 
     def give_first(self, term: Term) -> int:
         """Give out the most urgent run in as few steps as that takes: for a leader with nothing else
-        to do. Answers 1, or 0 if that one cannot be given out. Our own worker is to be roused a moment
-        later: now it would be in the way of what has just begun."""
+        to do. Answers 1, or 0 if that one cannot be given out, or its job is not known yet. Our own worker
+        is to be roused a moment later: now it would be in the way of what has just begun."""
         with self._taking() as taking, self._database.statement() as connection:
             found = rooms.room_and_first(connection)
             if found.due is None:
+                return 0
+            if not self._knows(found.due.job_id, found.due.job_version):
                 return 0
             board = _Board(found, jobs=self._jobs)
             self._learn_jobs(connection, [found.due], board)
@@ -275,14 +277,14 @@ class Assigner:
         seen.update(run.ref.id for run in unseen)
         return bool(unseen) and len(chosen) < room
 
+    def _knows(self, job_id: int, version: int) -> bool:
+        job = self._jobs.get(job_id)
+        return job is not None and job.version == version
+
     def _learn_jobs(self, connection: Connection, due: Sequence[DueRun], board: _Board) -> None:
         """The definitions as they are now: a job switched off or removed is blocked."""
         asked = {run.job_id: run.job_version for run in due}
-        changed = {
-            job_id
-            for job_id, version in asked.items()
-            if job_id not in self._jobs or self._jobs[job_id].version != version
-        }
+        changed = {job_id for job_id, version in asked.items() if not self._knows(job_id, version)}
         self._jobs.update(jobs.get_many(connection, changed, known=self._jobs))
         board.blocked_jobs.update(
             job_id

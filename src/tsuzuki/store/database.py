@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, select
 from sqlalchemy.engine import URL, make_url
@@ -35,6 +35,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
 from tsuzuki.store.file_watch import touch
+from tsuzuki.store.line import Lines
 from tsuzuki.store.types import UtcTime, to_text
 
 __all__ = ["Connection", "Database", "db_now", "open_database"]
@@ -89,6 +90,7 @@ class Database:
             engine if self.is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
         )
         self._log = Path(f"{self.path}-wal") if self.is_sqlite else None
+        self._lines = Lines(engine)
         self._writer = threading.Lock()
         self._here = _Here()
 
@@ -128,13 +130,21 @@ class Database:
     @contextmanager
     def statement(self) -> Iterator[Connection]:
         """For one statement that changes something, after a look perhaps: on PostgreSQL each statement is
-        committed when it has been answered, on SQLite they are one transaction."""
-        if self.is_sqlite:
-            with self.write() as connection:
-                yield connection
-        else:
-            with translated(self.engine.url), self._turn(), self._at_once.connect() as connection:
-                yield connection
+        committed when it has been answered, on SQLite they are one transaction. What it gives is a `Line`:
+        a connection that can execute what is written once and kept, and nothing else."""
+        with translated(self.engine.url), self._turn():
+            line = self._lines.take()
+            try:
+                if self._log is not None:
+                    line.send("BEGIN IMMEDIATE")
+                yield cast("Connection", line)
+                if self._log is not None:
+                    line.send("COMMIT")
+                    touch(self._log)
+            except BaseException:
+                self._lines.give_up(line)
+                raise
+            self._lines.give_back(line)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -160,6 +170,7 @@ class Database:
             _lend_clock(connection.connection.driver_connection, self.clock)
 
     def close(self) -> None:
+        self._lines.close()
         self.engine.dispose()
 
 

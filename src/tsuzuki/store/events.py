@@ -6,11 +6,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, bindparam, select, update
+from sqlalchemy import BigInteger, Connection, Integer, Select, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
+from tsuzuki.store.batch import Columns, by_key, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import HELD, Term
 from tsuzuki.store.tables import events
@@ -71,14 +72,22 @@ def unprocessed(connection: Connection, *, limit: int) -> list[Event]:
 
 
 _THESE = events.c.id.in_(bindparam("ids", expanding=True))
-_PAYLOADS = select(events.c.id, events.c.payload).where(_THESE)
+_ID_COLUMN: Columns = {"id": BigInteger()}
 
 
 def payloads(connection: Connection, event_ids: Sequence[int]) -> dict[int, Any]:
     """What the events carried, by their id."""
     if not event_ids:
         return {}
-    return {row.id: row.payload for row in connection.execute(_PAYLOADS, {"ids": event_ids})}
+    packed = pack(connection.dialect, _ID_COLUMN, [(event_id,) for event_id in event_ids])
+    statement = _carrying(connection.dialect, packed.varying)
+    return dict([tuple(row) for row in connection.execute(statement, packed.parameters).all()])
+
+
+@lru_cache
+def _carrying(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
+    asked = unpack(dialect, _ID_COLUMN, varying)
+    return select(events.c.id, events.c.payload).join(asked, by_key(events.c.id, asked.c.id))
 
 
 _MARK_PROCESSED = (

@@ -10,6 +10,7 @@ from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.batch import guard
 from tsuzuki.store.chosen import Chosen
 from tsuzuki.store.database import db_now
+from tsuzuki.store.standing import among
 from tsuzuki.store.tables import job_runs, workers
 
 
@@ -57,7 +58,7 @@ def orphaned(reason: Reason) -> dict[str, Any]:
 
 
 def in_state(*states: RunState) -> ColumnElement[bool]:
-    return guard(job_runs.c.state.in_([state.value for state in states]))
+    return guard(among(states))
 
 
 def mine(worker_id: Any) -> ColumnElement[bool]:

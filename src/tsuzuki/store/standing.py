@@ -22,13 +22,14 @@ def is_in(*states: RunState) -> ColumnElement[bool]:
     """The run is in one of these states; by an index, if one has them all."""
     for covered in _INDEXED:
         if set(states) == set(covered):
-            return _among(covered)
+            return among(covered)
         if set(states) < set(covered):
-            return and_(_among(covered), _among(states))
-    return _among(states)
+            return and_(among(covered), among(states))
+    return among(states)
 
 
-def _among(states: tuple[RunState, ...]) -> ColumnElement[bool]:
+def among(states: tuple[RunState, ...]) -> ColumnElement[bool]:
+    """The run is in one of these states, and no more is said."""
     return job_runs.c.state.in_([literal_column(f"'{state.value}'") for state in states])
 
 
