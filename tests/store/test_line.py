@@ -1,0 +1,168 @@
+"""A line says what SQLAlchemy would say and hears what it would hear; one that fails is not used again."""
+
+import threading
+
+import pytest
+from sqlalchemy import bindparam, select, text
+from sqlalchemy.exc import IntegrityError
+
+from support import by_hand
+from support.dialects import only_on_postgresql, only_on_sqlite
+from support.makers import WORKER, add_job, add_worker, create_run, new_run, read_run, take_lead
+from support.threads import at_once, in_background
+from tsuzuki.model.errors import Unreachable, UsageError
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import Actor, RunState
+from tsuzuki.store import leadership, moves, room, runs, workers
+from tsuzuki.store.database import Database
+from tsuzuki.store.line import KEPT
+from tsuzuki.store.tables import job_runs
+
+KILL_THE_OTHERS = text(
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+SESSIONS = text(
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+def beat(database: Database) -> object:
+    with database.statement() as line:
+        return workers.beat(line, WORKER)
+
+
+def several_at_once(database: Database, count: int) -> None:
+    """So many lines are needed at the same time."""
+    gate = threading.Barrier(count)
+
+    def use(_: int) -> None:
+        with database.statement() as line:
+            gate.wait(10)
+            workers.beat(line, WORKER)
+
+    at_once(count, use)
+
+
+def test_what_is_read_is_what_sqlalchemy_reads(database: Database) -> None:
+    add_worker(database, tags=frozenset({"a", "b"}))
+    create_run(database, add_job(database))
+    with database.read() as connection, database.statement() as line:
+        assert room.room(line) == room.room(connection)
+        found = room.room_and_first(line)
+        assert found == room.room_and_first(connection)
+    assert found.due is not None
+    assert found.offered[0].tags == {"a", "b"}
+
+
+def test_a_run_can_be_born_and_begun_on_it(database: Database) -> None:
+    term = take_lead(database)
+    add_worker(database)
+    wanted = new_run(database, add_job(database), arguments={"ä": [1, None]}, priority=3)
+    with database.statement() as line:
+        (run_id,) = runs.create(line, [wanted])
+    assert run_id is not None
+    ref = RunRef(run_id, 1)
+    with database.statement() as line:
+        begun = moves.assign_and_start(line, term=term, worker_id=WORKER, runs=[ref])[run_id]
+    run = read_run(database, run_id)
+    assert (run.state, run.version, run.priority) == (RunState.RUNNING, 3, 3)
+    assert begun.started == (run_id, 3, term.epoch)
+    assert begun.arguments == run.arguments == {"ä": [1, None]}
+    assert begun.scheduled_for == run.scheduled_for
+
+
+def test_it_counts_what_it_changed(database: Database) -> None:
+    term = take_lead(database)
+    with database.statement() as line:
+        assert leadership.renew(line, term=term, lease_seconds=5)
+    with database.statement() as line:
+        over = leadership.Term(holder=term.holder, epoch=term.epoch + 1)
+        assert not leadership.renew(line, term=over, lease_seconds=5)
+
+
+def test_what_the_database_refuses_is_told_as_ever(database: Database) -> None:
+    run = create_run(database, add_job(database))
+
+    def move_back() -> None:
+        with database.statement() as line:
+            line.execute(by_hand.move(run.id, RunState.SUCCEEDED, Actor.WORKER))
+
+    with pytest.raises(IntegrityError, match="not in the table of moves"):
+        move_back()
+    add_worker(database)
+    assert beat(database) is not None
+
+
+def test_a_key_that_cannot_be_kept_is_a_mistake_and_not_an_outage(database: Database) -> None:
+    wanted = new_run(database, add_job(database), idempotency_key="a\x00b")
+
+    def submit() -> None:
+        with database.statement() as line:
+            runs.create(line, [wanted])
+
+    with pytest.raises(UsageError, match="cannot be a key"):
+        submit()
+
+
+def test_a_list_of_any_length_is_refused(database: Database) -> None:
+    statement = select(job_runs.c.id).where(job_runs.c.id.in_(bindparam("ids", expanding=True)))
+    with pytest.raises(RuntimeError, match="written once"), database.statement() as line:
+        line.execute(statement, {"ids": [1, 2]})
+
+
+def test_no_write_is_opened_inside_of_it(database: Database) -> None:
+    with pytest.raises(RuntimeError, match="inside another"), database.statement():
+        add_job(database)
+
+
+@only_on_sqlite
+def test_what_fails_half_way_leaves_nothing_and_nobody_waits_for_it(database: Database) -> None:
+    job_id = add_job(database)
+
+    def fail() -> None:
+        with database.statement() as line:
+            runs.create(line, [new_run(database, job_id)])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    with database.read() as connection:
+        assert runs.find(connection, runs.RunFilter()) == []
+    assert in_background(lambda: create_run(database, job_id)).result(10).id
+
+
+@only_on_postgresql
+def test_no_transaction_is_left_open(database: Database) -> None:
+    add_worker(database)
+    beat(database)
+    with database.read() as connection:
+        states = connection.execute(
+            text("SELECT state FROM pg_stat_activity WHERE datname = current_database()")
+        ).scalars()
+        assert "idle in transaction" not in set(states)
+
+
+@only_on_postgresql
+def test_when_the_server_ends_one_all_are_made_anew(database: Database) -> None:
+    add_worker(database)
+    several_at_once(database, KEPT)
+    with database.read() as connection:
+        connection.execute(KILL_THE_OTHERS)
+    with pytest.raises(Unreachable):
+        beat(database)
+    for _ in range(3):
+        assert beat(database) is not None
+
+
+@only_on_postgresql
+def test_only_a_few_are_kept(database: Database) -> None:
+    add_worker(database)
+    several_at_once(database, KEPT + 3)
+    database.engine.dispose()
+    with database.read() as connection:
+        assert connection.execute(SESSIONS).scalar_one() == KEPT
+    database.close()
+    with database.read() as connection:
+        assert connection.execute(SESSIONS).scalar_one() == 0
