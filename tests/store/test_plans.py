@@ -9,11 +9,12 @@ from support.dialects import only_on_postgresql
 from support.makers import WORKER, add_job, add_worker, new_run, take_lead
 from support.plans import generic_ways_to, last_sent, ways_to
 from tsuzuki.model.run import RunRef, Started
-from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store import dispatch, moves, room, runs
+from tsuzuki.model.states import LIVE_STATES, Reason, RunState
+from tsuzuki.store import dispatch, glance, moves, room, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.moves import Assignment, Ending
+from tsuzuki.store.runs import RunFilter
 
 FINISHED = 20_000
 BY_KEY = {
@@ -75,7 +76,7 @@ def analyze(database: Database) -> None:
 
 
 def fill(database: Database, job_id: int) -> None:
-    """So many runs that were canceled long ago, in two statements."""
+    """So many runs that succeeded long ago, in three statements."""
     numbers = (
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {FINISHED})"
         if database.is_sqlite
@@ -93,9 +94,15 @@ def fill(database: Database, job_id: int) -> None:
         )
         connection.execute(
             text(
-                "UPDATE job_runs SET state = 'CANCELED', version = 2, reason = 'operator',"
-                f" finished_at = {moment}, moved_at = {moment}, moved_as = 'operator',"
-                " moved_by = 'me'"
+                "UPDATE job_runs SET state = 'RUNNING', version = 3, assigned_worker_id = 'w',"
+                f" assigned_at = {moment}, started_at = {moment}, leader_epoch = 1,"
+                f" moved_at = {moment}, moved_as = 'leader', moved_by = 'me'"
+            )
+        )
+        connection.execute(
+            text(
+                "UPDATE job_runs SET state = 'SUCCEEDED', version = 4,"
+                f" finished_at = {moment}, moved_at = {moment}, moved_as = 'worker'"
             )
         )
 
@@ -176,3 +183,45 @@ def test_the_most_urgent_is_the_first_along_that_index(crowded: Database) -> Non
             assert room.room_and_first(connection).due is not None
         ways = ways_to(connection, "job_runs", sent[-1])
     assert IN_ORDER[crowded.engine.dialect.name] in ways
+
+
+BY_STATE: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "what was given to a worker": (
+        lambda c: dispatch.inbox(c, worker_id=WORKER, limit=10),
+        "ix_job_runs_assigned_worker_id_state",
+    ),
+    "what a worker runs": (
+        lambda c: dispatch.running_on(c, worker_id=WORKER),
+        "ix_job_runs_assigned_worker_id_state",
+    ),
+    "what is in doubt": (
+        lambda c: dispatch.suspects(c, silent_after_seconds=1),
+        "ix_job_runs_assigned_worker_id_state",
+    ),
+    "what everybody has": (room.held_runs, "ix_job_runs_assigned_worker_id_state"),
+    "what is running": (
+        lambda c: runs.find(c, RunFilter(states=frozenset({RunState.RUNNING}))),
+        "ix_job_runs_live",
+    ),
+    "what has not ended": (
+        lambda c: runs.find(c, RunFilter(states=LIVE_STATES)),
+        "ix_job_runs_live",
+    ),
+    "when the next is due": (glance.next_due_at, "ix_job_runs_state_scheduled_for"),
+    "what ended badly": (
+        lambda c: runs.find(c, RunFilter(states=frozenset({RunState.FAILED}))),
+        "ix_job_runs_ended_badly",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BY_STATE)
+def test_the_few_are_looked_for_where_only_they_are(crowded: Database, what: str) -> None:
+    look, index = BY_STATE[what]
+    prepared(crowded, 10)
+    with crowded.read() as connection:
+        with last_sent(connection) as sent:
+            look(connection)
+        ways = ways_to(connection, "job_runs", sent[-1])
+    assert ways
+    assert all(index in way for way in ways), ways

@@ -58,8 +58,15 @@ def generic_ways_to(connection: Connection, table: str, sent: Sent) -> list[str]
     return list(_scans(cursor.fetchone()[0][0]["Plan"], table))
 
 
+def _indexes(node: dict[str, Any]) -> list[str]:
+    """Those of a scan: its own, or those of the bitmaps below it."""
+    below = node.get("Plans", []) if "Bitmap" in node["Node Type"] else []
+    own = [node["Index Name"]] if "Index Name" in node else []
+    return own + [name for inner in below for name in _indexes(inner)]
+
+
 def _scans(node: dict[str, Any], table: str) -> Iterator[str]:
     if node.get("Relation Name") == table and node["Node Type"] != "ModifyTable":
-        yield f"{node['Node Type']} using {node.get('Index Name')}"
+        yield f"{node['Node Type']} using {', '.join(_indexes(node)) or None}"
     for inner in node.get("Plans", []):
         yield from _scans(inner, table)

@@ -31,6 +31,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import NewRun, Run, Started, Transition
 from tsuzuki.model.states import (
+    LIVE_STATES,
     Actor,
     ContinuationState,
     Reason,
@@ -198,11 +199,17 @@ def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
 
 
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
-    statement = select_runs().order_by(job_runs.c.id.desc()).limit(wanted.limit)
-    if wanted.job_name is not None:
-        statement = statement.where(job_definitions.c.name == wanted.job_name)
+    statement = select_runs().limit(wanted.limit)
+    if wanted.states and wanted.states <= LIVE_STATES:
+        # Few, and in an index of their own: they are sorted, instead of walking past all that ended.
+        statement = statement.where(job_runs.c.finished_at.is_(None))
+        statement = statement.order_by((job_runs.c.id + 0).desc())
+    else:
+        statement = statement.order_by(job_runs.c.id.desc())
     if wanted.states:
         statement = statement.where(is_in(*sorted(wanted.states)))
+    if wanted.job_name is not None:
+        statement = statement.where(job_definitions.c.name == wanted.job_name)
     if wanted.worker_id is not None:
         statement = statement.where(job_runs.c.assigned_worker_id == wanted.worker_id)
     if wanted.reason is not None:
