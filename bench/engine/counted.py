@@ -7,21 +7,33 @@ The size of FILE in bytes is the number of statements so far. What only frames a
 
 import os
 import sys
+from typing import Any
 
 from sqlalchemy import Engine, event
 
 from tsuzuki.cli import main
+from tsuzuki.store.line import Line
 
 FRAMES = ("BEGIN", "COMMIT", "ROLLBACK")
 
 
 def count_into(path: str) -> None:
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    send = Line.send
 
-    @event.listens_for(Engine, "before_cursor_execute")
-    def count(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+    def count(statement: str) -> None:
         if not statement.startswith(FRAMES):
             os.write(file, b".")
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def count_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        count(statement)
+
+    def count_on_line(line: Line, sql: str, values: Any = ()) -> None:
+        count(sql)
+        send(line, sql, values)
+
+    Line.send = count_on_line  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

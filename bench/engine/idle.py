@@ -32,6 +32,7 @@ def measure(name: str, *, seconds: float = WATCH_SECONDS) -> dict[str, dict[str,
             pids = {role: watched.start(*words).pid for role, words in roles.items()}
             wait_until(lambda: len(app.fleet.workers()) == len(roles), "the processes")
             figures = _watch(pids, seconds)
+            watched.end_all()
         with processes(url) as counted:
             for role, words in roles.items():
                 counted.start(str(Path(notes, role)), *words, program=COUNTED)

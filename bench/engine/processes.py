@@ -45,6 +45,13 @@ class Processes:
         self._all.append(process)
         return process
 
+    def end_all(self) -> None:
+        """In good order: nobody has to look after the dead."""
+        for process in self._all:
+            process.send_signal(signal.SIGTERM)
+        for process in self._all:
+            process.wait(PATIENCE_SECONDS)
+
     def kill_all(self) -> None:
         for process in self._all:
             process.send_signal(signal.SIGKILL)

@@ -2,26 +2,38 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import event
 
 from tsuzuki.store.database import Database
+from tsuzuki.store.line import Line
 
 
 @contextmanager
 def recorded(database: Database) -> Iterator[list[str]]:
     """Every statement that reaches the database meanwhile, but for the frame of transactions."""
     sent: list[str] = []
+    send = Line.send
 
-    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        if not statement.startswith("BEGIN"):
+    def note(statement: str) -> None:
+        if not statement.startswith(("BEGIN", "COMMIT")):
             sent.append(statement)
 
-    event.listen(database.engine, "before_cursor_execute", note)
+    def note_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        note(statement)
+
+    def note_on_line(line: Line, sql: str, values: Any = ()) -> None:
+        note(sql)
+        send(line, sql, values)
+
+    event.listen(database.engine, "before_cursor_execute", note_on_connection)
     try:
-        yield sent
+        with patch.object(Line, "send", note_on_line):
+            yield sent
     finally:
-        event.remove(database.engine, "before_cursor_execute", note)
+        event.remove(database.engine, "before_cursor_execute", note_on_connection)
 
 
 def writes(statements: list[str], table: str) -> list[str]:
