@@ -29,9 +29,9 @@ def count_into(path: str) -> None:
     def count_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
         count(statement)
 
-    def count_on_line(line: Line, sql: str, values: Any = ()) -> None:
+    def count_on_line(line: Line, sql: str, values: Any = ()) -> list[Any]:
         count(sql)
-        send(line, sql, values)
+        return send(line, sql, values)
 
     Line.send = count_on_line  # type: ignore[method-assign]
 

@@ -34,7 +34,7 @@ from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
-from tsuzuki.store import jobs, moves, runs, workers
+from tsuzuki.store import events, jobs, moves, runs, workers
 from tsuzuki.store.database import Database
 
 T = TypeVar("T")
@@ -198,6 +198,29 @@ def test_a_first_whose_job_is_not_known_is_left_to_a_whole_round(house: House) -
     run_id = house.wanted().id
     assert house.assigner.give_first(house.term) == 0
     assert (house.lead(), house.state(run_id)) == (1, RunState.RUNNING)
+
+
+def test_a_first_that_an_event_caused_brings_its_payload(house: House) -> None:
+    house.know_the_job()
+    with house.truth.write() as connection:
+        event, _ = events.emit(connection, event_type="x", payload={"n": 1})
+        caused = new_run(house.truth, house.job_id, event_id=event.id)
+        runs.create(connection, [caused])
+    assert house.assigner.give_first(house.term) == 1
+    house.worker.begin_arrived()
+    assert house.executor.last.task.event == {"n": 1}
+
+
+def test_a_first_that_another_gets_is_assigned_to_it(house: House) -> None:
+    house.know_the_job()
+    first = house.wanted().id
+    house.lead()
+    add_worker(house.truth, "other", capacity=100)
+    run_id = house.wanted().id
+    assert house.assigner.give_first(house.term) == 1
+    given = read_run(house.truth, run_id)
+    assert (given.state, given.assigned_worker_id) == (RunState.ASSIGNED, "other")
+    assert house.state(first) is RunState.RUNNING
 
 
 def test_a_first_that_cannot_be_given_out_is_left(house: House) -> None:

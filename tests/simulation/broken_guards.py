@@ -25,7 +25,7 @@ from tsuzuki.store import events, room, runs
 
 EPOCH = r"leadership\.epoch = \?"
 VERSION = r"job_runs\.version = \w+\.version"
-STATE = r"job_runs\.state (?:IN \([^)]*\)|= \?)"
+STATE = r"job_runs\.state (?:IN \([^)]*\)|= (?:\?|'\w+'))"
 HOLDER = r"job_runs\.(?:assigned_worker_id = \?|leader_epoch = \w+\.epoch)"
 
 

@@ -71,7 +71,7 @@ class PartyDatabase(Database):
         self._answer(kinds)
 
     @contextmanager
-    def statement(self) -> Iterator[Connection]:
+    def statement(self) -> Iterator[Any]:
         """A transaction like any other: only the way there is shorter in real life."""
         with self.write() as connection:
             yield connection

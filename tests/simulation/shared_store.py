@@ -120,7 +120,7 @@ class SharedStore:
     def _drop_guards(self) -> None:
         guards = self.raw.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name NOT LIKE 'sim_%'"
-            " AND name <> 'job_runs_history'"
+            " AND name NOT LIKE 'job_runs_history%'"
         ).fetchall()
         for (name,) in guards:
             self.raw.execute(f"DROP TRIGGER {name}")

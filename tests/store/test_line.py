@@ -1,6 +1,8 @@
 """A line says what SQLAlchemy would say and hears what it would hear; one that fails is not used again."""
 
+import gc
 import threading
+from contextlib import ExitStack
 
 import pytest
 from sqlalchemy import bindparam, select, text
@@ -147,13 +149,15 @@ def test_no_transaction_is_left_open(database: Database) -> None:
 @only_on_postgresql
 def test_when_the_server_ends_one_all_are_made_anew(database: Database) -> None:
     add_worker(database)
-    several_at_once(database, KEPT)
-    with database.read() as connection:
-        connection.execute(KILL_THE_OTHERS)
+    several_at_once(database, 3)
+    with ExitStack() as stack:
+        looks = [stack.enter_context(database.read()) for _ in range(4)]
+        looks[0].execute(KILL_THE_OTHERS)
     with pytest.raises(Unreachable):
         beat(database)
-    for _ in range(3):
+    for _ in range(5):
         assert beat(database) is not None
+    add_worker(database, "another")
 
 
 @only_on_postgresql
@@ -166,3 +170,43 @@ def test_only_a_few_are_kept(database: Database) -> None:
     database.close()
     with database.read() as connection:
         assert connection.execute(SESSIONS).scalar_one() == 0
+
+
+@only_on_postgresql
+def test_a_line_that_is_lost_sight_of_is_never_lent_to_a_transaction(database: Database) -> None:
+    """It commits every statement by itself, which a transaction must not."""
+    add_worker(database)
+    lost = database._lines.take()
+    lost.send("SET application_name = 'lost'")
+    del lost
+    gc.collect()
+    with ExitStack() as stack:
+        for _ in range(5):
+            connection = stack.enter_context(database.read())
+            name = connection.execute(text("SHOW application_name")).scalar_one()
+            assert name == "tsuzuki"
+
+
+def test_one_that_was_in_use_when_all_were_closed_is_closed_when_it_comes_back(
+    database: Database,
+) -> None:
+    with database.statement() as line:
+        database.close()
+    assert line.generation != database._lines._generation
+    assert not database._lines._idle
+
+
+@only_on_sqlite
+def test_what_goes_wrong_while_an_answer_is_read_is_told_as_an_outage(database: Database) -> None:
+    def fail_at_the_second(number: int) -> int:
+        if number == 2:
+            raise ValueError
+        return number
+
+    def ask() -> None:
+        with database.statement() as line:
+            line._raw.create_function("fail_at_the_second", 1, fail_at_the_second)
+            line.send("SELECT fail_at_the_second(value) FROM json_each('[1, 2, 3]')")
+
+    with pytest.raises(Unreachable):
+        ask()

@@ -9,7 +9,7 @@ from support.dialects import only_on_postgresql
 from support.makers import WORKER, add_job, add_worker, new_run, take_lead
 from support.plans import generic_ways_to, last_sent, ways_to
 from tsuzuki.model.run import RunRef, Started
-from tsuzuki.model.states import LIVE_STATES, Reason, RunState
+from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import dispatch, glance, moves, room, runs
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
@@ -201,11 +201,11 @@ BY_STATE: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what everybody has": (room.held_runs, "ix_job_runs_assigned_worker_id_state"),
     "what is running": (
         lambda c: runs.find(c, RunFilter(states=frozenset({RunState.RUNNING}))),
-        "ix_job_runs_live",
+        "ix_job_runs_assigned_worker_id_state",
     ),
-    "what has not ended": (
-        lambda c: runs.find(c, RunFilter(states=LIVE_STATES)),
-        "ix_job_runs_live",
+    "what was handed back too often": (
+        lambda c: dispatch.orphans_at_limit(c, max_orphans=5),
+        "ix_job_runs_state_scheduled_for",
     ),
     "when the next is due": (glance.next_due_at, "ix_job_runs_state_scheduled_for"),
     "what ended badly": (

@@ -24,9 +24,9 @@ def recorded(database: Database) -> Iterator[list[str]]:
     def note_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
         note(statement)
 
-    def note_on_line(line: Line, sql: str, values: Any = ()) -> None:
+    def note_on_line(line: Line, sql: str, values: Any = ()) -> list[Any]:
         note(sql)
-        send(line, sql, values)
+        return send(line, sql, values)
 
     event.listen(database.engine, "before_cursor_execute", note_on_connection)
     try:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.line import Line
 
 
 class UnreliableDatabase(Database):
@@ -12,6 +13,7 @@ class UnreliableDatabase(Database):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.engine, clock=database.clock)
+        self._lines = database._lines
         self.is_away = False
         """Nothing gets through."""
         self.replies_to_lose = 0
@@ -34,20 +36,33 @@ class UnreliableDatabase(Database):
         self._reach()
         with super().write() as connection:
             yield connection
-            _call_once(self.before_commit)
-            if self.crash_before_commit:
-                self.crash_before_commit = False
-                raise Unreachable("the connection broke before the commit")
+            self._come_to_the_commit()
+        self._answer()
+
+    @contextmanager
+    def statement(self) -> Iterator[Line]:
+        """Fails as a transaction does, but that on PostgreSQL each statement is one by itself: what
+        would happen before the commit happens before any of them."""
+        self._reach()
+        if not self.is_sqlite:
+            self._come_to_the_commit()
+        with super().statement() as line:
+            yield line
+            if self.is_sqlite:
+                self._come_to_the_commit()
+        self._answer()
+
+    def _come_to_the_commit(self) -> None:
+        _call_once(self.before_commit)
+        if self.crash_before_commit:
+            self.crash_before_commit = False
+            raise Unreachable("the connection broke before the commit")
+
+    def _answer(self) -> None:
         _call_once(self.after_commit)
         if self.replies_to_lose:
             self.replies_to_lose -= 1
             raise Unreachable("the connection broke after the commit")
-
-    @contextmanager
-    def statement(self) -> Iterator[Connection]:
-        """Fails as a transaction does; only the frame around it is another."""
-        with self.write() as connection:
-            yield connection
 
     def _reach(self) -> None:
         if self.is_away:

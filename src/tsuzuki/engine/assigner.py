@@ -1,12 +1,12 @@
 """Gives waiting runs to workers: the most urgent first, each to the least loaded worker that may have it.
 
-What goes to the worker of our own process begins in the same transaction: one commit less before it runs.
+What goes to the worker of our own process begins in the statement that gives it: one commit less before it runs.
 
 What is blocked (its job off or at its limit, its key at its limit, no worker with its tags) is left out of
 the next look, so that it never hides what could run. All that was decided in a look is one statement.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
@@ -20,6 +20,7 @@ from tsuzuki.store import room as rooms
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.dispatch import DueRun
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.line import Sender
 from tsuzuki.store.moves import NOTHING, Assignment
 from tsuzuki.store.room import Places, Room
 
@@ -138,7 +139,7 @@ class OwnWorker(Protocol):
     def worker_id(self) -> str: ...
 
     def taking(self) -> AbstractContextManager[Taking]:
-        """Around a transaction in which it is given work; what began reaches it after the commit."""
+        """Around what is done to give it work; what began reaches it after the commit."""
 
     def rouse(self) -> None:
         """Let it know that it was given work."""
@@ -188,7 +189,7 @@ class Assigner:
             if not self._knows(found.due.job_id, found.due.job_version):
                 return 0
             board = _Board(found, jobs=self._jobs)
-            self._learn_jobs(connection, [found.due], board)
+            self._block(board, {found.due.job_id})
             worker_id = board.choose(found.due)
             if worker_id is None:
                 return 0
@@ -202,7 +203,7 @@ class Assigner:
 
     def _give_out(
         self,
-        connection: Connection,
+        connection: Sender,
         taking: Taking | None,
         term: Term,
         chosen: Sequence[Assignment],
@@ -286,8 +287,11 @@ class Assigner:
         asked = {run.job_id: run.job_version for run in due}
         changed = {job_id for job_id, version in asked.items() if not self._knows(job_id, version)}
         self._jobs.update(jobs.get_many(connection, changed, known=self._jobs))
+        self._block(board, asked)
+
+    def _block(self, board: _Board, job_ids: Iterable[int]) -> None:
         board.blocked_jobs.update(
             job_id
-            for job_id in asked
+            for job_id in job_ids
             if not self._jobs[job_id].spec.enabled or self._jobs[job_id].deleted_at
         )

@@ -75,10 +75,7 @@ class Heartbeat:
     def _beat(self) -> Pulse:
         asked_at = self._clock.monotonic()
         try:
-            once = self._asked == 0
-            with self._database.statement() if once else self._database.write() as connection:
-                state = workers.beat(connection, self._worker_id())
-                in_doubt = self._asked > 0 and dispatch.unconfirmed(connection, self._worker_id())
+            state, in_doubt = self._say_that_we_live()
         except Unreachable:
             return self._unheard()
         match state:
@@ -91,6 +88,15 @@ class Heartbeat:
             case _:
                 self.renew(asked_at)
                 return Pulse.DRAINING if state is WorkerState.DRAINING else Pulse.WELL
+
+    def _say_that_we_live(self) -> tuple[WorkerState | None, bool]:
+        """How we are held, and whether the leader has yet to say that our runs may go on."""
+        me = self._worker_id()
+        if self._asked == 0:
+            with self._database.statement() as line:
+                return workers.beat(line, me), False
+        with self._database.write() as connection:
+            return workers.beat(connection, me), dispatch.unconfirmed(connection, me) > 0
 
     def renew(self, heard_at: float) -> None:
         """We were heard at that moment of the monotonic clock; nothing is in doubt."""

@@ -1,4 +1,4 @@
-"""One transaction of a leader, seen from the worker of its own process."""
+"""One giving out of work by a leader, seen from the worker of its own process."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,8 +6,8 @@ from tsuzuki.engine.task import Task
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import RunRef, WorkOrder
 from tsuzuki.store import events, moves
-from tsuzuki.store.database import Connection
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.line import Sender
 from tsuzuki.store.moves import NOTHING
 
 
@@ -20,7 +20,7 @@ class Taking:
 
     def begin(
         self,
-        connection: Connection,
+        connection: Sender,
         runs: Sequence[RunRef],
         *,
         term: Term,
@@ -36,7 +36,7 @@ class Taking:
 
 
 def tasks_of(
-    connection: Connection, begun: Sequence[WorkOrder], known: Mapping[int, Job]
+    connection: Sender, begun: Sequence[WorkOrder], known: Mapping[int, Job]
 ) -> list[Task]:
     """What was begun, with all that executing it needs."""
     event_ids = [run.event_id for run in begun if run.event_id is not None]

@@ -8,7 +8,7 @@ If a transaction's answer is lost we do not know what was committed. The next ti
 were accepted are simply not accepted twice, and runs that were begun in our name are executed. A commit may
 still be under way by then, so for a while every look reads back.
 
-What the leader of our own process gives to us begins in the very transaction that gives it (`taking`), and
+What the leader of our own process gives to us begins in the very statement that gives it (`taking`), and
 arrives in memory.
 """
 
@@ -175,7 +175,7 @@ class Worker:
 
     @contextmanager
     def taking(self) -> Iterator[Taking]:
-        """Around a transaction in which the leader of this process gives work to us."""
+        """Around what the leader of this process does to give work to us."""
         with self._arriving:
             taking = Taking(self.identity.id if self.accepting else None)
             try:

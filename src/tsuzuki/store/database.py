@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, select
 from sqlalchemy.engine import URL, make_url
@@ -35,7 +35,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
 from tsuzuki.store.file_watch import touch
-from tsuzuki.store.line import Lines
+from tsuzuki.store.line import Line, Lines
 from tsuzuki.store.types import UtcTime, to_text
 
 __all__ = ["Connection", "Database", "db_now", "open_database"]
@@ -128,21 +128,20 @@ class Database:
                 touch(self._log)
 
     @contextmanager
-    def statement(self) -> Iterator[Connection]:
+    def statement(self) -> Iterator[Line]:
         """For one statement that changes something, after a look perhaps: on PostgreSQL each statement is
-        committed when it has been answered, on SQLite they are one transaction. What it gives is a `Line`:
-        a connection that can execute what is written once and kept, and nothing else."""
+        committed when it has been answered, on SQLite they are one transaction."""
         with translated(self.engine.url), self._turn():
             line = self._lines.take()
             try:
                 if self._log is not None:
                     line.send("BEGIN IMMEDIATE")
-                yield cast("Connection", line)
+                yield line
                 if self._log is not None:
                     line.send("COMMIT")
                     touch(self._log)
-            except BaseException:
-                self._lines.give_up(line)
+            except BaseException as problem:
+                self._lines.give_up(line, problem)
                 raise
             self._lines.give_back(line)
 

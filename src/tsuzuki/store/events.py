@@ -14,6 +14,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from tsuzuki.store.batch import Columns, by_key, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import HELD, Term
+from tsuzuki.store.line import Sender
 from tsuzuki.store.tables import events
 from tsuzuki.store.types import KeyText
 
@@ -75,7 +76,7 @@ _THESE = events.c.id.in_(bindparam("ids", expanding=True))
 _ID_COLUMN: Columns = {"id": BigInteger()}
 
 
-def payloads(connection: Connection, event_ids: Sequence[int]) -> dict[int, Any]:
+def payloads(connection: Sender, event_ids: Sequence[int]) -> dict[int, Any]:
     """What the events carried, by their id."""
     if not event_ids:
         return {}

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from tsuzuki.store.database import db_now
+from tsuzuki.store.line import Sender
 from tsuzuki.store.tables import leadership
 
 
@@ -112,7 +113,7 @@ _TAKE = (
 )
 
 
-def take(connection: Connection, *, holder: str, lease_seconds: float) -> Term | None:
+def take(connection: Sender, *, holder: str, lease_seconds: float) -> Term | None:
     """Become leader if nobody is. None means somebody else is, or was quicker."""
     asked = {"me": holder, "lease_seconds": lease_seconds}
     epoch = connection.execute(_TAKE, asked).scalar_one_or_none()
@@ -132,7 +133,7 @@ _RENEW = (
 _RELEASE = update(leadership).where(*_OURS).values(holder=None, lease_expires_at=db_now())
 
 
-def renew(connection: Connection, *, term: Term, lease_seconds: float) -> bool:
+def renew(connection: Sender, *, term: Term, lease_seconds: float) -> bool:
     """Stay leader. False: the lease ran out or another took it; the term is over for good."""
     asked = {"our_epoch": term.epoch, "me": term.holder, "lease_seconds": lease_seconds}
     return connection.execute(_RENEW, asked).rowcount == 1

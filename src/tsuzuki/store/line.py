@@ -4,25 +4,29 @@ SQLAlchemy writes these statements, once; what is sent each time is the text it 
 there, through pool, transaction, cache and result, takes several times as long as the statement itself in
 a process that has slept for a moment; and sleeping is what a process does that waits for work.
 
-A line is a connection of its own, kept open between two uses. One that fails is not used again, and neither are
-the others that wait: whatever it was, it probably happened to all of them.
+A line is a connection of its own, kept open between two uses. One that fails is not used again, and if it lost
+the server, no other connection is either.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.store.batch import NO_PARAMETERS
 
-KEPT = 2
-"""So many lines are kept while nobody uses them."""
+KEPT = 8
+"""So many lines are kept while nobody uses them: as many as connections."""
 
 _Processor = Callable[[Any], Any]
+
+Sender: TypeAlias = "Connection | Line"
+"""Whatever sends a statement that is written once and kept."""
 
 
 class _Written(NamedTuple):
@@ -77,36 +81,39 @@ class Answer:
 
 
 class Line:
-    """Used by one thread at a time. To what takes a connection it looks like one that can `execute`."""
+    """Used by one thread at a time. It executes what is written once and kept, and nothing else."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, generation: int) -> None:
         self.dialect = engine.dialect
+        self.generation = generation
         self._lent = engine.connect()
         raw: Any = self._lent.connection.driver_connection
-        self.raw = raw
+        # Out of the pool: whatever becomes of this one, nobody else is ever lent it as it is set up here.
+        self._lent.detach()
         if self.dialect.name != "sqlite":
             raw.autocommit = True
+        self._raw = raw
         self._cursor = raw.cursor()
 
     def execute(self, statement: Any, parameters: Mapping[str, Any] = NO_PARAMETERS) -> Answer:
-        """For statements that are written once and kept: each is remembered with its text."""
+        """Each statement is remembered with its text."""
         written = _write(self.dialect, statement)
         values = {**written.values, **parameters}
         for name, processor in written.bind.items():
             if name in parameters:
                 values[name] = processor(values[name])
         order = written.order
-        self.send(written.sql, values if order is None else [values[name] for name in order])
-        cursor = self._cursor
-        rows: list[Any] = cursor.fetchall() if cursor.description else []
+        rows = self.send(written.sql, values if order is None else [values[name] for name in order])
         if written.read:
             rows = [_processed(row, written.read) for row in rows]
-        return Answer(rows, cursor.rowcount)
+        return Answer(rows, self._cursor.rowcount)
 
-    def send(self, sql: str, values: Any = ()) -> None:
-        """Raises what SQLAlchemy would raise."""
+    def send(self, sql: str, values: Any = ()) -> list[Any]:
+        """The rows of the answer, as the driver gives them. Raises what SQLAlchemy would raise."""
+        cursor = self._cursor
         try:
-            self._cursor.execute(sql, values)
+            cursor.execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
         except self.dialect.loaded_dbapi.Error as problem:
             raise DBAPIError.instance(
                 sql,
@@ -114,13 +121,16 @@ class Line:
                 problem,
                 self.dialect.loaded_dbapi.Error,
                 hide_parameters=True,
-                connection_invalidated=self.dialect.is_disconnect(problem, self.raw, self._cursor),
+                connection_invalidated=self.dialect.is_disconnect(problem, self._raw, cursor),
                 dialect=self.dialect,
             ) from problem
 
     def close(self) -> None:
-        self._lent.invalidate()
-        self._lent.close()
+        # An answer that was not read to its end would keep an SQLite transaction open.
+        with suppress(self.dialect.loaded_dbapi.Error):
+            self._cursor.close()
+        with suppress(DBAPIError):
+            self._lent.close()
 
 
 def _processed(row: Any, readers: tuple[tuple[int, _Processor], ...]) -> tuple[Any, ...]:
@@ -135,26 +145,32 @@ class Lines:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._generation = 0
         self._idle: deque[Line] = deque()
 
     def take(self) -> Line:
         try:
             return self._idle.pop()
         except IndexError:
-            return Line(self._engine)
+            return Line(self._engine, self._generation)
 
     def give_back(self, line: Line) -> None:
-        if len(self._idle) < KEPT:
+        if line.generation == self._generation and len(self._idle) < KEPT:
             self._idle.append(line)
         else:
             line.close()
 
-    def give_up(self, line: Line) -> None:
-        """It failed, or nobody knows in which state it was left."""
+    def give_up(self, line: Line, problem: BaseException) -> None:
+        """It failed, or nobody knows in which state it was left. If the server is lost, so is every
+        other connection to it, also those that SQLAlchemy keeps."""
         line.close()
-        self.close()
+        if isinstance(problem, DBAPIError) and problem.connection_invalidated:
+            self.close()
+            self._engine.dispose()
 
     def close(self) -> None:
+        """Those in use are closed when they come back."""
+        self._generation += 1
         while self._idle:
             try:
                 self._idle.pop().close()

@@ -39,6 +39,7 @@ from tsuzuki.store.batch import Columns, guard, pack
 from tsuzuki.store.chosen import chosen
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is, held
+from tsuzuki.store.line import Answer, Sender
 from tsuzuki.store.move_parts import (
     assigned_to,
     ended,
@@ -91,9 +92,7 @@ class Ending(NamedTuple):
 # long transaction, or one host that died inside one, must not hold up all leading.
 
 
-def assign(
-    connection: Connection, *, term: Term, assignments: Sequence[Assignment]
-) -> frozenset[int]:
+def assign(connection: Sender, *, term: Term, assignments: Sequence[Assignment]) -> frozenset[int]:
     """PENDING or ORPHANED -> ASSIGNED, each to its worker if that worker still takes work."""
     if not assignments:
         return NOTHING
@@ -122,7 +121,7 @@ def _assigning(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[An
 
 
 def assign_and_start(
-    connection: Connection, *, term: Term, worker_id: str, runs: Sequence[RunRef]
+    connection: Sender, *, term: Term, worker_id: str, runs: Sequence[RunRef]
 ) -> dict[int, WorkOrder]:
     """PENDING or ORPHANED -> ASSIGNED -> RUNNING, both moves at once, for the worker of the leader's own
     process. The row is written once, the history has both, and the guards are those of both."""
@@ -250,9 +249,7 @@ def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> fr
 # --- the worker's moves -------------------------------------------------------------------------
 
 
-def start(
-    connection: Connection, *, worker_id: str, runs: Sequence[RunRef]
-) -> dict[int, WorkOrder]:
+def start(connection: Sender, *, worker_id: str, runs: Sequence[RunRef]) -> dict[int, WorkOrder]:
     """ASSIGNED -> RUNNING for the worker it is assigned to. Not in the answer: do not execute."""
     if not runs:
         return {}
@@ -261,7 +258,7 @@ def start(
     return _orders(connection.execute(statement, {**packed.parameters, "me": worker_id}))
 
 
-def _orders(answer: CursorResult[Any]) -> dict[int, WorkOrder]:
+def _orders(answer: CursorResult[Any] | Answer) -> dict[int, WorkOrder]:
     return {row[0]: WorkOrder._make(row) for row in answer.all()}
 
 

@@ -12,12 +12,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Executable, Text, bindparam, func, select, update
+from sqlalchemy import Executable, Text, bindparam, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store.database import Database, translated
 from tsuzuki.store.file_watch import watch
+from tsuzuki.store.line import Sender
 from tsuzuki.store.tables import notices as stamps
 
 
@@ -47,7 +48,7 @@ _NOTIFY: dict[str, Executable] = {
 }
 
 
-def notify(connection: Connection, audience: Audience) -> None:
+def notify(connection: Sender, audience: Audience) -> None:
     """Tell other processes when this transaction commits."""
     connection.execute(_NOTIFY[connection.dialect.name], {"for": audience.value})
 

@@ -25,6 +25,7 @@ from sqlalchemy.types import TypeEngine
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.dispatch import DUE, DueRun
+from tsuzuki.store.line import Sender
 from tsuzuki.store.standing import HELD
 from tsuzuki.store.tables import job_runs, workers
 
@@ -106,12 +107,12 @@ _ROOM = union_all(_OFFERED, _TAKEN)
 _ROOM_AND_FIRST = union_all(_OFFERED, _TAKEN, _FIRST)
 
 
-def room(connection: Connection) -> Room:
+def room(connection: Sender) -> Room:
     """Who takes work, and what everybody has already, in one question."""
     return _room(connection.execute(_ROOM).all())
 
 
-def room_and_first(connection: Connection) -> Room:
+def room_and_first(connection: Sender) -> Room:
     """The same, with the most urgent run that is due."""
     return _room(connection.execute(_ROOM_AND_FIRST).all())
 

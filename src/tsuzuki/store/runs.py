@@ -31,7 +31,6 @@ from sqlalchemy.sql.dml import ReturningInsert
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import NewRun, Run, Started, Transition
 from tsuzuki.model.states import (
-    LIVE_STATES,
     Actor,
     ContinuationState,
     Reason,
@@ -42,6 +41,7 @@ from tsuzuki.store import notices
 from tsuzuki.store.batch import Columns, batch, guard, pack, unpack
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import Term, epoch_is
+from tsuzuki.store.line import Sender
 from tsuzuki.store.standing import is_in
 from tsuzuki.store.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.types import JsonText, KeyText, PlainText, UtcTime
@@ -65,7 +65,7 @@ NEW_COLUMNS: Columns = {
 
 
 def create(
-    connection: Connection,
+    connection: Sender,
     runs: Sequence[NewRun],
     *,
     term: Term | None = None,
@@ -198,11 +198,13 @@ def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
     return None if row is None else run_from(row)
 
 
+_HELD = frozenset({RunState.ASSIGNED, RunState.RUNNING})
+
+
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
     statement = select_runs().limit(wanted.limit)
-    if wanted.states and wanted.states <= LIVE_STATES:
-        # Few, and in an index of their own: they are sorted, instead of walking past all that ended.
-        statement = statement.where(job_runs.c.finished_at.is_(None))
+    if wanted.states and wanted.states <= _HELD:
+        # Never many, and in an index of their own: sorted, instead of walking past all that ended.
         statement = statement.order_by((job_runs.c.id + 0).desc())
     else:
         statement = statement.order_by(job_runs.c.id.desc())

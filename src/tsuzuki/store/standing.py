@@ -30,7 +30,8 @@ def is_in(*states: RunState) -> ColumnElement[bool]:
 
 def among(states: tuple[RunState, ...]) -> ColumnElement[bool]:
     """The run is in one of these states, and no more is said."""
-    return job_runs.c.state.in_([literal_column(f"'{state.value}'") for state in states])
+    words: list[ColumnElement[str]] = [literal_column(f"'{state.value}'") for state in states]
+    return job_runs.c.state.in_(words) if len(words) > 1 else job_runs.c.state == words[0]
 
 
 WAITING = is_in(_S.PENDING, _S.ORPHANED)

@@ -28,6 +28,7 @@ from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
 from tsuzuki.store.database import db_now
 from tsuzuki.store.leadership import HELD, Term
+from tsuzuki.store.line import Sender
 from tsuzuki.store.standing import is_in
 from tsuzuki.store.tables import job_runs, workers
 from tsuzuki.store.types import UtcTime
@@ -72,7 +73,7 @@ _BEAT = (
 )
 
 
-def beat(connection: Connection, worker_id: str) -> WorkerState | None:
+def beat(connection: Sender, worker_id: str) -> WorkerState | None:
     """A worker says that it lives, and hears in which state it is held."""
     state = connection.execute(_BEAT, {"me": worker_id}).scalar_one_or_none()
     return None if state is None else WorkerState(state)

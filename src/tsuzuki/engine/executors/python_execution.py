@@ -87,7 +87,7 @@ class PythonExecution:
             if place is _Place.WAITING:
                 self._place = _Place.ENDED
         self._leash.pull()
-        # The outcome is told by the alarm's thread: whoever stops us may hold what `ended` needs.
+        # The outcome is told by the alarm's thread: whoever stops us may hold what `done` needs.
         if place is _Place.WAITING:
             self._stage.alarm.post(self._tell, Stopped(cause=cause))
             return

@@ -1,4 +1,4 @@
-"""Indexes hold what is looked for in them, and no more: a finished run has left all but two.
+"""Indexes hold what is looked for in them, and no more: a finished run has left most of them.
 
 PostgreSQL writes every index anew with each move of a run, and a large index is slower to write. Three of them held every
 run for ever: what waits is looked for by its state and time, what is held by its worker, and what is old by its
