@@ -137,7 +137,7 @@ def test_a_beat_without_an_answer_is_unheard(bench: Bench) -> None:
 
 def test_an_error_that_is_not_an_outage_is_not_taken_for_one(bench: Bench) -> None:
     class Broken(UnreliableDatabase):
-        def write(self) -> Any:
+        def statement(self) -> Any:
             raise ZeroDivisionError
 
     heartbeat = Heartbeat(
@@ -307,15 +307,15 @@ def losing_the_second_reply(bench: Bench) -> Iterator[None]:
     """Of a beat and a question the question's answer is lost."""
     write, calls = bench.door.write, []
 
-    def counting() -> Any:
+    def losing() -> Any:
         calls.append(1)
-        bench.door.replies_to_lose = int(len(calls) == 2)
+        bench.door.replies_to_lose = 1
         return write()
 
-    bench.door.write = counting  # type: ignore[method-assign]
+    bench.door.write = losing  # type: ignore[method-assign]
     yield
     bench.door.write = write  # type: ignore[method-assign]
-    assert len(calls) == 2
+    assert len(calls) == 1
 
 
 def test_cut_off_with_nothing_running_it_comes_back(bench: Bench) -> None:

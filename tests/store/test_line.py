@@ -173,6 +173,8 @@ def test_only_a_few_are_kept(database: Database) -> None:
 
 
 @only_on_postgresql
+@pytest.mark.filterwarnings("ignore:.*was deleted while still open")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_line_that_is_lost_sight_of_is_never_lent_to_a_transaction(database: Database) -> None:
     """It commits every statement by itself, which a transaction must not."""
     add_worker(database)
