@@ -166,3 +166,10 @@ def test_every_listing_prints_in_every_format(workspace: Workspace, output: str)
     workspace.ok("event", "emit", "x")
     for words in (("run", "ls"), ("event", "ls"), ("leader", "show"), ("run", "show", "1")):
         assert workspace.ok(*words, "--output", output).out
+
+
+def test_no_runs_at_all_and_none_of_those_asked_for_are_told_apart(workspace: Workspace) -> None:
+    assert "no runs yet" in workspace.ok("run", "ls").err
+    run_of(workspace, "hello")
+    assert workspace.ok("run", "ls", "--state", "RUNNING").err == "no such runs\n"
+    assert workspace.ok("run", "ls", "--worker", "nobody").err == "no such runs\n"

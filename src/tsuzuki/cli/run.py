@@ -85,7 +85,9 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     with application(invocation) as workspace:
         found = workspace.runs.find(RunFilter(states=frozenset(states), limit=limit + 1, **wanted))
     shown = found[:limit]
-    emit(invocation, map(_row, shown), columns=COLUMNS, empty="no runs yet: tsuzuki job run hello")
+    is_narrowed = states or any(value is not None for value in wanted.values())
+    empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
+    emit(invocation, map(_row, shown), columns=COLUMNS, empty=empty)
     if len(found) > limit:
         say(invocation, f"Older ones: tsuzuki run ls --before-id {shown[-1].id}")
 

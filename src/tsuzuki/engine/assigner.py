@@ -184,16 +184,15 @@ class Assigner:
         is to be roused a moment later: now it would be in the way of what has just begun."""
         with self._taking() as taking, self._database.statement() as connection:
             found = rooms.room_and_first(connection)
-            if found.due is None:
-                return 0
-            if not self._knows(found.due.job_id, found.due.job_version):
+            due = found.due
+            if due is None or not self._knows(due.job_id, due.job_version):
                 return 0
             board = _Board(found, jobs=self._jobs)
-            self._block(board, {found.due.job_id})
-            worker_id = board.choose(found.due)
+            self._block(board, {due.job_id})
+            worker_id = board.choose(due)
             if worker_id is None:
                 return 0
-            chosen = [Assignment(found.due.ref, worker_id)]
+            chosen = [Assignment(due.ref, worker_id)]
             taken = self._give_out(connection, taking, term, chosen)
         self._settle(chosen, taken)
         return len(taken)

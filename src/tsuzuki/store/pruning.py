@@ -34,8 +34,8 @@ def is_marked(log_ref: str | None) -> bool:
 def due(connection: Connection, *, finished_before: datetime, limit: int) -> list[int]:
     """Runs that finished before a moment, the oldest first.
 
-    Driven by `created_at`, which has an index of what finished: a run that finished before a moment was also created
-    before it. What such a walk meets in vain are only the runs that were alive at that moment.
+    Driven by `created_at`, which has an index of what finished: a run that finished before a moment was
+    also created before it. What such a walk meets in vain are only the runs that were alive at that moment.
     """
     statement = (
         select(job_runs.c.id)
