@@ -34,6 +34,7 @@ def history(tmp_path: Path) -> RepositoryMaker:
 @pytest.fixture
 def following(workspace: Workspace, history: RepositoryMaker) -> Workspace:
     """A workspace that follows the main branch of `history`."""
+    workspace.ok("job", "disable", "hello")
     workspace.ok("commits", "add-target", str(history.folder))
     return workspace
 

@@ -25,7 +25,9 @@ def test_a_run_that_was_asked_for_waits_and_says_why(workspace: Workspace) -> No
 
 
 def test_run_due_does_what_is_due_and_ends(workspace: Workspace) -> None:
-    run_id = run_of(workspace, "hello")
+    add(workspace, "greet", "echo", "hello from Tsuzuki")
+    workspace.ok("job", "disable", "hello")
+    run_id = run_of(workspace, "greet")
     due = workspace.data("run-due", "--dry-run")
     assert [row["what"] for row in due] == [f"run {run_id} waits"]
     ended = workspace.ok("run-due", "--output", "json", "--quiet")

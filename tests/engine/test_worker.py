@@ -32,7 +32,8 @@ from tsuzuki.engine.desk import Papers
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.rescuer import Rescuer
-from tsuzuki.engine.worker import Identity, Worked, Worker
+from tsuzuki.engine.worked import Worked
+from tsuzuki.engine.worker import Identity, Worker
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import Fenced, Unreachable, UsageError
 from tsuzuki.model.overlap import ConcurrencyPolicy

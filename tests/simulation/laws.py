@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simulation.jobs import JOBS
 from simulation.reach import LawBroken
 from tsuzuki.engine.task import Task
-from tsuzuki.engine.worker import Worked
+from tsuzuki.engine.worked import Worked
 from tsuzuki.model.states import MOVES, MOVES_AT_ONCE, Actor, Reason, RunState
 
 if TYPE_CHECKING:

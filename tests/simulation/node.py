@@ -14,7 +14,8 @@ from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
-from tsuzuki.engine.worker import Identity, Worked
+from tsuzuki.engine.worked import Worked
+from tsuzuki.engine.worker import Identity
 from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.notices import Audience

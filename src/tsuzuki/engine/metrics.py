@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tsuzuki.engine.delays import Delays
 from tsuzuki.engine.leader import Led
-from tsuzuki.engine.worker import Worked
+from tsuzuki.engine.worked import Worked
 
 
 class Metrics:

@@ -26,7 +26,8 @@ from tsuzuki.engine.role import Role, new_identity
 from tsuzuki.engine.signals import Signals
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.telling import tell
-from tsuzuki.engine.worker import Identity, Worked, Worker
+from tsuzuki.engine.worked import Worked
+from tsuzuki.engine.worker import Identity, Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.model.states import RunState

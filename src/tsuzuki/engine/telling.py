@@ -5,7 +5,7 @@ import logging
 from tsuzuki.engine.archivist import Archived
 from tsuzuki.engine.journal import is_told, log
 from tsuzuki.engine.leader import Led
-from tsuzuki.engine.worker import Worked
+from tsuzuki.engine.worked import Worked
 
 
 def counts(done: Led | Archived) -> dict[str, int]:

@@ -13,11 +13,10 @@ arrives in memory.
 """
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from random import Random
 
 from tsuzuki.engine.desk import Desk, Papers, write_papers
@@ -27,6 +26,7 @@ from tsuzuki.engine.retrier import retry_for, store_retries
 from tsuzuki.engine.slots import Slots
 from tsuzuki.engine.taking import Taking, tasks_of
 from tsuzuki.engine.task import Executor, Task
+from tsuzuki.engine.worked import Worked
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
@@ -53,31 +53,6 @@ class Identity:
     capacity: int
     tags: frozenset[str]
     software_version: str
-
-
-@dataclass(kw_only=True)
-class Worked:
-    """What one tick did."""
-
-    ended: list[tuple[Task, Ending]] = field(default_factory=list)
-    refused: list[Task] = field(default_factory=list)
-    started: list[Task] = field(default_factory=list)
-    lost: list[Task] = field(default_factory=list)
-    retries: int = 0
-
-    @cached_property
-    def ends(self) -> Counter[tuple[str, RunState]]:
-        """How many runs of which job ended how. Most ended well; those are counted by a name alone."""
-        well = [task.spec.name for task, ending in self.ended if ending.state is RunState.SUCCEEDED]
-        ends = Counter({(job, RunState.SUCCEEDED): n for job, n in Counter(well).items()})
-        if len(well) < len(self.ended):
-            badly = [one for one in self.ended if one[1].state is not RunState.SUCCEEDED]
-            ends.update((task.spec.name, ending.state) for task, ending in badly)
-        return ends
-
-    @property
-    def did_something(self) -> bool:
-        return bool(self.ended or self.started or self.refused or self.lost)
 
 
 class Worker:
