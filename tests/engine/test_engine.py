@@ -32,6 +32,7 @@ from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store import settings, workers
 from tsuzuki.store.database import Database
+from tsuzuki.store.line import Line
 from tsuzuki.store.runs import RunFilter
 
 PATIENCE_SECONDS = 60.0
@@ -414,6 +415,44 @@ def test_a_worker_that_loses_the_database_for_too_long_stops_and_comes_back(
     assert retried is not None
     assert house.wait(retried).assigned_worker_id != old_name
     assert engine.worker.identity.id != old_name
+
+
+class HangingBeats(UnreliableDatabase):
+    """Beats, the only thing a worker sends as a single statement, may be held up on their way."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.flows = threading.Event()
+        self.flows.set()
+        self.beats = 0
+
+    @contextmanager
+    def statement(self) -> Iterator[Line]:
+        self.flows.wait(PATIENCE_SECONDS)
+        with super().statement() as line:
+            yield line
+        self.beats += 1
+
+
+def test_a_beat_that_arrives_late_says_nothing_about_the_name_the_worker_has_since(
+    house: House,
+) -> None:
+    outage(house)
+    add_job(house.database, FREE)
+    gate, door = Gate(), HangingBeats(house.database)
+    house.start(work=False)
+    engine = house.start(gate, database=door, lead=False)
+    name = engine.worker.identity.id
+    door.flows.clear()
+    wait_until(lambda: engine.worker.identity.id != name, "it came back under another name")
+    (run_id,) = house.submit()
+    gate.wait_for(1)
+    seen = door.beats
+    door.flows.set()
+    wait_until(lambda: door.beats >= seen + 3, "the late beat, and some more")
+    assert not gate.stopped.is_set()
+    gate.open.set()
+    assert house.wait(run_id).state is RunState.SUCCEEDED
 
 
 @pytest.mark.parametrize("who_asked", ["an operator", "a signal"])

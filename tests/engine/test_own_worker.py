@@ -28,7 +28,8 @@ from support.unreliable import UnreliableDatabase
 from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.coordination import NoCoordination
 from tsuzuki.engine.leader import BREATH_SECONDS, Leader
-from tsuzuki.engine.worker import DOUBT_SECONDS, Identity, Worker
+from tsuzuki.engine.role import Identity
+from tsuzuki.engine.worker import DOUBT_SECONDS, Worker
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
@@ -321,7 +322,7 @@ def test_a_commit_that_came_late_is_found_by_a_later_look(house: House) -> None:
 
 def test_a_worker_that_takes_nothing_any_more_begins_nothing(house: House) -> None:
     run_id = house.wanted().id
-    house.worker.accepting = False
+    house.worker.decline()
     assert house.lead() == 1
     assert house.state(run_id) is RunState.ASSIGNED
     house.worker.tick()

@@ -16,7 +16,8 @@ from tsuzuki.engine.assigner import Assigner
 from tsuzuki.engine.endings import RETRY_AFTER_MAX_SECONDS
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped
 from tsuzuki.engine.rescuer import Rescuer
-from tsuzuki.engine.worker import Identity, Worker
+from tsuzuki.engine.role import Identity
+from tsuzuki.engine.worker import Worker
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings

@@ -32,8 +32,9 @@ from tsuzuki.engine.desk import Papers
 from tsuzuki.engine.intake import Intake
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.engine.role import Identity
 from tsuzuki.engine.worked import Worked
-from tsuzuki.engine.worker import Identity, Worker
+from tsuzuki.engine.worker import Worker
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import Fenced, Unreachable, UsageError
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -862,10 +863,31 @@ def test_what_is_stopped_for_the_shutdown_is_repeated_at_once(bench: Bench) -> N
         assert (retry.scheduled_for, retry.retries_used, retry.attempt) == (NOON, 0, 2)
 
 
+def test_a_worker_that_was_cut_off_is_not_one_that_leaves(bench: Bench) -> None:
+    """Marked as leaving it would be sent away by its own mark, and not come back."""
+    (waiting,) = bench.give()
+    bench.worker.cut_off()
+    assert bench.worker.tick().started == []
+    assert bench.run(waiting).state is RunState.ORPHANED
+    with bench.truth.read() as connection:
+        (worker,) = workers.find(connection)
+    assert worker.state is WorkerState.ATTACHED
+
+
+def test_a_new_name_that_did_not_get_through_is_not_taken(bench: Bench) -> None:
+    bench.worker.cut_off()
+    with away(bench):
+        bench.worker.become(replace(ME, id="new"))
+    assert (bench.worker.identity.id, bench.worker.accepting) == (WORKER, False)
+    assert bench.worker.become(replace(ME, id="newer"))
+    with bench.truth.read() as connection:
+        assert [worker.id for worker in workers.find(connection)] == ["newer"]
+
+
 def test_a_worker_becomes_another_only_when_nothing_of_it_runs(bench: Bench) -> None:
     (execution,) = bench.begin()
-    bench.worker.accepting = False
-    bench.worker.stop_all(StopCause.NOT_CONFIRMED, at_once=True)
+    bench.worker.cut_off()
+    assert execution.stops == [(StopCause.NOT_CONFIRMED, True)]
     assert not bench.worker.become(replace(ME, id="new"))
     assert (bench.worker.identity.id, bench.worker.accepting) == (WORKER, False)
     (left_over,) = bench.give()
@@ -876,7 +898,7 @@ def test_a_worker_becomes_another_only_when_nothing_of_it_runs(bench: Bench) -> 
     assert bench.worker.tick().started == []
     assert bench.run(left_over).state is RunState.ORPHANED
     with bench.truth.read() as connection:
-        assert {w.id for w in workers.find(connection)} == {WORKER, "new"}
+        assert [worker.id for worker in workers.find(connection)] == ["new"]
     (later,) = bench.begin()
     assert bench.run(later.task.run.id).assigned_worker_id == "new"
     later.succeed()

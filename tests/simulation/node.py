@@ -13,9 +13,8 @@ from tsuzuki.engine.leader import Led
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import Identity, Role
 from tsuzuki.engine.worked import Worked
-from tsuzuki.engine.worker import Identity
 from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.notices import Audience

@@ -99,8 +99,9 @@ class Heartbeat:
             return workers.beat(connection, me), dispatch.unconfirmed(connection, me) > 0
 
     def renew(self, heard_at: float) -> None:
-        """We were heard at that moment of the monotonic clock; nothing is in doubt."""
-        self._heard_at = heard_at
+        """We were heard at that moment of the monotonic clock; nothing is in doubt. Not an earlier one
+        than is known: a beat that hung may be answered after we came back under another name."""
+        self._heard_at = max(self._heard_at, heard_at)
         self._asked = 0
 
     @property

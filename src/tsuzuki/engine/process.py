@@ -22,12 +22,12 @@ from tsuzuki.engine.leading import Leading
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.outcome import StopCause
-from tsuzuki.engine.role import Role, new_identity
+from tsuzuki.engine.role import Identity, Role, new_identity
 from tsuzuki.engine.signals import Signals
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.telling import tell
 from tsuzuki.engine.worked import Worked
-from tsuzuki.engine.worker import Identity, Worker
+from tsuzuki.engine.worker import Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.model.states import RunState
@@ -281,9 +281,12 @@ class Engine:
         if not self.role.work or self.drained.is_set() or self._is_lost:
             self._loops["beat"].pause(0.05)
             return
+        name = self.worker.identity.id
         pulse = self.heartbeat.tick()
+        if self.worker.identity.id != name:
+            return  # it hung, and we came back under another name meanwhile: this is about the former
         self._is_leaving = self._is_leaving or pulse is Pulse.DRAINING
-        if pulse is Pulse.LOST:
+        if pulse is Pulse.LOST and not self._is_lost:
             self._cut_off()
         elif pulse is Pulse.DRAINING and self.worker.accepting:
             log.info("asked to drain", worker=self.worker.identity.id)
@@ -310,7 +313,7 @@ class Engine:
         try:
             self._schema.check(connection)
         except SchemaMismatch as mismatch:
-            self.worker.accepting = False
+            self.worker.decline()
             self.outdated = mismatch
             raise
 
@@ -327,8 +330,7 @@ class Engine:
     def _cut_off(self) -> None:
         """We may not go on with anything we run. When all of it has stopped, we begin anew."""
         log.error("cut off: stopping everything that runs here", worker=self.worker.identity.id)
-        self.worker.accepting = False
-        self.worker.stop_all(StopCause.NOT_CONFIRMED, at_once=True)
+        self.worker.cut_off()
         self._is_lost = True
         self.bells.worker.ring()
 
@@ -340,7 +342,7 @@ class Engine:
         if not self.worker.become(identity):
             return
         if self._is_leaving or self.outdated:
-            self.worker.accepting = False
+            self.worker.decline()
         self.heartbeat.renew(self._clock.monotonic())
         self._is_lost = False
         log.info("attached again", worker=identity.id)

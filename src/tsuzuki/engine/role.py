@@ -5,7 +5,8 @@ import secrets
 import socket
 from dataclasses import dataclass
 
-from tsuzuki.engine.worker import Identity
+from tsuzuki.store import notices, workers
+from tsuzuki.store.database import Connection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +19,18 @@ class Role:
     tags: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Who a worker is. `id` is new at every start, and after having been cut off."""
+
+    id: str
+    host: str
+    pid: int
+    capacity: int
+    tags: frozenset[str]
+    software_version: str
+
+
 def new_identity(role: Role, *, software_version: str) -> Identity:
     host, pid = socket.gethostname(), os.getpid()
     return Identity(
@@ -28,3 +41,17 @@ def new_identity(role: Role, *, software_version: str) -> Identity:
         tags=role.tags,
         software_version=software_version,
     )
+
+
+def register(connection: Connection, who: Identity) -> None:
+    """From now on the leader may give it work."""
+    workers.register(
+        connection,
+        worker_id=who.id,
+        host=who.host,
+        pid=who.pid,
+        capacity=who.capacity,
+        tags=who.tags,
+        software_version=who.software_version,
+    )
+    notices.notify(connection, notices.Audience.LEADER)

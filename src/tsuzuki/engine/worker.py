@@ -16,13 +16,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from random import Random
 
 from tsuzuki.engine.desk import Desk, Papers, write_papers
 from tsuzuki.engine.endings import ending_of, retry_after_of
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.retrier import retry_for, store_retries
+from tsuzuki.engine.role import Identity, register
 from tsuzuki.engine.slots import Slots
 from tsuzuki.engine.taking import Taking, tasks_of
 from tsuzuki.engine.task import Executor, Task
@@ -43,18 +43,6 @@ DOUBT_SECONDS = 30.0
 """So long after a lost answer the database may still carry out what we asked for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """Who a worker is. `id` is new at every start, and after having been cut off."""
-
-    id: str
-    host: str
-    pid: int
-    capacity: int
-    tags: frozenset[str]
-    software_version: str
-
-
 class Worker:
     """Not thread-safe but for `tell_ended`, which executions call from their own threads, `stop_all`, and
     `taking`, which is the leader's."""
@@ -73,6 +61,8 @@ class Worker:
     ) -> None:
         self.identity = identity
         self.accepting = True
+        """Whether it takes what is new: not when it is to leave, nor after having been cut off."""
+        self._is_to_leave = False
         self._database = database
         self._clock = clock
         self._random = random
@@ -101,17 +91,7 @@ class Worker:
 
     def register(self) -> None:
         with self._database.write() as connection:
-            who = self.identity
-            workers.register(
-                connection,
-                worker_id=who.id,
-                host=who.host,
-                pid=who.pid,
-                capacity=who.capacity,
-                tags=who.tags,
-                software_version=who.software_version,
-            )
-            notices.notify(connection, notices.Audience.LEADER)
+            register(connection, self.identity)
 
     def become(self, identity: Identity) -> bool:
         """Start again under a new name, after having been cut off. False, and nothing has changed, if
@@ -119,30 +99,44 @@ class Worker:
         with self._arriving:
             if self.running:
                 return False
+            with self._database.write() as connection:
+                self._hand_back(connection)
+                workers.leave(connection, self.identity.id)
+                register(connection, identity)
             self.identity = identity
-        self.register()
         self._slots.open_again()
+        self._is_to_leave = False
         self.accepting = True
         return True
 
     def leave(self) -> frozenset[int]:
         """Hand back what has not begun, and say goodbye. Answers what was handed back."""
-        with self._arriving:
-            self.accepting = False
+        self.decline()
         with self._database.write() as connection:
             handed_back = self._hand_back(connection)
             workers.leave(connection, self.identity.id)
             notices.notify(connection, notices.Audience.LEADER)
         return handed_back
 
+    def decline(self) -> None:
+        """Take nothing new from now on, and leave when what runs has ended: said with the next look."""
+        with self._arriving:
+            self._is_to_leave = True
+            self.accepting = False
+
     def stop_taking(self) -> frozenset[int]:
         """Take nothing new, and let others have what has not begun. Answers what that is."""
-        with self._arriving:
-            self.accepting = False
+        self.decline()
         with self._database.write() as connection:
             handed_back = self._decline(connection)
             notices.notify(connection, notices.Audience.LEADER)
         return handed_back
+
+    def cut_off(self) -> None:
+        """Nothing here may go on, under this name. Not the same as leaving: we come back under another.
+        Waits for nothing, because the leader's thread may hang with what we would wait for."""
+        self.accepting = False
+        self.stop_all(StopCause.NOT_CONFIRMED, at_once=True)
 
     def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
         """End every execution, also what is just being begun. Their outcomes come in as usual."""
@@ -332,7 +326,8 @@ class Worker:
     def _decline(self, connection: Connection) -> frozenset[int]:
         """Said again with each look: the first time may not have got through, and something may
         have been given to us at the same moment."""
-        workers.drain(connection, [self.identity.id])
+        if self._is_to_leave:
+            workers.drain(connection, [self.identity.id])
         return self._hand_back(connection)
 
     def _hand_back(self, connection: Connection) -> frozenset[int]:
