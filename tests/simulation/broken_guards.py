@@ -100,6 +100,15 @@ def _taking_undoubted(worker: Worker) -> Iterator[Taking]:
         worker._receive(taking.tasks)
 
 
+_cut_off = Worker.cut_off
+
+
+def _cut_off_for_good(worker: Worker) -> None:
+    """It marks itself as one that leaves, and then obeys its own mark."""
+    worker._is_to_leave = True
+    _cut_off(worker)
+
+
 _emit = events.emit
 
 
@@ -157,6 +166,12 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="cut lines",
         law="still executing it",
         broken=_never_stops_by_itself,
+    ),
+    BrokenGuard(
+        name="a worker that was cut off is taken for one that leaves",
+        scenario="cut lines",
+        law="nobody sent it away",
+        broken=lambda: patch.object(Worker, "cut_off", _cut_off_for_good),
     ),
     BrokenGuard(
         name="a leader in doubt goes on",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simulation.node import Node
 from simulation.party import CALM, Ambush, Weather
-from simulation.reach import Point
+from simulation.reach import LawBroken, Point
 from tsuzuki.engine.role import Role
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class Fate:
         now, chance = self._world.turns.now, self._world.chance
         for place, node in enumerate(self._world.nodes):
             if node.engine.drained.is_set():
+                if node.is_wanted:
+                    raise LawBroken(f"{node.name} left, and nobody sent it away")
                 node.asked_to_stop.set()
             if not node.is_dead:
                 continue
@@ -137,6 +139,13 @@ class Fate:
         node = self._somebody()
         if node is not None:
             node.cut_off(self._long(), silently=self._world.chance.random() < 0.5)
+
+    def cut_everybody(self) -> None:
+        """The database itself is out of reach."""
+        seconds, silently = self._long(), self._world.chance.random() < 0.5
+        for party in self._world.parties:
+            party.cut_off(seconds, silently=silently)
+        self._world.reached["nobody reached the database"] += 1
 
     def cut_at_a_point(self) -> None:
         silently = self._world.chance.random() < 0.5

@@ -32,6 +32,8 @@ class Node(Party):
         self.term: Term | None = None
         """Under which it leads, while it is in a round of its duties."""
         self.asked_to_stop = threading.Event()
+        self.was_drained = False
+        """Whether an operator may have drained it."""
         self._identities = 0
         self.engine = SimulatedEngine(
             self,
@@ -47,6 +49,16 @@ class Node(Party):
         self.engine.worker._arriving = TurnLock(self)  # type: ignore[assignment]
         self._lead = self.engine.leader.tick
         self.engine.leader.tick = self._led  # type: ignore[method-assign]
+
+    @property
+    def is_wanted(self) -> bool:
+        """A worker that lives and that nobody sent away."""
+        was_sent_away = self.asked_to_stop.is_set() or self.was_drained
+        return self.role.work and not self.is_dead and not was_sent_away
+
+    @property
+    def takes_work(self) -> bool:
+        return self.engine.worker.accepting and not self.engine.drained.is_set()
 
     def start(self) -> None:
         self.world.tell(f"{self.name} starts")

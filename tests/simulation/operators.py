@@ -13,6 +13,7 @@ from tsuzuki.services.runs import Request, Runs
 from tsuzuki.services.settings import Settings
 
 if TYPE_CHECKING:
+    from simulation.node import Node
     from simulation.world import World
 
 
@@ -100,10 +101,12 @@ class Operator(Party):
         self.world.ledger.repeats[run_id] = self._runs.retry(run_id).run_id
 
     def drain(self) -> None:
-        self._fleet.drain(self._some_worker())
+        node = self._some_worker()
+        node.was_drained = True
+        self._fleet.drain(node.engine.worker.identity.id)
 
     def detach(self) -> None:
-        worker_id = self._some_worker()
+        worker_id = self._some_worker().engine.worker.identity.id
         self.world.tell(f"{self.name} detaches {worker_id}")
         self._fleet.detach(worker_id)
 
@@ -139,8 +142,8 @@ class Operator(Party):
             raise NotFound("there is no such run")
         return self.world.chance.choice(runs)
 
-    def _some_worker(self) -> str:
+    def _some_worker(self) -> "Node":
         nodes = [node for node in self.world.nodes if node.role.work and not node.is_dead]
         if not nodes:
             raise NotFound("there is no worker")
-        return self.world.chance.choice(nodes).engine.worker.identity.id
+        return self.world.chance.choice(nodes)

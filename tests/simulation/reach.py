@@ -28,6 +28,10 @@ class Point(StrEnum):
     AFTER_COMMIT = "after a commit"
 
 
+LATER_SECONDS = (0.0, 0.0, 0.1, 2.0)
+"""What was under way while a line was cut arrives so long after it was mended, or never."""
+
+
 class LawBroken(BaseException):
     """Something happened that never should. Not an `Exception`: nothing in the engine survives it."""
 
@@ -91,12 +95,11 @@ class PartyDatabase(Database):
         self._strike(Point.AFTER_COMMIT)
         lost = self.party.weather.loses(self._world.chance)
         self._linger()
-        if lost or self.party.is_cut:
+        if lost or (self.party.is_cut and not self._comes_late()):
             self._world.reached["a reply was lost"] += 1
             for kind in kinds:
                 self._world.reached[f"lost reply: {kind}"] += 1
             self._world.tell(f"the reply is lost: {', '.join(kinds) or 'no move'}")
-            self._wait_in_vain()
             raise Unreachable("the connection broke after the commit")
 
     def _pass(self, point: Point) -> None:
@@ -104,18 +107,27 @@ class PartyDatabase(Database):
         self._linger()
         if self.party.is_cut:
             self._world.reached["the database was out of reach"] += 1
-            self._wait_in_vain()
-            raise Unreachable("the database is out of reach")
+            if not self._comes_late():
+                raise Unreachable("the database is out of reach")
 
     def _linger(self) -> None:
         self._world.turns.rest(self.party.weather.delay_seconds(self._world.chance))
         self._require_life()
 
-    def _wait_in_vain(self) -> None:
-        """A cut line may say so at once, or say nothing until it is mended."""
-        while self.party.is_cut and self.party.is_cut_silently:
-            self._world.turns.rest(0.5)
+    def _comes_late(self) -> bool:
+        """A cut line may say so at once, or say nothing until it is mended; and then what was under way
+        may still arrive, each thing in its own time."""
+        if not self.party.is_cut_silently:
+            return False
+        while self.party.is_cut:
+            self._world.turns.rest(min(0.5, self.party.cut_until - self._world.turns.now))
             self._require_life()
+        if self._world.chance.random() < 0.5:
+            return False
+        self._world.reached["something arrived late"] += 1
+        self._world.turns.rest(self._world.chance.choice(LATER_SECONDS))
+        self._require_life()
+        return True
 
     def _strike(self, point: Point) -> None:
         self._require_life()

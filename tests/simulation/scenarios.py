@@ -47,11 +47,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="cut lines",
-        hazards={"cut": 2, "cut_at_a_point": 2},
+        hazards={"cut": 2, "cut_at_a_point": 2, "cut_everybody": 1},
         storm_seconds=MIXED,
         must_reach=(
             "a line was cut",
             "a line was cut silently",
+            "nobody reached the database",
+            "something arrived late",
             "RUNNING -> FAILED: worker_lost",
             "a lease ran out and another took over",
         ),

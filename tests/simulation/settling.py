@@ -92,6 +92,8 @@ def _left(world: "World") -> Iterator[str]:
     for node in world.nodes:
         if not node.is_dead and node.engine.worker.running:
             yield f"{node.name} still executes"
+        elif node.is_wanted and not node.takes_work:
+            yield f"{node.name} takes no work, and nobody sent it away"
     events = "SELECT id FROM events WHERE processed_at IS NULL"
     yield from (f"event {row[0]} waits" for row in world.store.raw.execute(events))
 
