@@ -297,3 +297,43 @@ def test_never_two_terms_are_believed_at_once(
         assert sum(held.term is not None for held in leases) <= 1
     assert epochs == sorted(epochs)
     assert len(set(epochs)) > 3, "the fight was no fight"
+
+
+def test_a_dead_leader_is_followed_as_soon_as_ever_though_the_clock_was_put_back(
+    database: Database, clock: MovingClock
+) -> None:
+    dead, other = a_lease(database, clock, "a"), a_lease(database, clock, "b")
+    assert dead.tick()
+    clock.step(-HOUR)
+    assert other.seconds_until_free() == LEASE.lease_seconds
+    clock.advance(LEASE.lease_seconds - 0.001)
+    assert (other.tick(), dead.term) == (False, None)
+    clock.advance(0.001)
+    assert other.tick()
+    assert row(database).epoch == 2
+
+
+def test_a_living_leader_goes_on_though_the_clock_was_put_back(
+    database: Database, clock: MovingClock
+) -> None:
+    lease, other = a_lease(database, clock, "a"), a_lease(database, clock, "b")
+    assert lease.tick()
+    clock.step(-HOUR)
+    other.seconds_until_free()
+    for _ in range(5):
+        clock.advance(LEASE.lease_renew_interval_seconds)
+        assert lease.tick()
+        assert other.seconds_until_free() == LEASE.lease_seconds
+    assert row(database).epoch == 1
+
+
+def test_a_lease_is_cut_to_what_it_was_given_for_and_not_to_what_it_would_be_given_for_now(
+    database: Database, clock: MovingClock
+) -> None:
+    """Whoever holds it goes by what it was told."""
+    long = a_lease(database, clock, "a", replace(LEASE, lease_seconds=60.0))
+    assert long.tick()
+    other = a_lease(database, clock, "b")
+    assert other.seconds_until_free() == 60
+    clock.step(-HOUR)
+    assert other.seconds_until_free() == 60

@@ -47,6 +47,7 @@ SETTINGS = EngineSettings(
 TTL = SETTINGS.worker_ttl_seconds
 LOST = SETTINGS.lost_after_seconds
 A_MOMENT = 0.001
+HOUR = 3600.0
 
 
 @pytest.fixture
@@ -557,3 +558,62 @@ def test_a_clock_that_steps_back_takes_nothing_from_anybody(
     assert a_rescuer(database).tick(term) == Rescued()
     assert read_run(database, run.id).state is RunState.RUNNING
     assert read_run(database, assigned.id).state is RunState.ASSIGNED
+
+
+# --- a clock that was put back --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_in_doubt", [False, True], ids=["", "that was in doubt"])
+def test_what_a_dead_worker_ran_is_given_up_as_soon_as_ever_though_the_clock_was_put_back(
+    database: Database, clock: MovingClock, term: Term, is_in_doubt: bool
+) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    if is_in_doubt:
+        ask(database)
+    clock.step(-HOUR)
+    rescuer = a_rescuer(database)
+    assert rescuer.tick(term) == Rescued()
+    clock.advance(LOST - A_MOMENT)
+    rescuer.tick(term)
+    assert read_run(database, run.id).state is RunState.RUNNING
+    clock.advance(A_MOMENT)
+    assert rescuer.tick(term).failed == 1
+
+
+def test_what_a_dead_worker_had_not_begun_is_given_to_another_though_the_clock_was_put_back(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    run = run_in_state(database, RunState.ASSIGNED, term)
+    clock.step(-HOUR)
+    rescuer = a_rescuer(database)
+    rescuer.tick(term)
+    clock.advance(TTL - A_MOMENT)
+    assert rescuer.tick(term) == Rescued()
+    assert read_run(database, run.id).state is RunState.ASSIGNED
+    clock.advance(A_MOMENT)
+    assert rescuer.tick(term) == Rescued(detached=1, orphaned=1)
+
+
+def test_a_living_worker_does_not_notice_that_the_clock_was_put_back(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    clock.step(-HOUR)
+    rescuer = a_rescuer(database)
+    for _ in range(10):
+        rescuer.tick(term)
+        clock.advance(TTL / 2)
+        beat(database)
+    after = read_run(database, run.id)
+    assert (after.state, after.version) == (RunState.RUNNING, run.version)
+    assert the_worker(database).state is WorkerState.ATTACHED
+
+
+def test_who_no_longer_leads_sets_nobody_back(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    depose_and_take(database)
+    clock.step(-HOUR)
+    before = the_worker(database)
+    a_rescuer(database).tick(term)
+    assert the_worker(database) == before

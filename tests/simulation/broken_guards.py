@@ -21,7 +21,7 @@ from tsuzuki.engine.patience import Patience
 from tsuzuki.engine.taking import Taking
 from tsuzuki.engine.worker import Worker
 from tsuzuki.model.run import NewRun
-from tsuzuki.store import events, room, runs
+from tsuzuki.store import events, leadership, room, runs
 
 EPOCH = r"leadership\.epoch = \?"
 VERSION = r"job_runs\.version = \w+\.version"
@@ -208,6 +208,12 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="clock steps",
         law="still executing it",
         broken=lambda: patch.object(Patience, "may_judge", lambda *_a, **_k: True),
+    ),
+    BrokenGuard(
+        name="a lease lasts as long as the clock was put back by",
+        scenario="clock steps",
+        law="nobody leads",
+        broken=lambda: patch.object(leadership, "cut_to_measure", lambda _connection: None),
     ),
     BrokenGuard(
         name="a lease is taken that is held",

@@ -155,7 +155,7 @@ class Fate:
 
     def step_the_database_clock(self) -> None:
         chance = self._world.chance
-        seconds = chance.choice((-6.0, -2.0, 3.0, 10.0, 30.0))
+        seconds = chance.choice((-300.0, -6.0, -2.0, 3.0, 10.0, 30.0))
         self._world.database_clock.step(seconds)
         self._stepped(f"the database's clock steps by {seconds:+.0f} s", seconds)
 

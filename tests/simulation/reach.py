@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from simulation.fibers import GreenletExit
 from tsuzuki.model.errors import TsuzukiError, Unreachable
-from tsuzuki.store.database import Connection, Database, translated
+from tsuzuki.store.complaints import translated
+from tsuzuki.store.database import Connection, Database
 
 if TYPE_CHECKING:
     from simulation.party import Party

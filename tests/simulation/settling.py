@@ -29,7 +29,14 @@ LOSSES_MAX = 2
 """The lowest that anybody sets `max_orphans` to."""
 
 
+LEADERLESS_SECONDS = 25.0
+"""Longer than any lease, and the deepest sleep of whoever could take it."""
+
+
 def settle(world: "World") -> None:
+    if not _come_to(world, lambda: _somebody_leads(world), LEADERLESS_SECONDS):
+        raise LawBroken("nobody leads")
+    _put_the_clock_right(world)
     if not _come_to(world, lambda: _ticks_are_planned(world)):
         raise LawBroken("ticks that are due are not planned")
     _take_the_schedules_away(world)
@@ -48,14 +55,26 @@ def settle(world: "World") -> None:
     _what_deserved_a_retry_had_one(world)
 
 
-def _come_to(world: "World", is_so: Callable[[], bool]) -> bool:
-    end = world.turns.now + SETTLE_SECONDS
+def _come_to(world: "World", is_so: Callable[[], bool], seconds: float = SETTLE_SECONDS) -> bool:
+    end = world.turns.now + seconds
     while not is_so():
         if world.turns.now >= end:
             return False
         world.fate.replace_the_ended(at_once=True)
         world.turns.run_until(lambda: False, world.turns.now + LOOK_SECONDS)
     return True
+
+
+def _somebody_leads(world: "World") -> bool:
+    return any(not node.is_dead and node.engine.lease.term is not None for node in world.nodes)
+
+
+def _put_the_clock_right(world: "World") -> None:
+    """What was to be done at once when the clock was put back waits until it is that time again."""
+    behind = -world.database_clock.ahead_seconds
+    if behind > LATE_SECONDS:
+        world.tell(f"the database's clock is put right, by {behind:.0f} s")
+        world.database_clock.step(behind)
 
 
 def _schedules(world: "World") -> Iterator[tuple[int, Schedule, str]]:

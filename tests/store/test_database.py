@@ -319,7 +319,42 @@ def test_a_server_that_may_only_be_read_is_told_so(live_database: Database) -> N
         connection.execute(text(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
     live_database.engine.dispose()
     assert names(live_database) == []
-    assert "read-only" in complaint(live_database).message
+    assert "may not be written" in complaint(live_database).message
+
+
+@only_on_postgresql
+def test_two_that_wait_for_each_other_are_not_told_that_nobody_answers(
+    live_database: Database,
+) -> None:
+    ids = [add_job(live_database, spec(name)) for name in "ab"]
+    both_hold_one = threading.Barrier(2)
+
+    def take(first: int, second: int) -> str:
+        touch = text("UPDATE job_definitions SET version = version + 1 WHERE id = :id")
+        try:
+            with live_database.write() as connection:
+                connection.execute(touch, {"id": first})
+                both_hold_one.wait(30)
+                connection.execute(touch, {"id": second})
+        except Unreachable as problem:
+            return problem.message
+        return "done"
+
+    other = in_background(lambda: take(*reversed(ids)))
+    done, told = sorted([take(*ids), other.result(30)])
+    assert done == "done"
+    assert "two waited for each other" in told
+
+
+@only_on_postgresql
+def test_a_statement_that_the_server_ends_is_told_so(live_database: Database) -> None:
+    def take_too_long() -> None:
+        with live_database.write() as connection:
+            connection.execute(text("SET LOCAL statement_timeout = 1"))
+            connection.execute(text("SELECT pg_sleep(30)"))
+
+    with pytest.raises(Unreachable, match="took too long"):
+        take_too_long()
 
 
 CUT_OFF = text(

@@ -81,8 +81,16 @@ class Lease:
 
     def seconds_until_free(self) -> float:
         """When it is worth trying to lead: 0 if nobody does."""
+        left = self._left()
+        if not left.is_possible:
+            with self._database.statement() as line:
+                leadership.cut_to_measure(line)
+            left = self._left()
+        return left.seconds
+
+    def _left(self) -> leadership.Left:
         with self._database.read() as connection:
-            return leadership.seconds_until_free(connection)
+            return leadership.lease_left(connection)
 
     def step_down(self) -> None:
         """Let another lead at once."""

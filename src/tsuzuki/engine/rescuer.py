@@ -71,6 +71,7 @@ class Rescuer:
         heard = self._coordination.heard(late)
         heard_at = looked_at - timedelta(seconds=vouched_seconds(settings))
         with self._database.write() as connection:
+            workers.set_back(connection, term=term)
             workers.vouch(connection, term=term, worker_ids=heard, heard_at=heard_at)
             rescued.reattached = len(
                 workers.reattach_heard(connection, term=term, silent_after_seconds=ttl)

@@ -6,7 +6,7 @@ PostgreSQL: READ COMMITTED; every guard is in the statement itself. A look, or a
 wrapped into BEGIN and COMMIT there: that would be three round trips for one.
 
 Whatever the driver says about a database that is away, full or read-only leaves here as
-`Unreachable`, in our own words.
+`Unreachable`, in our own words (`complaints`).
 """
 
 import sqlite3
@@ -19,13 +19,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, select
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    InterfaceError,
-    NoSuchModuleError,
-    StatementError,
-)
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.exc import DatabaseError as SqlDatabaseError
 from sqlalchemy.exc import OperationalError as SqlOperationalError
 from sqlalchemy.ext.compiler import compiles
@@ -33,14 +27,14 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
+from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.store.complaints import BUSY_SECONDS, translated
 from tsuzuki.store.file_watch import touch
 from tsuzuki.store.line import Line, Lines
 from tsuzuki.store.types import UtcTime, to_text
 
 __all__ = ["Connection", "Database", "db_now", "open_database"]
 
-BUSY_SECONDS = 60.0
 WAL_PAUSE_SECONDS = 0.01
 IDLE_TRANSACTION_SECONDS = 60
 UNANSWERED_SECONDS = 10
@@ -57,6 +51,11 @@ def db_now(offset_seconds: float | ColumnElement[float] = 0.0) -> ColumnElement[
     the clock this process was given, because file and process share a machine."""
     is_number = isinstance(offset_seconds, int | float)
     return _Now(float(offset_seconds) if is_number else offset_seconds)
+
+
+AHEAD_SECONDS = 1.0
+"""Whatever was written down as now and lies further ahead than this was written before the clock was put
+back. It would look recent for as long as the clock was put back by."""
 
 
 class _Now(FunctionElement[Any]):
@@ -315,75 +314,3 @@ def _postgres_engine(url: URL) -> Engine:
         raw.commit()
 
     return engine
-
-
-@contextmanager
-def translated(url: URL) -> Iterator[None]:
-    """Turn a driver's complaint about the database itself into `Unreachable`."""
-    try:
-        yield
-    except (SqlOperationalError, InterfaceError) as problem:
-        raise _unreachable(problem.orig, url) from problem
-    except DBAPIError as problem:
-        if problem.connection_invalidated or _is_read_only(problem) or _is_unusable(problem):
-            raise _unreachable(problem.orig, url) from problem
-        raise
-    except StatementError as problem:
-        # A value that one of our own column types refused, dressed up by SQLAlchemy.
-        if isinstance(problem.orig, TsuzukiError):
-            raise problem.orig from None
-        raise
-
-
-def _is_read_only(problem: DBAPIError) -> bool:
-    return "read-only transaction" in str(problem.orig)
-
-
-def _is_unusable(problem: DBAPIError) -> bool:
-    """A file that is damaged or no database at all: SQLite has a wider class of error for it."""
-    said = str(problem.orig)
-    return "file is not a database" in said or "disk image is malformed" in said
-
-
-SQLITE_PROBLEMS = (
-    (
-        "unable to open database file",
-        "cannot be opened",
-        "Does the folder exist, and may you write there?",
-    ),
-    (
-        "readonly database",
-        "may not be written",
-        "Give this user write access to the file and its folder.",
-    ),
-    ("disk is full", "has no room left", "Free some space; nothing that was confirmed is lost."),
-    ("disk i/o error", "cannot be read or written", "Look at the disk; then run: tsuzuki db check"),
-    (
-        "file is not a database",
-        "is not an SQLite database",
-        "Is the path right? Nothing was changed.",
-    ),
-    ("malformed", "is damaged", "Restore a backup; run: tsuzuki db check"),
-    (
-        "is locked",
-        f"was held by another writer for {BUSY_SECONDS:.0f} s",
-        "Find what holds it, then try again.",
-    ),
-)
-
-
-def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
-    said = next(iter(str(problem or "").strip().splitlines()), "no answer")
-    if url.get_backend_name() == "sqlite":
-        for sign, words, hint in SQLITE_PROBLEMS:
-            if sign in said.lower():
-                return Unreachable(
-                    f"the database {url.database} {words}", hint=hint, code="database"
-                )
-    shown = url.difference_update_query(["password", "sslpassword"])
-    return Unreachable(
-        f"the database {shown.render_as_string(hide_password=True)} does not answer: {said}",
-        hint="Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL.",
-        code="database",
-        retry_after_seconds=1.0,
-    )

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.database import db_now
+from tsuzuki.store.database import AHEAD_SECONDS, db_now
 from tsuzuki.store.standing import HELD, WAITING, is_in
 from tsuzuki.store.tables import events, job_definitions, job_runs, workers
 
@@ -53,6 +53,7 @@ def _uneasy() -> ColumnElement[bool]:
         or_(
             workers.c.state == WorkerState.DETACHED,
             workers.c.heartbeat_at <= db_now(bindparam("silence", type_=Float())),
+            workers.c.heartbeat_at > db_now(AHEAD_SECONDS),
         ),
     )
     at_limit = select(job_runs.c.id).where(

@@ -8,6 +8,7 @@ writer at a time anyway.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -23,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.store.database import db_now
+from tsuzuki.store.database import AHEAD_SECONDS, db_now
 from tsuzuki.store.line import Sender
 from tsuzuki.store.tables import leadership
 
@@ -84,19 +85,44 @@ def current(connection: Connection) -> Leadership:
     )
 
 
-_LEFT = select(leadership.c.holder, leadership.c.lease_expires_at, db_now()).where(
-    leadership.c.id == 1
+_LEFT = select(
+    leadership.c.holder, leadership.c.lease_expires_at, leadership.c.lease_seconds, db_now()
+).where(leadership.c.id == 1)
+
+
+class Left(NamedTuple):
+    """How long the present leader's lease still lasts, if it is not renewed; 0 if nobody leads.
+    `is_possible` is false if that is longer than it was given for: the clock was put back since."""
+
+    seconds: float
+    is_possible: bool
+
+
+def lease_left(connection: Connection) -> Left:
+    holder, expires_at, given_seconds, now = connection.execute(_LEFT).one()
+    left: float = (expires_at - now).total_seconds()
+    seconds = max(left, 0.0) if holder is not None else 0.0
+    return Left(seconds, is_possible=seconds <= given_seconds + AHEAD_SECONDS)
+
+
+_CUT = (
+    update(leadership)
+    .where(
+        leadership.c.id == 1,
+        leadership.c.lease_expires_at > db_now(leadership.c.lease_seconds + AHEAD_SECONDS),
+    )
+    .values(lease_expires_at=db_now(leadership.c.lease_seconds))
 )
 
 
-def seconds_until_free(connection: Connection) -> float:
-    """How long the present leader's lease still lasts, if it is not renewed; 0 if nobody leads."""
-    holder, expires_at, now = connection.execute(_LEFT).one()
-    left: float = (expires_at - now).total_seconds()
-    return max(left, 0.0) if holder is not None else 0.0
+def cut_to_measure(connection: Sender) -> None:
+    """A lease ends no later than it was given for, counted from now. Whoever holds it believes in it no longer
+    than that, by a clock that nobody puts back; if it lives it renews it as ever."""
+    connection.execute(_CUT)
 
 
-_LEASE_END = db_now(bindparam("lease_seconds", type_=Float()))
+_LEASE_SECONDS = bindparam("lease_seconds", type_=Float())
+_LEASE_END = db_now(_LEASE_SECONDS)
 _TAKE = (
     update(leadership)
     .where(
@@ -107,6 +133,7 @@ _TAKE = (
         epoch=leadership.c.epoch + 1,
         holder=bindparam("me", type_=Text()),
         lease_expires_at=_LEASE_END,
+        lease_seconds=_LEASE_SECONDS,
         taken_at=db_now(),
     )
     .returning(leadership.c.epoch)
@@ -128,7 +155,7 @@ _OURS = (
 _RENEW = (
     update(leadership)
     .where(*_OURS, leadership.c.lease_expires_at > db_now())
-    .values(lease_expires_at=_LEASE_END)
+    .values(lease_expires_at=_LEASE_END, lease_seconds=_LEASE_SECONDS)
 )
 _RELEASE = update(leadership).where(*_OURS).values(holder=None, lease_expires_at=db_now())
 

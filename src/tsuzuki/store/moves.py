@@ -27,6 +27,7 @@ from sqlalchemy import (
     bindparam,
     exists,
     not_,
+    or_,
     select,
 )
 from sqlalchemy.engine import Dialect
@@ -37,7 +38,7 @@ from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.batch import Columns, guard, pack
 from tsuzuki.store.chosen import chosen
-from tsuzuki.store.database import db_now
+from tsuzuki.store.database import AHEAD_SECONDS, db_now
 from tsuzuki.store.leadership import Term, epoch_is, held
 from tsuzuki.store.line import Answer, Sender
 from tsuzuki.store.move_parts import (
@@ -157,9 +158,13 @@ def orphan(
     reassign_after_seconds: float,
     silent_after_seconds: float,
 ) -> frozenset[int]:
-    """ASSIGNED -> ORPHANED, if assigned long ago to a worker that is cut off or silent."""
+    """ASSIGNED -> ORPHANED, if assigned long ago to a worker that is cut off or silent. Long ago is also
+    what lies ahead: it was before the clock was put back, and the silence since then is long enough."""
     stale = and_(
-        job_runs.c.assigned_at <= db_now(-reassign_after_seconds),
+        or_(
+            job_runs.c.assigned_at <= db_now(-reassign_after_seconds),
+            job_runs.c.assigned_at > db_now(AHEAD_SECONDS),
+        ),
         not_(worker_is_heard(silent_after_seconds, attached=True)),
     )
     return _move_refs(
@@ -181,10 +186,12 @@ def fail_lost(
     runs: Sequence[RunRef],
     silent_after_seconds: float,
 ) -> frozenset[int]:
-    """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed."""
+    """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed. No deadline is
+    further ahead than that silence is long, but for a clock that was put back since it was set."""
     confirming = and_(
         job_runs.c.continuation_state == ContinuationState.CONFIRMING,
         job_runs.c.continuation_check_deadline_at > db_now(),
+        job_runs.c.continuation_check_deadline_at <= db_now(silent_after_seconds),
     )
     lost = and_(not_(worker_is_heard(silent_after_seconds)), not_(confirming))
     return _move_refs(

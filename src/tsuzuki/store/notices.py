@@ -16,7 +16,8 @@ from sqlalchemy import Executable, Text, bindparam, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.store.database import Database, translated
+from tsuzuki.store.complaints import translated
+from tsuzuki.store.database import Database
 from tsuzuki.store.file_watch import watch
 from tsuzuki.store.line import Sender
 from tsuzuki.store.tables import notices as stamps

@@ -322,6 +322,7 @@ leadership = Table(
     Column("holder", Text),
     Column("lease_expires_at", UtcTime, nullable=False),
     Column("taken_at", UtcTime),
+    Column("lease_seconds", Float, nullable=False, server_default=text("600")),
     CheckConstraint("id = 1", name="single"),
     CheckConstraint("epoch >= 0", name="epoch"),
 )

@@ -26,7 +26,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
-from tsuzuki.store.database import db_now
+from tsuzuki.store.database import AHEAD_SECONDS, db_now
 from tsuzuki.store.leadership import HELD, Term
 from tsuzuki.store.line import Sender
 from tsuzuki.store.standing import is_in
@@ -111,6 +111,23 @@ def vouch(
         return frozenset()
     heard = {"ids": sorted(worker_ids), "heard_at": heard_at, "epoch": term.epoch}
     return frozenset(connection.execute(_VOUCH, heard).scalars())
+
+
+_SET_BACK = (
+    update(workers)
+    .where(
+        workers.c.state != WorkerState.GONE,
+        workers.c.heartbeat_at > db_now(AHEAD_SECONDS),
+        HELD,
+    )
+    .values(heartbeat_at=db_now())
+)
+
+
+def set_back(connection: Connection, *, term: Term) -> None:
+    """Nobody was heard at a moment that is yet to come: the clock was put back since. Counted from now,
+    the silence of whoever is dead is noticed as soon as any other's; who lives speaks again."""
+    connection.execute(_SET_BACK, {"epoch": term.epoch})
 
 
 def _setting(
