@@ -262,6 +262,18 @@ def test_an_error_of_ours_keeps_its_code_its_hint_and_its_patience(call: Call) -
     assert ears.lines == []
 
 
+def test_what_the_database_did_not_confirm_is_not_the_functions_fault(call: Call) -> None:
+    def store() -> None:
+        raise Unreachable("the database does not answer", code="database", retry_after_seconds=1.0)
+
+    outcome, _ = call(store)
+    assert outcome == Failed(
+        reason=Reason.NOT_CONFIRMED,
+        error="database: the database does not answer",
+        retry_after_seconds=1.0,
+    )
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
 def test_a_function_cannot_end_the_worker(call: Call, kind: type[BaseException]) -> None:
     def synchronous() -> None:

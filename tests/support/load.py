@@ -22,7 +22,7 @@ from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store import runs as stored
 from tsuzuki.store.database import Database
 
-GIVEN_UP = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED, Reason.HANDLER_FAILED})
+GIVEN_UP = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
 """How an attempt may end that chaos ended: with its worker, or for want of its database."""
 
 AGAIN_SOON = RetryPolicy(max_retries=10, initial_seconds=0.5, factor=1.5)

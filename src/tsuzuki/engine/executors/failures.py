@@ -5,7 +5,7 @@ from pathlib import Path
 from traceback import TracebackException
 
 from tsuzuki.engine.outcome import Failed
-from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.model.states import Reason
 
 ERROR_CHARACTERS_MAX = 2_000
@@ -16,11 +16,13 @@ _OURS = Path(__file__).parent
 
 
 def failure_of(problem: BaseException) -> Failed:
-    """The failure of a run whose handler raised this."""
+    """The failure of a run whose handler raised this. What failed for want of the database is no fault of
+    the work: nobody confirmed what it wrote, and it is repeated like what lost its worker."""
     if isinstance(problem, TsuzukiError):
         hint = f" ({problem.hint})" if problem.hint else ""
+        no_answer = isinstance(problem, Unreachable) and problem.specific_code == "database"
         return Failed(
-            reason=Reason.HANDLER_FAILED,
+            reason=Reason.NOT_CONFIRMED if no_answer else Reason.HANDLER_FAILED,
             error=f"{problem.specific_code}: {problem.message}{hint}"[:ERROR_CHARACTERS_MAX],
             retry_after_seconds=problem.retry_after_seconds,
         )
