@@ -35,7 +35,6 @@ from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.notices import Audience
 
 SETTINGS = EngineSettings()
 TTL = SETTINGS.worker_ttl_seconds
@@ -193,13 +192,13 @@ class TestAssigning:
         server.kill()
         assert Assigner(database=database, coordination=coordination).tick(term) == 1
 
-    def test_workers_are_woken(
+    def test_who_was_given_something_is_woken(
         self, database: Database, coordination: Coordination, term: Term
     ) -> None:
         create_run(database, add_job(database))
         with listening(coordination) as listener:
             Assigner(database=database, coordination=coordination).tick(term)
-            assert next_heard(listener) == {Audience.WORKERS}
+            assert set(next_heard(listener)) == {WORKER}
 
 
 def attempt_of(run: RunContext) -> int:

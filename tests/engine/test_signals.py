@@ -33,7 +33,7 @@ class Bench:
 @pytest.fixture
 def bench(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     be_patient(monkeypatch)
-    bells = Bells(clock)
+    bells = Bells(clock, worker_id=lambda: "w-1")
     with RedisServer() as server, closing(connect(server.url, clock)) as coordination:
         signals = Signals(
             coordination=coordination,
@@ -75,6 +75,17 @@ def test_a_new_listener_wakes_everybody_and_then_whom_others_ring_for(bench: Ben
     assert not bench.bells.leader.wait(0)
 
 
+def test_a_worker_that_is_called_by_its_name_wakes_and_another_does_not(bench: Bench) -> None:
+    bench.signals.hear()
+    bench.bells.worker.wait(0)
+    bench.coordination.ring({"w-2", "w-3"})
+    bench.signals.hear()
+    assert not bench.bells.worker.wait(0)
+    bench.coordination.ring({"w-1", "w-2"})
+    bench.signals.hear()
+    assert bench.bells.worker.wait(0)
+
+
 def test_a_server_that_went_away_is_listened_to_again_when_it_is_back(bench: Bench) -> None:
     bench.signals.hear()
     bench.server.kill()
@@ -91,7 +102,7 @@ def test_a_server_that_went_away_is_listened_to_again_when_it_is_back(bench: Ben
 def test_without_coordination_there_is_nothing_to_hear(clock: MovingClock) -> None:
     signals = Signals(
         coordination=NoCoordination(),
-        bells=Bells(clock),
+        bells=Bells(clock, worker_id=lambda: "w-1"),
         settings=lambda: SETTINGS,
         living=lambda: "w-1",
     )

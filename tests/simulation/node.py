@@ -17,7 +17,6 @@ from tsuzuki.engine.role import Identity, Role
 from tsuzuki.engine.worked import Worked
 from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.notices import Audience
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -154,14 +153,14 @@ class SimulatedListener:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._rung = threading.Event()
-        self._heard: set[Audience] = set()
+        self._heard: set[str] = set()
         node.listener = self
 
-    def hear(self, audiences: Collection[Audience]) -> None:
-        self._heard.update(audiences)
+    def hear(self, names: Collection[str]) -> None:
+        self._heard.update(names)
         self._rung.set()
 
-    def wait(self, seconds: float) -> Collection[Audience]:
+    def wait(self, seconds: float) -> Collection[str]:
         if self._node.is_cut:
             raise Unreachable("the database stopped talking")
         self._node.clock.wait(self._rung, 10 * seconds)

@@ -26,7 +26,6 @@ from tsuzuki.engine import process
 from tsuzuki.store import notices
 from tsuzuki.store.database import Connection
 from tsuzuki.store.migrate import SchemaWatch
-from tsuzuki.store.notices import Audience
 
 WATCH_SECONDS = 0.3
 LINGER_SECONDS = 1.0
@@ -59,7 +58,7 @@ class World:
         self.parties: list[Party] = []
         self.is_settling = False
         self.settings_changed_at = float("-inf")
-        self.notices_said: set[Audience] = set()
+        self.notices_said: set[str] = set()
         self._story = story
         self._scenario = scenario
         self.fate = Fate(self, scenario)
@@ -137,8 +136,8 @@ def _schema_watch() -> SchemaWatch:
 def _in_place(world: World) -> Iterator[None]:
     """Fibers instead of threads, and wake-ups as a server sends them: with the commit."""
 
-    def notify(_connection: Connection, audience: Audience) -> None:
-        world.notices_said.add(audience)
+    def notify(_connection: Connection, *names: str) -> None:
+        world.notices_said.update(names)
 
     def listen(database: PartyDatabase) -> SimulatedListener:
         node: Node = database.party  # type: ignore[assignment]

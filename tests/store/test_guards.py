@@ -283,7 +283,7 @@ def test_replace_cannot_put_a_new_row_in_the_place_of_a_guarded_one(
             f" VALUES ({run.id}, {run.version}, 'RUNNING', 'SUCCEEDED', '', 'leader', '', 1, '', '')",
             HISTORY,
         ),
-        ("REPLACE INTO leadership VALUES (1, 0, NULL, '', NULL)", EPOCH),
+        ("REPLACE INTO leadership VALUES (1, 0, NULL, '', NULL, 10)", EPOCH),
         ("REPLACE INTO audit_log VALUES (1, '', 'nobody', 'x', 'y', 'z', NULL, NULL)", AUDIT),
     ]:
         assert_refused(database, text(sql), words)

@@ -11,7 +11,7 @@ from tsuzuki.engine import errands, redis_coordination
 from tsuzuki.engine.coordination import Coordination
 from tsuzuki.engine.errands import RETRY_SECONDS
 from tsuzuki.model.clock import ManualClock
-from tsuzuki.store.notices import EVERYBODY, Audience, Listener
+from tsuzuki.store.notices import EVERYBODY, Listener
 
 LONG_SECONDS = 60.0
 
@@ -61,8 +61,8 @@ def listening(coordination: Coordination) -> Iterator[Listener]:
         yield listener
 
 
-def next_heard(listener: Listener) -> Collection[Audience]:
-    heard: Collection[Audience] = ()
+def next_heard(listener: Listener) -> Collection[str]:
+    heard: Collection[str] = ()
     while not heard:
         heard = listener.wait(LONG_SECONDS)
     return heard

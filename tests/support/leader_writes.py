@@ -73,6 +73,12 @@ def _vouch(database: Database, clock: MovingClock, _term: Term) -> Write:
     )
 
 
+def _set_back(database: Database, clock: MovingClock, _term: Term) -> Write:
+    add_worker(database)
+    clock.step(-LONG_AGO)
+    return lambda connection, term: workers.set_back(connection, term=term)
+
+
 def _detach_silent(database: Database, clock: MovingClock, _term: Term) -> Write:
     add_worker(database)
     clock.advance(LONG_AGO)
@@ -148,6 +154,7 @@ LEADER_WRITES: dict[str, Prepare] = {
     "jobs.advance_planning": _advance_planning,
     "events.mark_processed": _mark_processed,
     "workers.vouch": _vouch,
+    "workers.set_back": _set_back,
     "workers.detach_silent": _detach_silent,
     "workers.reattach_heard": _reattach_heard,
     "workers.bury_silent": _bury_silent,

@@ -214,15 +214,14 @@ class Assigner:
         others = [one for one in chosen if not taking or one.worker_id != taking.worker_id]
         given = moves.assign(connection, term=term, assignments=others)
         if given:
-            notices.notify(connection, notices.Audience.WORKERS)
+            notices.notify(connection, *{who for run, who in others if run.id in given})
         return begun | given
 
     def _settle(self, chosen: Sequence[Assignment], taken: frozenset[int]) -> None:
         """After the commit: what others may be told."""
         self._coordination.release({run.id for run, _ in chosen} - taken)
         us = self._own_worker.worker_id if self._own_worker else None
-        if any(worker_id != us and run.id in taken for run, worker_id in chosen):
-            self._coordination.ring({notices.Audience.WORKERS})
+        self._coordination.ring({who for run, who in chosen if run.id in taken} - {us})
 
     def _without_leased(self, chosen: Sequence[Assignment]) -> list[Assignment]:
         """Without what is just being given to somebody else. A hint that saves a lost statement: who

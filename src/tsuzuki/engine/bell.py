@@ -1,7 +1,7 @@
 """Wake-ups inside a process. Ringing is cheap and never lost; waiting too long is bounded by a poll."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.store.notices import Audience
@@ -27,12 +27,17 @@ class Bell:
 
 
 class Bells:
-    """The bells of one process, one for each of its loops that wait."""
+    """The bells of one process, one for each of its loops that wait. `worker_id` is whose they are."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, worker_id: Callable[[], str]) -> None:
         self.leader = Bell(clock)
         self.worker = Bell(clock)
+        self._worker_id = worker_id
 
-    def ring(self, audiences: Iterable[Audience]) -> None:
-        for audience in audiences:
-            (self.leader if audience is Audience.LEADER else self.worker).ring()
+    def ring(self, names: Iterable[str]) -> None:
+        """For whom others call: an audience, or a worker by its name, which may not be ours."""
+        for name in names:
+            if name == Audience.LEADER:
+                self.leader.ring()
+            elif name in (Audience.WORKERS, self._worker_id()):
+                self.worker.ring()

@@ -11,7 +11,7 @@ from typing import Protocol
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.store.notices import Audience, Listener
+from tsuzuki.store.notices import Listener
 
 
 class Coordination(Protocol):
@@ -35,8 +35,9 @@ class Coordination(Protocol):
     def release(self, run_ids: Collection[int]) -> None:
         """Take the marks away: these runs may be given to anybody at once."""
 
-    def ring(self, audiences: Collection[Audience]) -> None:
-        """Tell other processes that there is something to look at. After the commit, not before."""
+    def ring(self, names: Collection[str]) -> None:
+        """Tell other processes, by audience or by the names of workers, that there is something to look
+        at. After the commit, not before."""
 
     def listener(self) -> Listener | None:
         """An ear for what others ring; None while there is nothing to listen to. Its first `wait`
@@ -68,8 +69,8 @@ class NoCoordination:
     def release(self, run_ids: Collection[int]) -> None:
         del run_ids
 
-    def ring(self, audiences: Collection[Audience]) -> None:
-        del audiences
+    def ring(self, names: Collection[str]) -> None:
+        del names
 
     def listener(self) -> Listener | None:
         return None

@@ -70,7 +70,7 @@ class Engine:
         self.coordination = coordination or NoCoordination()
         self.metrics = metrics or Metrics()
         self.role = role
-        self.bells = Bells(clock)
+        self.bells = Bells(clock, worker_id=lambda: self.worker.identity.id)
         self.settings = SettingsReader(
             database=database, clock=clock, check_schema=self._require_our_schema
         )

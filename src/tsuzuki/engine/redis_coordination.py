@@ -20,7 +20,7 @@ from redis.retry import Retry
 from tsuzuki.engine.errands import Errands
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
-from tsuzuki.store.notices import EVERYBODY, Audience, Listener
+from tsuzuki.store.notices import EVERYBODY, Audience, Listener, called_by, calls
 
 PREFIX_DEFAULT = "tsuzuki"
 
@@ -65,7 +65,7 @@ class RedisCoordination:
         location, self._prefix = _without_prefix(url)
         self._client = _client(location)
         self._clock = clock
-        self._channels = {self._key("wake", who.name.lower()): who for who in Audience}
+        self._channels = {who: self._key("wake", who.name.lower()) for who in Audience}
         self._errands = Errands(helper=_place(self._client), trial=self._try, clock=clock)
 
     @property
@@ -92,16 +92,19 @@ class RedisCoordination:
             keys = [self._lease_key(run_id) for run_id in run_ids]
             self._errands.ask(partial(self._client.delete, *keys))
 
-    def ring(self, audiences: Collection[Audience]) -> None:
-        for channel, audience in self._channels.items():
-            if audience in audiences:
-                self._errands.send(channel, partial(self._client.publish, channel, ""))
+    def ring(self, names: Collection[str]) -> None:
+        for audience, whom in calls(names).items():
+            channel = self._channels[audience]
+            self._errands.send((channel, whom), partial(self._client.publish, channel, whom))
 
     def listener(self) -> Listener | None:
         if not self._errands.may_leave():
             return None
         return RedisListener(
-            self._client.pubsub, self._channels, errands=self._errands, clock=self._clock
+            self._client.pubsub,
+            {channel: audience for audience, channel in self._channels.items()},
+            errands=self._errands,
+            clock=self._clock,
         )
 
     def close(self) -> None:
@@ -162,7 +165,7 @@ class RedisListener:
         self._heard_at = 0.0
         self._asked_at: float | None = None
 
-    def wait(self, seconds: float) -> Collection[Audience]:
+    def wait(self, seconds: float) -> Collection[str]:
         try:
             if self._subscription is None:
                 self._subscribe()
@@ -185,14 +188,16 @@ class RedisListener:
                 raise TimeoutError("it did not confirm that we listen")
         self._heard_at = self._clock.monotonic()
 
-    def _listen(self, seconds: float) -> Collection[Audience]:
+    def _listen(self, seconds: float) -> Collection[str]:
         message = self._subscription.get_message(timeout=seconds)
         now = self._clock.monotonic()
         if message is None:
             self._mind_the_silence(now)
             return ()
         self._heard_at, self._asked_at = now, None
-        return {self._channels[message["channel"]]} if message["type"] == "message" else ()
+        if message["type"] != "message":
+            return ()
+        return called_by(self._channels[message["channel"]], message["data"])
 
     def _mind_the_silence(self, now: float) -> None:
         """A server that was cut off says as little as one where nothing happens."""

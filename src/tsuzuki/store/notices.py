@@ -1,6 +1,8 @@
 """Wake-ups between processes. Hints only: a lost one costs a poll interval, never a run.
 
-PostgreSQL: NOTIFY without payload, sent with the commit; one listening connection per process.
+Called are an audience, or workers by their names: in a large fleet most have nothing to do with what one was given.
+
+PostgreSQL: NOTIFY, sent with the commit; one listening connection per process.
 SQLite: whoever has committed touches the write-ahead log, of which the kernel tells; `PRAGMA data_version` says
 that something was committed, and the table `notices` for whom.
 """
@@ -35,6 +37,9 @@ class Audience(StrEnum):
 
 EVERYBODY = frozenset(Audience)
 
+NAMES_BYTES_MAX = 7_000
+"""What PostgreSQL carries of names with a notice, and something to spare. When there are more, all are called."""
+
 LOOK_SECONDS = 0.01
 """How often to look at an SQLite file where nobody tells that something was committed."""
 
@@ -44,21 +49,41 @@ TOLD_SECONDS = 0.1
 
 _FOR = bindparam("for", type_=Text())
 _NOTIFY: dict[str, Executable] = {
-    "postgresql": select(func.pg_notify(_FOR, "")),
+    "postgresql": select(func.pg_notify(_FOR, bindparam("whom", type_=Text()))),
     "sqlite": update(stamps).where(stamps.c.audience == _FOR).values(stamp=stamps.c.stamp + 1),
 }
 
 
-def notify(connection: Sender, audience: Audience) -> None:
-    """Tell other processes when this transaction commits."""
-    connection.execute(_NOTIFY[connection.dialect.name], {"for": audience.value})
+def notify(connection: Sender, *names: str) -> None:
+    """Tell other processes when this transaction commits. On SQLite all workers hear what one is told."""
+    dialect = connection.dialect.name
+    for audience, whom in calls(names).items():
+        said = {"for": audience.value, "whom": whom}
+        connection.execute(
+            _NOTIFY[dialect], said if dialect == "postgresql" else {"for": said["for"]}
+        )
+
+
+def calls(names: Collection[str]) -> dict[Audience, str]:
+    """On which channel to call, and whom there: the names of workers, or nobody's for everybody."""
+    called = {audience: "" for audience in Audience if audience in names}
+    workers = " ".join(sorted(set(names) - EVERYBODY))
+    if workers and Audience.WORKERS not in called:
+        called[Audience.WORKERS] = workers if len(workers.encode()) <= NAMES_BYTES_MAX else ""
+    return called
+
+
+def called_by(audience: Audience, whom: str) -> Collection[str]:
+    """Back from what was heard on a channel to the names that were called."""
+    return whom.split() or {audience}
 
 
 class Listener(Protocol):
     """One process's ear. Used by one thread."""
 
-    def wait(self, seconds: float) -> Collection[Audience]:
-        """Wait at most that long; answer who should look now. Raises `Unreachable`."""
+    def wait(self, seconds: float) -> Collection[str]:
+        """Wait at most that long; answer who should look now: audiences, or workers by their names.
+        Raises `Unreachable`."""
 
     def close(self) -> None: ...
 
@@ -130,12 +155,16 @@ class PostgresListener:
             raw.execute(f'LISTEN "{audience.value}"')
         self._raw = raw
 
-    def wait(self, seconds: float) -> Collection[Audience]:
+    def wait(self, seconds: float) -> Collection[str]:
         try:
             notices = list(self._raw.notifies(timeout=seconds, stop_after=1))
         except Exception as problem:
             raise Unreachable(f"the database stopped talking: {problem}") from problem
-        return frozenset(Audience(notice.channel) for notice in notices)
+        return frozenset(
+            name
+            for notice in notices
+            for name in called_by(Audience(notice.channel), notice.payload)
+        )
 
     def close(self) -> None:
         try:

@@ -121,13 +121,14 @@ _SET_BACK = (
         HELD,
     )
     .values(heartbeat_at=db_now())
+    .returning(workers.c.id)
 )
 
 
-def set_back(connection: Connection, *, term: Term) -> None:
+def set_back(connection: Connection, *, term: Term) -> frozenset[str]:
     """Nobody was heard at a moment that is yet to come: the clock was put back since. Counted from now,
     the silence of whoever is dead is noticed as soon as any other's; who lives speaks again."""
-    connection.execute(_SET_BACK, {"epoch": term.epoch})
+    return frozenset(connection.execute(_SET_BACK, {"epoch": term.epoch}).scalars())
 
 
 def _setting(

@@ -31,7 +31,6 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.store.database import Database, open_database
 from tsuzuki.store.migrate import ENGINE, Component
-from tsuzuki.store.notices import Audience
 
 COLLECTORS: tuple[Collector, ...] = (COMMITS, BOOKS)
 """Every collector, named here and nowhere else."""
@@ -113,10 +112,10 @@ def join(
     actor: str,
     coordination: Callable[[], Coordination],
 ) -> Application:
-    def ring(audiences: Collection[Audience]) -> None:
+    def ring(names: Collection[str]) -> None:
         # What is rung for is stored already: whoever starts an engine is told of a wrong URL.
         with suppress(ConfigurationError):
-            coordination().ring(audiences)
+            coordination().ring(names)
 
     jobs = Jobs(database=database, reload=reload, kinds=JOB_KINDS, actor=actor)
     runs = Runs(database=database, actor=actor, ring=ring)

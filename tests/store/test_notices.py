@@ -1,0 +1,88 @@
+"""Who hears what: wake-ups go out with the commit, to an audience or to workers by their names."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from support.databases import opened
+from tsuzuki.store import notices
+from tsuzuki.store.database import Database
+from tsuzuki.store.notices import EVERYBODY, NAMES_BYTES_MAX, Audience, Listener
+
+LOOKS = 30
+"""A look takes a tenth of a second at most where nothing is told."""
+
+
+@pytest.fixture
+def elsewhere(live_database: Database, database_url: str) -> Iterator[Database]:
+    with opened(database_url) as elsewhere:
+        yield elsewhere
+
+
+@pytest.fixture
+def listener(live_database: Database) -> Iterator[Listener]:
+    with closing(notices.listen(live_database)) as listener:
+        yield listener
+
+
+def call(database: Database, *names: str) -> None:
+    with database.write() as connection:
+        notices.notify(connection, *names)
+
+
+def heard(listener: Listener) -> set[str]:
+    """What is heard first."""
+    for _ in range(LOOKS):
+        if names := listener.wait(1.0):
+            return set(names)
+    raise AssertionError("nothing was heard")
+
+
+@pytest.mark.parametrize("audience", Audience)
+def test_an_audience_is_called(elsewhere: Database, listener: Listener, audience: Audience) -> None:
+    call(elsewhere, audience)
+    assert heard(listener) == {audience}
+
+
+def test_workers_are_called_by_their_names_where_names_can_be_said(
+    elsewhere: Database, listener: Listener
+) -> None:
+    call(elsewhere, "host-1-aa", "host-2-bb")
+    expected = {Audience.WORKERS.value} if elsewhere.is_sqlite else {"host-1-aa", "host-2-bb"}
+    assert heard(listener) == expected
+
+
+def test_more_names_than_can_be_said_are_all_workers(
+    elsewhere: Database, listener: Listener
+) -> None:
+    call(elsewhere, *(f"host-{number:050}" for number in range(NAMES_BYTES_MAX // 50)))
+    assert heard(listener) == {Audience.WORKERS}
+
+
+def test_what_is_not_committed_is_not_said(elsewhere: Database, listener: Listener) -> None:
+    def fail() -> None:
+        with elsewhere.write() as connection:
+            notices.notify(connection, Audience.WORKERS)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    call(elsewhere, Audience.LEADER)
+    assert heard(listener) == {Audience.LEADER}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((), {}),
+        (EVERYBODY, {Audience.LEADER: "", Audience.WORKERS: ""}),
+        (("b", "a", "b"), {Audience.WORKERS: "a b"}),
+        (("a", Audience.WORKERS), {Audience.WORKERS: ""}),
+        (("a", Audience.LEADER), {Audience.LEADER: "", Audience.WORKERS: "a"}),
+    ],
+)
+def test_names_are_said_on_as_few_channels_as_it_takes(
+    names: tuple[str, ...], said: dict[Audience, str]
+) -> None:
+    assert notices.calls(names) == said
