@@ -438,6 +438,7 @@ def test_a_beat_that_arrives_late_says_nothing_about_the_name_the_worker_has_sin
     house: House,
 ) -> None:
     outage(house)
+    house.put(worker_ttl_seconds=4.0)
     add_job(house.database, FREE)
     gate, door = Gate(), HangingBeats(house.database)
     house.start(work=False)

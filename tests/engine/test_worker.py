@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from support.checker import check_history
 from support.makers import (
@@ -48,6 +49,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit, dispatch, jobs, logs, moves, runs, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.tables import job_runs
 
 ME = Identity(id=WORKER, host="host", pid=1, capacity=3, tags=frozenset(), software_version="test")
 
@@ -880,8 +882,32 @@ def test_a_new_name_that_did_not_get_through_is_not_taken(bench: Bench) -> None:
         bench.worker.become(replace(ME, id="new"))
     assert (bench.worker.identity.id, bench.worker.accepting) == (WORKER, False)
     assert bench.worker.become(replace(ME, id="newer"))
+    assert (bench.worker.identity.id, bench.worker.accepting) == ("newer", True)
+
+
+def test_a_worker_that_was_drained_before_it_was_cut_off_leaves_under_its_new_name_too(
+    bench: Bench,
+) -> None:
+    with bench.truth.write() as connection:
+        workers.drain(connection, [WORKER])
+    bench.worker.cut_off()
+    assert bench.worker.become(replace(ME, id="new"))
+    assert not bench.worker.accepting
+    bench.worker.tick()
     with bench.truth.read() as connection:
-        assert [worker.id for worker in workers.find(connection)] == ["newer"]
+        worker = workers.get(connection, "new")
+    assert worker is not None
+    assert worker.state is WorkerState.DRAINING
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_to_hand_back_nobody_waits_for_what_somebody_holds(bench: Bench) -> None:
+    held, other = bench.give(2)
+    with bench.truth.engine.connect() as holder:
+        holder.execute(select(job_runs.c.id).where(job_runs.c.id == held).with_for_update())
+        assert bench.worker.stop_taking() == {other}
+    bench.worker.tick()
+    assert bench.run(held).state is RunState.ORPHANED
 
 
 def test_a_worker_becomes_another_only_when_nothing_of_it_runs(bench: Bench) -> None:
@@ -898,7 +924,7 @@ def test_a_worker_becomes_another_only_when_nothing_of_it_runs(bench: Bench) -> 
     assert bench.worker.tick().started == []
     assert bench.run(left_over).state is RunState.ORPHANED
     with bench.truth.read() as connection:
-        assert [worker.id for worker in workers.find(connection)] == ["new"]
+        assert {worker.id for worker in workers.find(connection)} == {WORKER, "new"}
     (later,) = bench.begin()
     assert bench.run(later.task.run.id).assigned_worker_id == "new"
     later.succeed()

@@ -213,7 +213,7 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="a lease lasts as long as the clock was put back by",
         scenario="clock steps",
         law="nobody leads",
-        broken=lambda: patch.object(leadership, "cut_to_measure", lambda _connection: None),
+        broken=lambda: patch.object(leadership, "cut_to_measure", lambda *_a: None),
     ),
     BrokenGuard(
         name="a lease is taken that is held",

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import event, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import OperationalError as SqlOperationalError
 
 from support.databases import SqliteFolder, opened
 from support.dialects import only_on_postgresql, only_on_sqlite
@@ -21,6 +24,7 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
 from tsuzuki.store import database as database_module
 from tsuzuki.store import jobs
+from tsuzuki.store.complaints import translated
 from tsuzuki.store.database import SYNCHRONOUS, Database, open_database
 
 
@@ -344,6 +348,22 @@ def test_two_that_wait_for_each_other_are_not_told_that_nobody_answers(
     done, told = sorted([take(*ids), other.result(30)])
     assert done == "done"
     assert "two waited for each other" in told
+
+
+def test_a_server_that_has_no_connection_left_is_told_so() -> None:
+    said = psycopg.OperationalError("connection failed: FATAL:  sorry, too many clients already")
+    with (
+        pytest.raises(Unreachable, match="has no connection left") as told,
+        translated(make_url("postgresql://host/name")),
+    ):
+        raise SqlOperationalError(None, None, said)
+    assert "max_connections" in (told.value.hint or "")
+
+
+def test_a_mistake_in_a_statement_is_not_the_databases_fault(database: Database) -> None:
+    """Or a handler with a mistake in it would be repeated as if nobody had answered."""
+    with pytest.raises(DBAPIError), database.write() as connection:
+        connection.execute(text("SELECT * FROM nowhere"))
 
 
 @only_on_postgresql

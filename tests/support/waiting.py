@@ -1,5 +1,6 @@
 """Waiting for something to be true, by asking and not by sleeping."""
 
+import threading
 from collections.abc import Callable
 
 from sqlalchemy import text
@@ -8,13 +9,16 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.store.database import Database
 
 PATIENCE_SECONDS = 30.0
+BREATH_SECONDS = 0.002
+"""Between two questions: what is waited for needs the processor too."""
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    clock = SystemClock()
+    clock, never = SystemClock(), threading.Event()
     deadline = clock.monotonic() + PATIENCE_SECONDS
     while not is_so():
         assert clock.monotonic() < deadline, f"waited in vain until {what}"
+        never.wait(BREATH_SECONDS)
 
 
 def wait_until_blocked(database: Database, connections: int = 1) -> None:

@@ -74,24 +74,24 @@ class Heartbeat:
 
     def _beat(self) -> Pulse:
         asked_at = self._clock.monotonic()
+        me = self._worker_id()
         try:
-            state, in_doubt = self._say_that_we_live()
+            state, in_doubt = self._say_that_we_live(me)
         except Unreachable:
             return self._unheard()
         match state:
             case None | WorkerState.GONE:
                 return Pulse.LOST
             case WorkerState.DETACHED:
-                return self._ask()
+                return self._ask(me)
             case WorkerState.ATTACHED | WorkerState.DRAINING if in_doubt:
-                return self._ask()
+                return self._ask(me)
             case _:
                 self.renew(asked_at)
                 return Pulse.DRAINING if state is WorkerState.DRAINING else Pulse.WELL
 
-    def _say_that_we_live(self) -> tuple[WorkerState | None, bool]:
+    def _say_that_we_live(self, me: str) -> tuple[WorkerState | None, bool]:
         """How we are held, and whether the leader has yet to say that our runs may go on."""
-        me = self._worker_id()
         if self._asked == 0:
             with self._database.statement() as line:
                 return workers.beat(line, me), False
@@ -125,7 +125,7 @@ class Heartbeat:
     def _unheard(self) -> Pulse:
         return Pulse.UNHEARD if self._seconds_left() > 0 else Pulse.LOST
 
-    def _ask(self) -> Pulse:
+    def _ask(self, me: str) -> Pulse:
         # Asking is safe however late it is: it marks only runs that are still ours, and from then
         # on the mark itself keeps the leader from taking them.
         settings = self._settings()
@@ -135,7 +135,7 @@ class Heartbeat:
             with self._database.write() as connection:
                 workers.ask_to_continue(
                     connection,
-                    worker_id=self._worker_id(),
+                    worker_id=me,
                     deadline_seconds=settings.continuation_seconds,
                 )
                 notices.notify(connection, notices.Audience.LEADER)

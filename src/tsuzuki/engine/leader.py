@@ -84,7 +84,7 @@ class Lease:
         left = self._left()
         if not left.is_possible:
             with self._database.statement() as line:
-                leadership.cut_to_measure(line)
+                leadership.cut_to_measure(line, left)
             left = self._left()
         return left.seconds
 

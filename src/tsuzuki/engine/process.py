@@ -83,6 +83,7 @@ class Engine:
         self._join(archive)
         self._looked_at = clock.monotonic()
         self._is_lost = False
+        self._losing = threading.Lock()
         self._is_leaving = False
         self._loops: dict[str, Loop] = {}
         self._hurry = threading.Event()
@@ -158,8 +159,9 @@ class Engine:
                 "archive": self._archive_step,
             }
         if self.role.work:
+            asked_at = self._clock.monotonic()
             self.worker.register()
-            self.heartbeat.renew(self._clock.monotonic())
+            self.heartbeat.renew(asked_at)
             steps |= {
                 "work": self._work_step,
                 "beat": self._beat_step,
@@ -286,8 +288,8 @@ class Engine:
         if self.worker.identity.id != name:
             return  # it hung, and we came back under another name meanwhile: this is about the former
         self._is_leaving = self._is_leaving or pulse is Pulse.DRAINING
-        if pulse is Pulse.LOST and not self._is_lost:
-            self._cut_off()
+        if pulse is Pulse.LOST:
+            self._cut_off(name)
         elif pulse is Pulse.DRAINING and self.worker.accepting:
             log.info("asked to drain", worker=self.worker.identity.id)
             self._attempt("stop taking work", self._stop_taking)
@@ -297,9 +299,10 @@ class Engine:
 
     def _watch_step(self) -> None:
         """A beat that hangs in the driver cannot judge itself."""
+        name = self.worker.identity.id
         is_ours = not (self._is_lost or self.drained.is_set())
         if is_ours and self.heartbeat.looks_hung(WATCH_SECONDS):
-            self._cut_off()
+            self._cut_off(name)
         self._loops["watch"].pause(WATCH_SECONDS)
 
     def _signal_step(self) -> None:
@@ -327,11 +330,15 @@ class Engine:
 
     # --- being cut off, and drained from outside ------------------------------------------------
 
-    def _cut_off(self) -> None:
-        """We may not go on with anything we run. When all of it has stopped, we begin anew."""
-        log.error("cut off: stopping everything that runs here", worker=self.worker.identity.id)
-        self.worker.cut_off()
-        self._is_lost = True
+    def _cut_off(self, name: str) -> None:
+        """We may not go on with anything we run under that name. When all of it has stopped, we begin anew.
+        The beat may find this out, and whoever watches it: it is done once."""
+        with self._losing:
+            if self._is_lost or self.worker.identity.id != name:
+                return
+            log.error("cut off: stopping everything that runs here", worker=name)
+            self.worker.cut_off()
+            self._is_lost = True
         self.bells.worker.ring()
 
     def _start_again(self) -> None:
@@ -339,11 +346,12 @@ class Engine:
             self._leave_drained()
             return
         identity = self._new_identity()
+        asked_at = self._clock.monotonic()
         if not self.worker.become(identity):
             return
         if self._is_leaving or self.outdated:
             self.worker.decline()
-        self.heartbeat.renew(self._clock.monotonic())
+        self.heartbeat.renew(asked_at)
         self._is_lost = False
         log.info("attached again", worker=identity.id)
 

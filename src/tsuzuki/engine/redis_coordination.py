@@ -2,7 +2,7 @@
 
     <prefix>:worker:beat:<worker id>     milliseconds it counts for    while the worker lives
     <prefix>:jobrun:lease:<job run id>   worker id                     while the run is being given out
-    <prefix>:wake:<audience>             a channel, without content
+    <prefix>:wake:<audience>             a channel; the names of workers, or nothing for all
 
 `?prefix=` at the end of the URL sets the prefix, so that several installations can share one Redis.
 """

@@ -32,6 +32,7 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
+from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import dispatch, jobs, moves, notices, workers
 from tsuzuki.store.database import Connection, Database
 from tsuzuki.store.moves import Ending
@@ -44,8 +45,8 @@ DOUBT_SECONDS = 30.0
 
 
 class Worker:
-    """Not thread-safe but for `tell_ended`, which executions call from their own threads, `stop_all`, and
-    `taking`, which is the leader's."""
+    """Not thread-safe but for `tell_ended`, which executions call from their own threads, `stop_all`,
+    `cut_off` and `decline`, and `taking`, which is the leader's."""
 
     def __init__(
         self,
@@ -80,7 +81,8 @@ class Worker:
         self._executor = executor
         self._arrived: deque[Task] = deque()
         self._arriving = threading.Lock()
-        """Held while something is begun in the database and is not in our hands yet."""
+        """Held while something is begun in the database and is not in our hands yet, and by whoever must
+        not miss that: to change our name, or to say that we take nothing more."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._unsaved: dict[int, tuple[Task, Ending, Outcome]] = {}
         self._jobs: dict[int, Job] = {}
@@ -100,13 +102,13 @@ class Worker:
             if self.running:
                 return False
             with self._database.write() as connection:
-                self._hand_back(connection)
-                workers.leave(connection, self.identity.id)
+                former = workers.get(connection, self.identity.id)
                 register(connection, identity)
             self.identity = identity
         self._slots.open_again()
-        self._is_to_leave = False
-        self.accepting = True
+        # Sent away under the name that it had: it may not have heard of it.
+        self._is_to_leave = former is not None and former.state is WorkerState.DRAINING
+        self.accepting = not self._is_to_leave
         return True
 
     def leave(self) -> frozenset[int]:

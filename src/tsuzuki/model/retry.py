@@ -84,7 +84,7 @@ def decide_retry(
         return None
     losses = attempt - 1 - retries_used
     if reason is Reason.WORKER_SHUTDOWN or (reason in _LOSSES and losses < losses_max):
-        return RetryDecision(delay_seconds=0.0, retries_used=retries_used)
+        return RetryDecision(delay_seconds=retry_after_seconds or 0.0, retries_used=retries_used)
     if retries_used >= policy.max_retries:
         return None
     backoff = policy.delay_seconds(retries_used, random)

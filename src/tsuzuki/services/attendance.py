@@ -8,7 +8,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.store import leadership, settings, workers
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.database import AHEAD_SECONDS, Connection, Database
 
 
 class Attendance:
@@ -66,7 +66,9 @@ class Attendance:
         silent = self._database.now(connection) - worker.heartbeat_at
         ttl = settings.load(connection).worker_ttl_seconds
         is_gone = worker.host == self._host and not _exists(worker.pid)
-        return silent < timedelta(seconds=ttl) and not is_gone
+        # Heard at a moment that is yet to come is heard before the clock was put back: nobody knows when.
+        was_heard = -timedelta(seconds=AHEAD_SECONDS) < silent < timedelta(seconds=ttl)
+        return was_heard and not is_gone
 
 
 def _exists(pid: int) -> bool:

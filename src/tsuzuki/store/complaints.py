@@ -1,5 +1,6 @@
 """What a driver complains about, in our own words: a database that is away, full or may not be written."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,9 @@ from tsuzuki.model.errors import TsuzukiError, Unreachable
 BUSY_SECONDS = 60.0
 """So long a writer waits for another process that writes the same SQLite file."""
 
+RETRY_AFTER_SECONDS = 1.0
+"""What was in the way may be gone by then."""
+
 
 @contextmanager
 def translated(url: URL) -> Iterator[None]:
@@ -19,6 +23,8 @@ def translated(url: URL) -> Iterator[None]:
     try:
         yield
     except (SqlOperationalError, InterfaceError) as problem:
+        if getattr(problem.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+            raise  # a mistake in the statement, which says nothing about the database
         raise _unreachable(problem.orig, url) from problem
     except DBAPIError as problem:
         is_known = getattr(problem.orig, "sqlstate", None) in POSTGRES_PROBLEMS
@@ -69,11 +75,15 @@ POSTGRES_PROBLEMS = {
     "25006": ("may not be written", "Is it a standby? Use the URL of the server that is written."),
     "40P01": ("ended this, because two waited for each other", "Nothing was changed; try again."),
     "53100": ("has no room left", "Free some space; nothing that was confirmed is lost."),
-    "53300": ("has no connection left", "Raise its max_connections, or run fewer processes."),
     "55P03": ("did not let us in time at what another holds", "Nothing was changed; try again."),
     "57014": ("ended this, because it took too long", "Is its statement_timeout very short?"),
 }
 """By the code that PostgreSQL gives with an error."""
+
+TOO_MANY = ("too many clients already", "remaining connection slots")
+"""Said while connecting, where the driver keeps no code."""
+
+MORE_CONNECTIONS = "Raise max_connections there, or run fewer processes: each keeps about four."
 
 
 def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
@@ -81,20 +91,22 @@ def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
     if url.get_backend_name() == "sqlite":
         for sign, words, hint in SQLITE_PROBLEMS:
             if sign in said.lower():
-                return Unreachable(
-                    f"the database {url.database} {words}", hint=hint, code="database"
-                )
+                return _complaint(str(url.database), words, hint)
     shown = url.difference_update_query(["password", "sslpassword"])
     name = shown.render_as_string(hide_password=True)
+    if any(sign in said for sign in TOO_MANY):
+        return _complaint(name, "has no connection left", MORE_CONNECTIONS)
     known = POSTGRES_PROBLEMS.get(getattr(problem, "sqlstate", None) or "")
     if known is not None:
-        words, hint = known
-        return Unreachable(
-            f"the database {name} {words}", hint=hint, code="database", retry_after_seconds=1.0
-        )
+        return _complaint(name, *known)
+    hint = "Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL."
+    return _complaint(name, f"does not answer: {said}", hint)
+
+
+def _complaint(name: str, words: str, hint: str) -> Unreachable:
     return Unreachable(
-        f"the database {name} does not answer: {said}",
-        hint="Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL.",
+        f"the database {name} {words}",
+        hint=hint,
         code="database",
-        retry_after_seconds=1.0,
+        retry_after_seconds=RETRY_AFTER_SECONDS,
     )

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Connection,
     Float,
     Text,
+    and_,
     bindparam,
     exists,
     literal,
@@ -27,6 +28,7 @@ from sqlalchemy import (
 from tsuzuki.store.database import AHEAD_SECONDS, db_now
 from tsuzuki.store.line import Sender
 from tsuzuki.store.tables import leadership
+from tsuzuki.store.types import UtcTime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,8 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Leadership:
-    """The row as it is. `is_valid` by the database's clock, at the moment of reading."""
+    """The row as it is. `is_valid` by the database's clock, at the moment of reading; not if it would last
+    longer than it was given for, for then nobody knows."""
 
     epoch: int
     holder: str | None
@@ -70,7 +73,10 @@ _CURRENT = select(
     leadership.c.holder,
     leadership.c.lease_expires_at,
     leadership.c.taken_at,
-    (leadership.c.lease_expires_at > db_now()).label("is_valid"),
+    and_(
+        leadership.c.lease_expires_at > db_now(),
+        leadership.c.lease_expires_at <= db_now(leadership.c.lease_seconds + AHEAD_SECONDS),
+    ).label("is_valid"),
 ).where(leadership.c.id == 1)
 
 
@@ -96,29 +102,31 @@ class Left(NamedTuple):
 
     seconds: float
     is_possible: bool
+    expires_at: datetime
 
 
 def lease_left(connection: Connection) -> Left:
     holder, expires_at, given_seconds, now = connection.execute(_LEFT).one()
     left: float = (expires_at - now).total_seconds()
     seconds = max(left, 0.0) if holder is not None else 0.0
-    return Left(seconds, is_possible=seconds <= given_seconds + AHEAD_SECONDS)
+    return Left(seconds, seconds <= given_seconds + AHEAD_SECONDS, expires_at)
 
 
 _CUT = (
     update(leadership)
     .where(
         leadership.c.id == 1,
-        leadership.c.lease_expires_at > db_now(leadership.c.lease_seconds + AHEAD_SECONDS),
+        leadership.c.lease_expires_at == bindparam("seen", type_=UtcTime()),
     )
     .values(lease_expires_at=db_now(leadership.c.lease_seconds))
 )
 
 
-def cut_to_measure(connection: Sender) -> None:
+def cut_to_measure(connection: Sender, left: Left) -> None:
     """A lease ends no later than it was given for, counted from now. Whoever holds it believes in it no longer
-    than that, by a clock that nobody puts back; if it lives it renews it as ever."""
-    connection.execute(_CUT)
+    than that, by a clock that nobody puts back; if it lives it renews it as ever, and what was renewed since
+    it was looked at is left alone."""
+    connection.execute(_CUT, {"seen": left.expires_at})
 
 
 _LEASE_SECONDS = bindparam("lease_seconds", type_=Float())

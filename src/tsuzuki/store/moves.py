@@ -318,7 +318,8 @@ def _finishing(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[An
 
 
 def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> frozenset[int]:
-    """ASSIGNED -> ORPHANED by the worker that has not begun it and will not."""
+    """ASSIGNED -> ORPHANED by the worker that has not begun it and will not. What somebody holds is left
+    for the next time."""
     return _move_refs(
         connection,
         runs,
@@ -327,6 +328,7 @@ def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef])
             **signed(Actor.WORKER, worker_id, None),
             **orphaned(Reason.WORKER_SHUTDOWN),
         },
+        skip_locked=True,
     )
 
 

@@ -32,7 +32,7 @@ class Audience(StrEnum):
     """There is something to give out, or room for it."""
 
     WORKERS = "tsuzuki_workers"
-    """Something was given out, or taken back."""
+    """Something was taken back, or given to more of them than can be named."""
 
 
 EVERYBODY = frozenset(Audience)

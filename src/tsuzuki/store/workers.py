@@ -113,13 +113,18 @@ def vouch(
     return frozenset(connection.execute(_VOUCH, heard).scalars())
 
 
-_SET_BACK = (
-    update(workers)
+# Whoever's row is held is left for the next look: to wait would mean to go by a time that is past.
+_HEARD_AHEAD = (
+    select(workers.c.id)
     .where(
         workers.c.state != WorkerState.GONE,
         workers.c.heartbeat_at > db_now(AHEAD_SECONDS),
-        HELD,
     )
+    .with_for_update(key_share=True, skip_locked=True)
+)
+_SET_BACK = (
+    update(workers)
+    .where(workers.c.id.in_(_HEARD_AHEAD), HELD)
     .values(heartbeat_at=db_now())
     .returning(workers.c.id)
 )
