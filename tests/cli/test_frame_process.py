@@ -80,9 +80,12 @@ def command_line(*words: str) -> list[str]:
     return [sys.executable, __file__, *words]
 
 
-def run(command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: list[str], *, cwd: Path | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
+        cwd=cwd,
         env=ENVIRON | environ,
         capture_output=True,
         encoding="utf-8",
@@ -131,6 +134,18 @@ def test_help_loads_nothing_heavy() -> None:
     )
     ended = run([sys.executable, "-c", code])
     assert ended.stderr.strip() == ""
+
+
+def test_a_command_on_a_database_that_is_up_to_date_loads_nothing_that_brings_it_there(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import sys; from tsuzuki.cli import run_cli; run_cli(['job', 'ls', '--quiet']);"
+        "sys.exit('alembic' if 'alembic' in sys.modules else 0)"
+    )
+    assert run([str(INSTALLED), "init"], cwd=tmp_path).returncode == 0
+    assert run([str(INSTALLED), "job", "ls"], cwd=tmp_path).returncode == 0
+    assert run([sys.executable, "-c", code], cwd=tmp_path).returncode == 0
 
 
 def test_a_mistake_ends_with_2_and_a_missing_thing_with_4_and_both_leave_stdout_empty() -> None:

@@ -124,6 +124,11 @@ def test_a_lost_worker_costs_no_retry_until_it_has_happened_too_often(reason: Re
     )
 
 
+def test_what_is_made_good_waits_as_long_as_the_other_side_asked_for() -> None:
+    waits = decide(RunState.FAILED, Reason.NOT_CONFIRMED, retry_after_seconds=1.0)
+    assert waits == RetryDecision(delay_seconds=1.0, retries_used=0)
+
+
 def test_the_other_sides_wish_is_honoured_when_it_is_longer() -> None:
     longer = decide(RunState.FAILED, retry_after_seconds=9000.0)
     assert longer == RetryDecision(delay_seconds=9000.0, retries_used=1)

@@ -7,6 +7,7 @@ from support.moving_clock import MovingClock
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DetachReason, WorkerState
+from tsuzuki.services.attendance import Attendance
 from tsuzuki.services.fleet import Fleet
 from tsuzuki.store import audit, leadership, workers
 from tsuzuki.store.audit import AuditEntry
@@ -77,6 +78,16 @@ def test_whoever_let_its_lease_run_out_does_not_lead(
     clock.advance(5)
     assert not fleet.leader().is_valid
     assert not fleet.workers()[0].leads
+
+
+def test_of_a_lease_that_lasts_longer_than_it_can_nobody_knows_whether_anybody_leads(
+    database: Database, clock: MovingClock, fleet: Fleet
+) -> None:
+    add_worker(database, "leader")
+    take_lead(database, "leader", lease_seconds=5)
+    clock.step(-3600)
+    assert not fleet.leader().is_valid
+    assert not Attendance(database=database).is_anybody_there()
 
 
 def test_draining_is_told_once_and_recorded(database: Database, fleet: Fleet) -> None:

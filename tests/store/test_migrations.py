@@ -22,14 +22,15 @@ from tsuzuki.store.migrate import (
     ENGINE,
     Component,
     current_revision,
-    drift,
     require_current,
     table_names,
     upgrade,
 )
+from tsuzuki.store.migration_steps import drift, scripts_of
 from tsuzuki.store.tables import job_definitions, job_runs
+from tsuzuki.wiring import COMPONENTS
 
-REVISIONS = [script.revision for script in ENGINE.scripts().walk_revisions()][::-1]
+REVISIONS = ENGINE.revisions
 EARLIER = REVISIONS[:-1]
 
 
@@ -259,8 +260,14 @@ def test_a_component_without_revisions_is_a_mistake_of_ours(
         upgrade(database, [bare])
 
 
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
+def test_the_revisions_are_read_from_their_files_as_alembic_would(component: Component) -> None:
+    walked = [script.revision for script in scripts_of(component).walk_revisions()]
+    assert component.revisions == walked[::-1]
+
+
 def test_revisions_go_forward_only() -> None:
-    for script in ENGINE.scripts().walk_revisions():
+    for script in scripts_of(ENGINE).walk_revisions():
         with pytest.raises(RuntimeError, match="forward only"):
             script.module.downgrade()
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, and_, func, or_, select, text
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.database import Database
-from tsuzuki.store.migrate import ENGINE, Component, drift, require_current
+from tsuzuki.store.migrate import ENGINE, Component, require_current
 from tsuzuki.store.tables import job_run_transitions, job_runs, leadership
 
 GUARDS = {
@@ -77,6 +77,8 @@ def _storage(connection: Connection) -> list[str]:
 
 
 def _tables(connection: Connection, components: Sequence[Component]) -> list[str]:
+    from tsuzuki.store.migration_steps import drift  # noqa: PLC0415 -- slow to load, rarely needed
+
     return [problem for component in components for problem in drift(connection, component)]
 
 

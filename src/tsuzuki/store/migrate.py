@@ -4,27 +4,25 @@ The engine and every collector are a `Component`: a name, its tables and a folde
 Each keeps its own version table, so a collector that is not installed leaves the others alone. All of
 them are upgraded in one transaction under one lock: of several processes that start at once, one
 migrates and the others find it done. Revisions only go forward.
+
+Alembic does it (`migration_steps`), and is loaded only when there is something to do: it takes longer to load than
+most commands take.
 """
 
-import warnings
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, inspect, text
-from sqlalchemy.exc import SAWarning
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store import tables
 from tsuzuki.store.database import Database
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+_REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
 LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a database
 
 
@@ -40,21 +38,22 @@ class Component:
     def version_table(self) -> str:
         return f"schema_version_{self.name}"
 
-    def scripts(self) -> ScriptDirectory:
-        config = Config()
-        for option, folder in (
-            ("script_location", MIGRATIONS),
-            ("version_locations", self.versions),
-        ):
-            config.set_main_option(option, str(folder).replace("%", "%%"))  # it is a template
-        config.set_main_option("path_separator", "newline")
-        return ScriptDirectory.from_config(config)
+    @property
+    def revisions(self) -> list[str]:
+        """From the first to the newest, in the order of their files, as each of them says."""
+        return list(_revisions_in(self.versions))
 
     def newest(self) -> str:
-        head = self.scripts().get_current_head()
-        if head is None:
+        if not self.revisions:
             raise ValueError(f"{self.versions} holds no migration")
-        return head
+        return self.revisions[-1]
+
+
+@cache
+def _revisions_in(folder: Path) -> tuple[str, ...]:
+    files = sorted(folder.glob("[0-9]*_*.py"))
+    found = (_REVISION.search(path.read_text("utf-8")) for path in files)
+    return tuple(revision[1] for revision in found if revision is not None)
 
 
 ENGINE = Component(name="engine", metadata=tables.metadata, versions=MIGRATIONS / "versions")
@@ -75,7 +74,11 @@ class Upgrade:
 
 def current_revision(connection: Connection, component: Component) -> str | None:
     """The revision a database is at, None if the component has never been there."""
-    return _context(connection, component).get_current_revision()
+    if not inspect(connection).has_table(component.version_table):
+        return None
+    question = text(f"SELECT version_num FROM {component.version_table}")
+    revision: str | None = connection.execute(question).scalar_one_or_none()
+    return revision
 
 
 def upgrade(
@@ -129,23 +132,6 @@ class SchemaWatch:
                 )
 
 
-def drift(connection: Connection, component: Component) -> list[str]:
-    """How the tables found differ from the ones we define; empty when they are the same."""
-    own = set(component.metadata.tables)
-
-    dialect = connection.dialect.name
-
-    def ours(thing: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
-        belongs_here = thing.info.get(tables.ONLY_ON, dialect) == dialect
-        return belongs_here and (kind != "table" or name in own)
-
-    context = _context(connection, component, include_object=ours)
-    with warnings.catch_warnings():
-        # SQLite cannot reflect expression indexes; we have none, the warning is about others'.
-        warnings.simplefilter("ignore", SAWarning)
-        return [str(difference) for difference in compare_metadata(context, component.metadata)]
-
-
 def _already_there(database: Database, components: Iterable[Component]) -> list[Upgrade]:
     path = database.path
     if path is not None and not path.exists():
@@ -162,16 +148,11 @@ def _already_there(database: Database, components: Iterable[Component]) -> list[
 
 
 def _upgrade_one(connection: Connection, component: Component, to: str) -> Upgrade:
+    from tsuzuki.store.migration_steps import run  # noqa: PLC0415 -- slow to load, rarely needed
+
     before = current_revision(connection, component)
     _require_known(component, before)
-    scripts = component.scripts()
-
-    def steps(revision: Any, _context: MigrationContext) -> Any:
-        return scripts._upgrade_revs(to, revision)  # noqa: SLF001 -- what alembic.command calls
-
-    with EnvironmentContext(Config(), scripts, fn=steps, destination_rev=to) as environment:
-        environment.configure(connection=connection, version_table=component.version_table)
-        environment.run_migrations()
+    run(connection, component, to=to)
     after = current_revision(connection, component)
     if after is None:
         raise ValueError(f"the migrations of {component.name} left no revision")
@@ -179,19 +160,12 @@ def _upgrade_one(connection: Connection, component: Component, to: str) -> Upgra
 
 
 def _require_known(component: Component, revision: str | None) -> None:
-    known = {script.revision for script in component.scripts().walk_revisions()}
-    if revision is not None and revision not in known:
+    if revision is not None and revision not in component.revisions:
         raise SchemaMismatch(
             f"the database is at revision {revision} of {component.name}, "
             "which this version of Tsuzuki does not know",
             hint="It was written by a newer version: upgrade Tsuzuki here too. Nothing was changed.",
         )
-
-
-def _context(connection: Connection, component: Component, **options: Any) -> MigrationContext:
-    return MigrationContext.configure(
-        connection, opts={"version_table": component.version_table, **options}
-    )
 
 
 def table_names(connection: Connection) -> set[str]:

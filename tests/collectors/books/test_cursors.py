@@ -20,7 +20,8 @@ from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.states import RunState
 from tsuzuki.store.database import Database
 from tsuzuki.store.inspection import inspect_database
-from tsuzuki.store.migrate import ENGINE, drift, upgrade
+from tsuzuki.store.migrate import ENGINE, upgrade
+from tsuzuki.store.migration_steps import drift
 
 from .shop import Shop
 
