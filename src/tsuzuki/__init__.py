@@ -1,7 +1,6 @@
 """Tsuzuki: a job engine for work that must continue, with a relational database as the only truth."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,6 +8,8 @@ if TYPE_CHECKING:
     from tsuzuki.library import RunHandle, Tsuzuki
     from tsuzuki.model.errors import Fenced, RunFailed, TsuzukiError, WaitTimedOut
     from tsuzuki.services.runs import Request
+
+    __version__: str
 
 __all__ = [
     "Fenced",
@@ -22,8 +23,6 @@ __all__ = [
     "WaitTimedOut",
     "__version__",
 ]
-
-__version__ = version("tsuzuki")
 
 # Loaded when first asked for: `tsuzuki --help` must not wait for a database driver.
 _HOMES = {
@@ -40,6 +39,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 -- slow to load, rarely needed
+
+        return version("tsuzuki")
     if name not in _HOMES:
         raise AttributeError(f"module 'tsuzuki' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
