@@ -50,6 +50,7 @@ from tsuzuki.store import audit, dispatch, jobs, logs, moves, runs, workers
 from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.tables import job_runs
+from tsuzuki.store.tables import workers as table_of_workers
 
 ME = Identity(id=WORKER, host="host", pid=1, capacity=3, tags=frozenset(), software_version="test")
 
@@ -901,6 +902,16 @@ def test_a_worker_that_was_drained_before_it_was_cut_off_leaves_under_its_new_na
 
 
 @pytest.mark.parametrize("dialect", ["postgresql"])
+def test_a_former_name_that_somebody_holds_keeps_nobody_from_a_new_one(bench: Bench) -> None:
+    bench.worker.cut_off()
+    with bench.truth.engine.connect() as holder:
+        holder.execute(select(table_of_workers.c.id).with_for_update())
+        assert bench.worker.become(replace(ME, id="new"))
+    with bench.truth.read() as connection:
+        assert {worker.id for worker in workers.find(connection)} == {WORKER, "new"}
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
 def test_to_hand_back_nobody_waits_for_what_somebody_holds(bench: Bench) -> None:
     held, other = bench.give(2)
     with bench.truth.engine.connect() as holder:
@@ -924,7 +935,7 @@ def test_a_worker_becomes_another_only_when_nothing_of_it_runs(bench: Bench) -> 
     assert bench.worker.tick().started == []
     assert bench.run(left_over).state is RunState.ORPHANED
     with bench.truth.read() as connection:
-        assert {worker.id for worker in workers.find(connection)} == {WORKER, "new"}
+        assert [worker.id for worker in workers.find(connection)] == ["new"]
     (later,) = bench.begin()
     assert bench.run(later.task.run.id).assigned_worker_id == "new"
     later.succeed()

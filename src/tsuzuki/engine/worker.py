@@ -103,6 +103,7 @@ class Worker:
                 return False
             with self._database.write() as connection:
                 former = workers.get(connection, self.identity.id)
+                workers.drop_name(connection, self.identity.id)
                 register(connection, identity)
             self.identity = identity
         self._slots.open_again()

@@ -254,6 +254,10 @@ def ask_to_continue(connection: Connection, *, worker_id: str, deadline_seconds:
 
 
 _LEAVE = _setting(_ME, WorkerState.GONE)
+_DROP_NAME = _setting(
+    workers.c.id.in_(select(workers.c.id).where(_ME).with_for_update(skip_locked=True)),
+    WorkerState.GONE,
+)
 _BUSY = select(job_runs.c.assigned_worker_id).where(
     job_runs.c.assigned_worker_id == workers.c.id,
     is_in(RunState.ASSIGNED, RunState.RUNNING),
@@ -272,6 +276,12 @@ _BURY_SILENT = _setting(
 def leave(connection: Connection, worker_id: str) -> bool:
     """A worker says goodbye."""
     return connection.execute(_LEAVE, {"me": worker_id}).scalar_one_or_none() is not None
+
+
+def drop_name(connection: Connection, worker_id: str) -> bool:
+    """A name that its worker does not use any more: nobody should give it anything. Waits for nobody; if
+    somebody holds the row, the silence of that name will tell."""
+    return connection.execute(_DROP_NAME, {"me": worker_id}).scalar_one_or_none() is not None
 
 
 def bury_silent(
