@@ -139,7 +139,7 @@ def _in_place(world: World) -> Iterator[None]:
     def notify(_connection: Connection, *names: str) -> None:
         world.notices_said.update(names)
 
-    def listen(database: PartyDatabase) -> SimulatedListener:
+    def listen(database: PartyDatabase, _audiences: object) -> SimulatedListener:
         node: Node = database.party  # type: ignore[assignment]
         return SimulatedListener(node)
 

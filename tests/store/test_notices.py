@@ -6,6 +6,8 @@ from contextlib import closing
 import pytest
 
 from support.databases import opened
+from support.dialects import only_on_postgresql
+from tsuzuki.engine.role import Role
 from tsuzuki.store import notices
 from tsuzuki.store.database import Database
 from tsuzuki.store.notices import EVERYBODY, NAMES_BYTES_MAX, Audience, Listener
@@ -58,6 +60,17 @@ def test_more_names_than_can_be_said_are_all_workers(
 ) -> None:
     call(elsewhere, *(f"host-{number:050}" for number in range(NAMES_BYTES_MAX // 50)))
     assert heard(listener) == {Audience.WORKERS}
+
+
+@only_on_postgresql
+def test_who_only_works_is_not_woken_for_whoever_leads(
+    live_database: Database, elsewhere: Database
+) -> None:
+    audiences = Role(lead=False).audiences
+    with closing(notices.listen(live_database, audiences)) as listener:
+        call(elsewhere, Audience.LEADER)
+        call(elsewhere, Audience.WORKERS)
+        assert heard(listener) == {Audience.WORKERS}
 
 
 def test_what_is_not_committed_is_not_said(elsewhere: Database, listener: Listener) -> None:

@@ -1,17 +1,23 @@
 """What a process hears from the others through the database. An ear that fails is replaced by a new one."""
 
+from collections.abc import Collection
+
 from tsuzuki.engine.bell import Bells
 from tsuzuki.store import notices
 from tsuzuki.store.database import Database
-from tsuzuki.store.notices import Listener
+from tsuzuki.store.notices import Audience, Listener
 
 
 class Ear:
-    """Rings the bells for whom others left a notice. `listen` is called by one thread."""
+    """Rings the bells for whom others left a notice, if it is for us: for `audiences`. `listen` is called by
+    one thread."""
 
-    def __init__(self, *, database: Database, bells: Bells) -> None:
+    def __init__(
+        self, *, database: Database, bells: Bells, audiences: Collection[Audience]
+    ) -> None:
         self._database = database
         self._bells = bells
+        self._audiences = audiences
         self._listener: Listener | None = None
 
     @property
@@ -22,7 +28,7 @@ class Ear:
     def listen(self, seconds: float) -> None:
         """Listen at most that long. Raises `Unreachable`; the next call begins anew."""
         if self._listener is None:
-            self._listener = notices.listen(self._database)
+            self._listener = notices.listen(self._database, self._audiences)
             # Whatever was said before we listened is looked for once.
             self._bells.ring(notices.EVERYBODY)
         try:

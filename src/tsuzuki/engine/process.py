@@ -100,7 +100,7 @@ class Engine:
         self.lease = Lease(
             database=self._database, clock=self._clock, settings=self.settings, holder=first.id
         )
-        self.ear = Ear(database=self._database, bells=self.bells)
+        self.ear = Ear(database=self._database, bells=self.bells, audiences=self.role.audiences)
         self.archivist = Archivist(
             database=self._database, settings=self.settings, archive=archive, clock=self._clock
         )

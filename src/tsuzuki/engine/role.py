@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tsuzuki.store import notices, workers
 from tsuzuki.store.database import Connection
+from tsuzuki.store.notices import Audience
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +18,12 @@ class Role:
     work: bool = True
     capacity: int = 10
     tags: frozenset[str] = frozenset()
+
+    @property
+    def audiences(self) -> frozenset[Audience]:
+        """As what it is called."""
+        parts = {Audience.LEADER: self.lead, Audience.WORKERS: self.work}
+        return frozenset(audience for audience, is_ours in parts.items() if is_ours)
 
 
 @dataclass(frozen=True, kw_only=True)

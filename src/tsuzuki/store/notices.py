@@ -88,10 +88,13 @@ class Listener(Protocol):
     def close(self) -> None: ...
 
 
-def listen(database: Database) -> Listener:
-    """Begin to listen: what is committed from now on is heard."""
+def listen(database: Database, audiences: Collection[Audience] = EVERYBODY) -> Listener:
+    """Begin to listen: what is committed from now on is heard. What is said to others than these may go
+    unheard."""
     with translated(database.engine.url):
-        return SqliteListener(database) if database.is_sqlite else PostgresListener(database)
+        if database.is_sqlite:
+            return SqliteListener(database)
+        return PostgresListener(database, audiences)
 
 
 class SqliteListener:
@@ -145,13 +148,13 @@ class SqliteListener:
 class PostgresListener:
     """Blocks on the server's notices."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audiences: Collection[Audience]) -> None:
         self._connection = database.engine.connect()
         raw: Any = self._connection.connection.driver_connection
         # Out of the pool: a connection that listens must never be lent to anybody else.
         self._connection.detach()
         raw.autocommit = True
-        for audience in Audience:
+        for audience in audiences:
             raw.execute(f'LISTEN "{audience.value}"')
         self._raw = raw
 
