@@ -98,8 +98,8 @@ def listen(database: Database, audiences: Collection[Audience] = EVERYBODY) -> L
 
 
 class SqliteListener:
-    """Looks at the file's change counter, a read of shared memory without a query or a lock, whenever
-    the log was touched; and from time to time, where the kernel does not tell."""
+    """Looks whenever the log was touched; and from time to time, where the kernel does not tell, at the
+    file's change counter, a read of shared memory without a query or a lock."""
 
     def __init__(self, database: Database) -> None:
         self._clock = database.clock
@@ -115,8 +115,8 @@ class SqliteListener:
     def wait(self, seconds: float) -> Collection[Audience]:
         if self._watch is None:
             self._clock.wait(self._never, min(seconds, LOOK_SECONDS))
-        else:
-            self._watch.wait(min(seconds, TOLD_SECONDS))
+        elif self._watch.wait(min(seconds, TOLD_SECONDS)):
+            return self._news()
         return self._news() if self._has_changed() else ()
 
     def _has_changed(self) -> bool:
