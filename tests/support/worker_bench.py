@@ -1,0 +1,130 @@
+"""A worker on a database that can fail, and what a test does to both."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from support.makers import WORKER, add_job, new_run, read_run, spec, take_lead
+from support.moving_clock import MovingClock
+from support.scripted import ScriptedExecution, ScriptedExecutor
+from support.unreliable import UnreliableDatabase
+from tsuzuki.engine.rescuer import Rescuer
+from tsuzuki.engine.role import Identity
+from tsuzuki.engine.worker import Worker
+from tsuzuki.model.clock import ManualClock
+from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.run import Run
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.services.runs import Runs
+from tsuzuki.store import audit, jobs, logs, moves, runs
+from tsuzuki.store.database import Database
+from tsuzuki.store.leadership import Term
+
+ME = Identity(id=WORKER, host="host", pid=1, capacity=3, tags=frozenset(), software_version="test")
+
+
+class Bench:
+    """A worker on a database that can fail, with everything that makes work for it."""
+
+    def __init__(self, database: Database, clock: MovingClock) -> None:
+        self.truth = database
+        self.clock = clock
+        self.door = UnreliableDatabase(database)
+        self.executor = ScriptedExecutor()
+        self.settings = EngineSettings(log_bytes_max_per_run=1024)
+        self.term: Term = take_lead(database, lease_seconds=1_000_000)
+        self.worker = self.a_worker(clock)
+        self.worker.register()
+
+    def a_worker(self, clock: ManualClock, identity: Identity = ME) -> Worker:
+        return Worker(
+            identity=identity,
+            database=self.door,
+            executor=self.executor,
+            clock=clock,
+            random=Random(1),
+            settings=lambda: self.settings,
+            wake=lambda: None,
+        )
+
+    def job(self, name: str = "free", **changes: Any) -> int:
+        return add_job(
+            self.truth, spec(name, concurrency_policy=ConcurrencyPolicy.ALLOW, **changes)
+        )
+
+    def give(self, count: int = 1, *, job_id: int | None = None, **changes: Any) -> list[int]:
+        """So many new runs, assigned to the worker."""
+        with self.truth.read() as connection:
+            known = jobs.get_by_name(connection, "free")
+        job_id = job_id or (known.id if known else self.job())
+        with self.truth.write() as connection:
+            born = runs.create(connection, [new_run(self.truth, job_id, **changes)] * count)
+            ids = [run_id for run_id in born if run_id is not None]
+            given = [
+                moves.Assignment(
+                    run=moves.RunRef(id=n, version=1), worker_id=self.worker.identity.id
+                )
+                for n in ids
+            ]
+            assert len(moves.assign(connection, term=self.term, assignments=given)) == count
+        return ids
+
+    def begin(self, count: int = 1, **changes: Any) -> list[ScriptedExecution]:
+        """So many new executions under way."""
+        ids = self.give(count, **changes)
+        self.worker.tick()
+        return [self.executor.of(run_id) for run_id in ids]
+
+    def run(self, run_id: int) -> Run:
+        run: Run = read_run(self.truth, run_id)
+        return run
+
+    def cancel(self, run_id: int) -> None:
+        Runs(database=self.truth, actor="operator").cancel(run_id)
+
+    def lines(self, run_id: int) -> list[str]:
+        with self.truth.read() as connection:
+            return [line.body for line in logs.read(connection, run_id=run_id)]
+
+    def retry_of(self, run_id: int) -> Run | None:
+        with self.truth.read() as connection:
+            return runs.get_by_key(connection, f"retry:{run_id}")
+
+    def notes(self) -> int:
+        """How many rows a handler has written in its transactions."""
+        with self.truth.read() as connection:
+            return len(audit.find(connection, object_type="handler"))
+
+
+@contextmanager
+def lost(bench: Bench) -> Iterator[None]:
+    """What is written meanwhile is committed, and nobody hears of it."""
+    bench.door.replies_to_lose = 1
+    with pytest.raises(Unreachable):
+        yield
+
+
+@contextmanager
+def away(bench: Bench) -> Iterator[None]:
+    bench.door.is_away = True
+    with pytest.raises(Unreachable):
+        yield
+    bench.door.is_away = False
+
+
+def note(connection: Any) -> None:
+    audit.record(connection, actor="me", action="write", object_type="handler", object_id="1")
+
+
+def take_away(bench: Bench, run_id: int, how: str) -> None:
+    if how == "canceled":
+        bench.cancel(run_id)
+        return
+    bench.clock.advance(bench.settings.lost_after_seconds)
+    Rescuer(database=bench.truth, settings=lambda: bench.settings, random=Random(1)).tick(
+        bench.term
+    )
