@@ -41,10 +41,10 @@ format: setup ## write the format and the safe fixes
 	@$(BIN)/ruff format --quiet .
 
 test: lint ## everything a change must pass
-	@$(BIN)/pytest -q -n 3 --dist worksteal
+	@$(BIN)/pytest -q -n 2 --dist worksteal
 
 test-fast: lint ## the same without the slow ones
-	@$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow"
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
 
 # SHORT=1: within three minutes. ONLY="drain of": measures whose title has these words. PEERS=pgqueuer,huey: only these.
 bench-engine: setup ## measure the engine and its peers: a table, and bench/results/engine.json

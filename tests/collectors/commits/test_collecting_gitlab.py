@@ -219,7 +219,9 @@ def test_a_server_that_answers_badly_fails_the_target_and_is_continued_when_it_i
     collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path, fault: Fault
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main")
-    collecting.section = collecting.section.model_copy(update={"tries": 1, "request_timeout": 0.5})
+    patient = collecting.section
+    seconds = 2.0 if fault.kind is FaultKind.HANG else patient.request_timeout
+    collecting.section = patient.model_copy(update={"tries": 1, "request_timeout": seconds})
     server.faults.add(replace(fault, skip=1))
     result = collecting.only(collecting.collect()["run_id"])
     assert result.status is ResultStatus.FAILED
@@ -227,6 +229,7 @@ def test_a_server_that_answers_badly_fails_the_target_and_is_continued_when_it_i
     assert len(collecting.rows(project)) == PAGE_SIZE
     server.faults.clear()
     server.forget_requests()
+    collecting.section = patient
     collecting.collect()
     assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))
     assert not any("page=1&" in f"{seen.request.target}&" for seen in server.requests)

@@ -367,7 +367,7 @@ def test_a_server_that_drips_is_given_up_in_time() -> None:
         thread = threading.Thread(target=drip)
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        host = GitLabHost(url=url, token=TOKEN, clock=SystemClock(), timeout_seconds=0.5)
+        host = GitLabHost(url=url, token=TOKEN, clock=SystemClock(), timeout_seconds=1.5)
         with pytest.raises(SourceUnwell, match="too slowly"):
             host.source(1).head("main")
         ended.set()
