@@ -40,11 +40,12 @@ format: setup ## write the format and the safe fixes
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format --quiet .
 
+# Three processes on two cores: a third of the time a test waits for another process and not for the processor.
 test: lint ## everything a change must pass
-	@$(BIN)/pytest -q -n 2 --dist worksteal
+	@$(BIN)/pytest -q -n 3 --dist worksteal
 
 test-fast: lint ## the same without the slow ones
-	@$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
+	@$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow"
 
 # SHORT=1: within three minutes. ONLY="drain of": measures whose title has these words. PEERS=pgqueuer,huey: only these.
 bench-engine: setup ## measure the engine and its peers: a table, and bench/results/engine.json
