@@ -113,6 +113,13 @@ def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> N
     assert explained["grounds"][0]["cause"] == "paused"
 
 
+def test_whoever_watches_a_run_that_does_not_begin_is_told_why(workspace: Workspace) -> None:
+    watched = workspace.run("job", "run", "hello", "--watch", "--timeout", "3")
+    assert watched.code == 124
+    assert "Nobody leads" in watched.err
+    assert "tsuzuki up" in watched.err
+
+
 def test_a_job_with_nothing_waiting_explains_when_it_is_due(workspace: Workspace) -> None:
     assert "not due before" in workspace.data("job", "explain", "hello")["why"]
 

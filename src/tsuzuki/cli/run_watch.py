@@ -4,6 +4,7 @@ The exit code is the run's: 0 if it succeeded, 1 if not.
 """
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tsuzuki.cli.failures import ExitWith
@@ -19,12 +20,19 @@ if TYPE_CHECKING:
 def watch_run(
     invocation: Invocation, workspace: "Application", run_id: int, *, timeout: float | None
 ) -> "Run":
-    """Show how a run goes, and answer with it when it has ended."""
+    """Show how a run goes, and answer with it when it has ended. If it does not begin, say why."""
+
+    def say_why() -> None:
+        ground = workspace.runs.explain(run_id).grounds[0]
+        say(invocation, ground.sentence)
+        if ground.hint:
+            say(invocation, ground.hint)
+
+    wait = partial(workspace.runs.wait, run_id, timeout_seconds=timeout, on_held_up=say_why)
     if invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr):
-        shown = Lines(invocation)
-        return workspace.runs.wait(run_id, timeout_seconds=timeout, on_change=shown.show)
+        return wait(on_change=Lines(invocation).show)
     with Bar(invocation) as bar:
-        return workspace.runs.wait(run_id, timeout_seconds=timeout, on_change=bar.show)
+        return wait(on_change=bar.show)
 
 
 def exit_with_result(run: "Run") -> None:

@@ -1,5 +1,6 @@
 """Runs: asking for them, looking at them, waiting for them, stopping and repeating them."""
 
+import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,9 @@ from tsuzuki.store.runs import RunFilter
 
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
+HELD_UP_SECONDS = 2.0
+"""A run that waits longer than this for its begin is held up by something that can be told."""
+
 DELAY_MAX_SECONDS = 3660 * 86_400
 
 
@@ -166,9 +170,12 @@ class Runs:
         *,
         timeout_seconds: float | None = None,
         on_change: Callable[[Run], None] = lambda _run: None,
+        on_held_up: Callable[[], None] = lambda: None,
     ) -> Run:
-        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed."""
+        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_held_up`
+        is called once if it has not begun after `HELD_UP_SECONDS`."""
         clock = self._database.clock
+        held_up_at = clock.monotonic() + HELD_UP_SECONDS
         end = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
         pause, never, seen = WAIT_FIRST_SECONDS, threading.Event(), None
         while True:
@@ -179,6 +186,9 @@ class Runs:
                 on_change(run)
             if run.state.is_final:
                 return run
+            if run.state is not RunState.RUNNING and clock.monotonic() >= held_up_at:
+                held_up_at = math.inf
+                on_held_up()
             if end is not None and clock.monotonic() >= end:
                 raise WaitTimedOut(
                     f"run {run_id} is still {run.state} after {timeout_seconds:g} s",
