@@ -6,7 +6,7 @@ import pytest
 
 from support.databases import PostgresServer, SqliteFolder, opened
 from support.moving_clock import MovingClock
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 DIALECTS = ["sqlite", "postgresql"]
 

@@ -30,7 +30,7 @@ def main() -> None:
     with opened(environ={}, cwd=folder) as application:
         application.jobs.apply()
         engine = build_engine(application, Role())
-        application.runs.wake_by(engine.bells.leader.ring)
+        application.runs.wake_by(engine.wakeups.leader.ring)
         spare_the_lasting()  # as `tsuzuki up` does before it starts
         engine.start()
         started = time.perf_counter()

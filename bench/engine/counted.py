@@ -12,14 +12,14 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from tsuzuki.cli import main
-from tsuzuki.store.line import Line
+from tsuzuki.store.sql.prepared import AutocommitConnection
 
 FRAMES = ("BEGIN", "COMMIT", "ROLLBACK")
 
 
 def count_into(path: str) -> None:
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    send = Line.send
+    send = AutocommitConnection.send
 
     def count(statement: str) -> None:
         if not statement.startswith(FRAMES):
@@ -29,12 +29,12 @@ def count_into(path: str) -> None:
     def count_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
         count(statement)
 
-    def count_on_line(line: Line, sql: str, values: Any = ()) -> list[Any]:
+    def count_on_line(line: AutocommitConnection, sql: str, values: Any = ()) -> list[Any]:
         count(sql)
         return send(line, sql, values)
 
     # Replaced from outside: a line tells nobody what it sends, and needs to tell only a benchmark.
-    Line.send = count_on_line  # type: ignore[method-assign]
+    AutocommitConnection.send = count_on_line  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sqlite3
 import psycopg
 
 from tsuzuki import Tsuzuki
-from tsuzuki.store.tables import job_run_transitions, job_runs
+from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 
 TABLES = ((job_runs, "id"), (job_run_transitions, "run_id"))
 

@@ -12,9 +12,9 @@ import psycopg
 from bench.engine import idle, recovery
 from bench.engine.finished import add_finished_runs
 from bench.engine.peers.shape import (
-    Done,
     Figures,
     Measure,
+    OnOutcome,
     Order,
     answer,
     drained,
@@ -26,7 +26,7 @@ from bench.engine.peers.shape import (
 from tsuzuki import Request, Tsuzuki
 from tsuzuki.cli.serving import spare_the_lasting
 from tsuzuki.model.states import RunState
-from tsuzuki.store import runs
+from tsuzuki.store.runs import runs
 
 CAPACITY = 2000
 FENCED = "fenced, with history"
@@ -35,7 +35,7 @@ FENCED = "fenced, with history"
 class Handlers:
     """The work that is not there. A handler has a name in its module, so these are not closures."""
 
-    def __init__(self, order: Order, done: Done) -> None:
+    def __init__(self, order: Order, done: OnOutcome) -> None:
         self.order = order
         self.done = done
 
@@ -65,7 +65,7 @@ def nothing_left(app: Tsuzuki) -> bool:
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
     with opened(order) as app:
         app.job("nothing", concurrency_policy="allow")(Handlers(order, done).nothing)
         if order.finished:
@@ -93,7 +93,7 @@ def drain_beside_a_held_transaction(order: Order) -> Figures:
 
 def submit_many(order: Order) -> Figures:
     with opened(order) as app:
-        app.job("nothing", concurrency_policy="allow")(Handlers(order, Done(0)).nothing)
+        app.job("nothing", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).nothing)
         app.submit("nothing")
         requests = [Request(job="nothing")] * order.jobs
         return submitted(
@@ -109,20 +109,20 @@ def submit_each(order: Order) -> Figures:
             app.submit("nothing")
 
     with opened(order) as app:
-        app.job("nothing", concurrency_policy="allow")(Handlers(order, Done(0)).nothing)
+        app.job("nothing", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).nothing)
         app.submit("nothing")
         return submitted(order.jobs, one_by_one, lambda: in_state(app, RunState.PENDING))
 
 
 def start(order: Order) -> Figures:
     with opened(order) as app:
-        app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
+        app.job("begin", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).begin)
         return starts(order, lambda: app.submit("begin"))
 
 
 def recover(order: Order) -> Figures:
     with opened(order) as app:
-        app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
+        app.job("begin", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).begin)
         return recovers(order, lambda: app.submit("begin"))
 
 
@@ -143,7 +143,7 @@ def _name_of(order: Order) -> str:
 
 def work(order: Order) -> None:
     with opened(order) as app:
-        app.job("begin", concurrency_policy="allow")(Handlers(order, Done(0)).begin)
+        app.job("begin", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).begin)
         spare_the_lasting()
         with app.running(capacity=CAPACITY):
             threading.Event().wait()

@@ -14,7 +14,7 @@ from bench.engine.processes import Processes, database, onlooker, processes, wai
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.services.runs import Request
-from tsuzuki.store.runs import RunFilter
+from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.wiring import Application
 
 TIMES = 3

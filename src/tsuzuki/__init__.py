@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tsuzuki.engine.context import RunContext, RunStopped
+    from tsuzuki.engine.run_context import RunContext, RunStopped
     from tsuzuki.library import RunHandle, Tsuzuki
     from tsuzuki.model.errors import Fenced, RunFailed, TsuzukiError, WaitTimedOut
     from tsuzuki.services.runs import Request
@@ -28,10 +28,10 @@ __all__ = [
 _HOMES = {
     "Fenced": "tsuzuki.model.errors",
     "Request": "tsuzuki.services.runs",
-    "RunContext": "tsuzuki.engine.context",
+    "RunContext": "tsuzuki.engine.run_context",
     "RunFailed": "tsuzuki.model.errors",
     "RunHandle": "tsuzuki.library",
-    "RunStopped": "tsuzuki.engine.context",
+    "RunStopped": "tsuzuki.engine.run_context",
     "Tsuzuki": "tsuzuki.library",
     "TsuzukiError": "tsuzuki.model.errors",
     "WaitTimedOut": "tsuzuki.model.errors",

@@ -28,7 +28,7 @@ from tsuzuki.model.errors import Conflict, RunFailed, UsageError
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request, Runs, Submission
-from tsuzuki.store.database import Connection
+from tsuzuki.store.sql.database import Connection
 from tsuzuki.wiring.engine import build_engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -177,7 +177,7 @@ class Tsuzuki:
         self._define_all()
         role = Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
         self._engine = build_engine(self._application, role, functions=self._functions)
-        self._application.runs.wake_by(self._engine.bells.leader.ring)
+        self._application.runs.wake_by(self._engine.wakeups.leader.wake)
         self._engine.start()
 
     def stop(self, *, at_once: bool = False) -> None:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tsuzuki.engine.journal import FIELDS
+from tsuzuki.engine.log import FIELDS
 from tsuzuki.engine.loop import Loop
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import Unreachable
@@ -18,11 +18,12 @@ def test_a_streak_of_failures_is_told_once_with_what_to_do_and_its_end(
     went_well = threading.Event()
     failures = iter([Unreachable("no room left", hint="Free some space.", code="database")] * 2)
 
-    def step() -> None:
+    def step() -> float:
         if (failure := next(failures, None)) is not None:
             raise failure
         went_well.set()
         loop.stop()
+        return 0.0
 
     loop = Loop("work", step, clock=SystemClock(), on_error=lambda _name: None)
     loop.start()
@@ -30,7 +31,7 @@ def test_a_streak_of_failures_is_told_once_with_what_to_do_and_its_end(
     assert loop.join(30)
     failed, recovered = [getattr(record, FIELDS) for record in caplog.records]
     assert failed == {
-        "event": "a step failed, trying again",
+        "event": "step failed, retrying",
         "loop": "work",
         "code": "database",
         "error": "no room left",

@@ -12,19 +12,20 @@ from support.checker import check_history
 from support.makers import WORKER, add_job, create_run, read_run, ref, spec, take_lead
 from support.moving_clock import MovingClock
 from support.scripted import ScriptedExecution, ScriptedExecutor
-from tsuzuki.engine.assigner import Assigner
-from tsuzuki.engine.endings import RETRY_AFTER_MAX_SECONDS
+from tsuzuki.engine.leader.assigner import Assigner
+from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped
-from tsuzuki.engine.rescuer import Rescuer
-from tsuzuki.engine.role import Identity
-from tsuzuki.engine.worker import Worker
+from tsuzuki.engine.worker.identity import WorkerIdentity
+from tsuzuki.engine.worker.run_end import RETRY_AFTER_MAX_SECONDS
+from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Runs
-from tsuzuki.store import jobs, moves, runs
-from tsuzuki.store.database import Database
+from tsuzuki.store import jobs
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.sql.database import Database
 
 STEADY = RetryPolicy(max_retries=3, initial_seconds=10, factor=2, cap_seconds=30, jitter=0)
 SETTINGS = EngineSettings(max_orphans=3)
@@ -41,7 +42,7 @@ class Chain:
         self.assigner = Assigner(database=database)
         self.rescuer = Rescuer(database=database, settings=lambda: SETTINGS, random=Random(1))
         self.worker = Worker(
-            identity=Identity(
+            identity=WorkerIdentity(
                 id=WORKER,
                 host="h",
                 pid=1,
@@ -252,7 +253,7 @@ def test_a_retry_by_hand_and_a_retry_by_rule_never_both_happen(chain: Chain) -> 
     retry = chain.retry_of(run_id)
     assert retry is not None
     assert retry.id == by_hand.run_id
-    chain.worker.tell_ended(execution.task, FAILED)
+    chain.worker.on_outcome(execution.task, FAILED)
     chain.worker.tick()
     assert [run.retry_of for run in chain.all_runs()] == [None, run_id]
 

@@ -8,7 +8,7 @@ import pytest
 from support.daemons import Daemons, be_quick, started_on
 from support.databases import PostgresServer
 from tsuzuki.services.runs import Runs
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.sandbox.smtp import MailServer, Step
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.database import Database
-from tsuzuki.store.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from support.proxy import Proxy
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from support import small_disk
 from support.daemons import Daemons, started_on
 from support.load import Load
 from support.small_disk import SmallDisk
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,7 +10,7 @@ from support.makers import add_job, spec
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,10 @@ from support.fleet import Fleet
 from support.load import Load
 from tsuzuki.model.states import Reason
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store import leadership, runs, workers
-from tsuzuki.store.database import Database
+from tsuzuki.store import leadership, workers
 from tsuzuki.store.leadership import Leadership
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 

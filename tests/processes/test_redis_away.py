@@ -9,8 +9,8 @@ from support.daemons import Daemons, be_quick, started_on
 from support.load import Load
 from support.redis_server import RedisServer
 from tsuzuki.model.states import RunState
-from tsuzuki.store import runs as stored
-from tsuzuki.store.database import Database
+from tsuzuki.store.runs import runs as stored
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from tsuzuki.model.worker import WorkerState
 from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store import workers
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 

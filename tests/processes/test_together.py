@@ -17,8 +17,8 @@ from support.daemons import Daemons, eventually, is_alive
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.database import Database
-from tsuzuki.store.runs import RunFilter
+from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 

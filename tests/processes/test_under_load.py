@@ -8,8 +8,9 @@ import pytest
 from support.daemons import Daemon, Daemons, eventually
 from support.load import Load
 from tsuzuki.model.states import Reason
-from tsuzuki.store import dispatch, leadership
-from tsuzuki.store.database import Database
+from tsuzuki.store import leadership
+from tsuzuki.store.runs import ownership
+from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ def load(quick_database: Database, tmp_path: Path) -> Load:
 
 def running_on(database: Database, worker_id: str) -> set[int]:
     with database.read() as connection:
-        return {run.id for run in dispatch.running_on(connection, worker_id=worker_id)}
+        return {run.id for run in ownership.running_on_worker(connection, worker_id=worker_id)}
 
 
 def frozen_at_work(database: Database, daemon: Daemon) -> set[int] | None:

@@ -20,8 +20,8 @@ from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
 from tsuzuki.services.collections import JOB
-from tsuzuki.store import moves
-from tsuzuki.store.tables import workers
+from tsuzuki.store.runs import moves
+from tsuzuki.store.schema.tables import workers
 from tsuzuki.wiring import Application, opened
 
 Opened = partial[AbstractContextManager[Application]]

@@ -9,7 +9,7 @@ from support.threads import at_once
 from support.unreliable import UnreliableDatabase
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.services.events import Events
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture

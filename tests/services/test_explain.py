@@ -24,8 +24,9 @@ from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.services.explain import Cause, Ground
 from tsuzuki.services.runs import Runs
-from tsuzuki.store import jobs, leadership, moves, workers
-from tsuzuki.store.database import Database
+from tsuzuki.store import jobs, leadership, workers
+from tsuzuki.store.runs import moves
+from tsuzuki.store.sql.database import Database
 
 ALLOW = ConcurrencyPolicy.ALLOW
 
@@ -178,9 +179,9 @@ def test_no_worker(stage: Stage, left: str) -> None:
         case "drain":
             stage.change(lambda c: workers.drain(c, [WORKER]))
         case "expel":
-            stage.change(lambda c: workers.expel(c, [WORKER]))
+            stage.change(lambda c: workers.detach(c, [WORKER]))
         case "leave":
-            stage.change(lambda c: workers.leave(c, WORKER))
+            stage.change(lambda c: workers.deregister(c, WORKER))
     assert stage.only(run_id) == (Cause.NO_WORKER, "No worker is attached.")
 
 
@@ -211,7 +212,7 @@ def test_all_reasons_that_hold_are_told_together(stage: Stage) -> None:
     stage.running()
     run_id = stage.waiting(scheduled_for=NOON + timedelta(hours=1))
     stage.change_job(enabled=False)
-    stage.change(lambda c: workers.expel(c, [WORKER]))
+    stage.change(lambda c: workers.detach(c, [WORKER]))
     stage.change(lambda c: leadership.release(c, term=stage.term))
     assert [ground.cause for ground in stage.why(run_id)] == [
         Cause.NOT_DUE,
@@ -261,9 +262,9 @@ def test_worker_silent(stage: Stage) -> None:
 def test_worker_not_attached_any_more(stage: Stage, left: str) -> None:
     run_id = stage.running()
     if left == "expel":
-        stage.change(lambda c: workers.expel(c, [WORKER]))
+        stage.change(lambda c: workers.detach(c, [WORKER]))
     else:
-        stage.change(lambda c: workers.leave(c, WORKER))
+        stage.change(lambda c: workers.deregister(c, WORKER))
     silent = stage.why(run_id)[0]
     assert silent.cause is Cause.WORKER_SILENT
     assert silent.sentence.startswith("Its worker host-1-aaaa is not attached any more;")
@@ -271,7 +272,7 @@ def test_worker_not_attached_any_more(stage: Stage, left: str) -> None:
 
 def test_confirming(stage: Stage) -> None:
     run_id = stage.running()
-    stage.change(lambda c: workers.ask_to_continue(c, worker_id=WORKER, deadline_seconds=1.0))
+    stage.change(lambda c: workers.request_confirmation(c, worker_id=WORKER, deadline_seconds=1.0))
     confirming, running = stage.why(run_id)
     assert (confirming.cause, running.cause) == (Cause.CONFIRMING, Cause.RUNNING)
     assert confirming.sentence == "Its worker asks to be confirmed before it goes on."
@@ -301,13 +302,13 @@ def test_ended(stage: Stage, state: RunState, tail: str) -> None:
 
 def test_ended_with_what_went_wrong(stage: Stage) -> None:
     run_id = stage.running()
-    ending = moves.Ending(
+    ending = moves.RunEnd(
         run=Started(id=run_id, version=3, epoch=stage.term.epoch),
         state=RunState.FAILED,
         reason=moves.Reason.HANDLER_FAILED,
         error="exit code 3",
     )
-    stage.change(lambda c: moves.finish(c, worker_id=WORKER, endings=[ending]))
+    stage.change(lambda c: moves.finish(c, worker_id=WORKER, ends=[ending]))
     assert stage.only(run_id)[1].endswith("FAILED, handler_failed: exit code 3")
 
 

@@ -11,7 +11,7 @@ from tsuzuki.services.attendance import Attendance
 from tsuzuki.services.fleet import Fleet
 from tsuzuki.store import audit, leadership, workers
 from tsuzuki.store.audit import AuditEntry
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_workers_are_shown_with_what_they_hold_and_how_long_they_have_been_silen
         run_in_state(database, state, term)
     clock.advance(2.5)
     with database.write() as connection:
-        workers.beat(connection, "leader")
+        workers.heartbeat(connection, "leader")
     first, second = fleet.workers()
     assert (first.worker.id, first.held, first.silent_seconds, first.leads) == (
         WORKER,
@@ -64,7 +64,7 @@ def test_a_heartbeat_from_the_future_is_no_silence(
 def test_those_who_are_gone_are_shown_only_if_asked_for(database: Database, fleet: Fleet) -> None:
     add_worker(database)
     with database.write() as connection:
-        workers.leave(connection, WORKER)
+        workers.deregister(connection, WORKER)
     assert fleet.workers() == []
     assert [view.worker.state for view in fleet.workers(with_gone=True)] == [WorkerState.GONE]
 
@@ -147,7 +147,7 @@ def test_who_was_only_silent_can_be_expelled_for_good(
 def test_whoever_is_gone_takes_no_orders(database: Database, fleet: Fleet) -> None:
     add_worker(database)
     with database.write() as connection:
-        workers.leave(connection, WORKER)
+        workers.deregister(connection, WORKER)
     for order in (fleet.drain, fleet.detach):
         with pytest.raises(Conflict, match="is GONE"):
             order(WORKER)

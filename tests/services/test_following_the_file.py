@@ -9,7 +9,7 @@ import pytest
 from support.databases import opened
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.services.jobs import Jobs, Standing
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture

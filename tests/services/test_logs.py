@@ -8,12 +8,13 @@ import pytest
 
 from support.moving_clock import MovingClock
 from support.old_logs import WORDS, Stage, files_in, folder_stage, numbered
-from tsuzuki.engine.archive_format import DamagedLog
+from tsuzuki.engine.archive.format import DamagedLog
 from tsuzuki.model.errors import ConfigurationError, NotFound, UsageError
 from tsuzuki.services.logs import RunLogs
-from tsuzuki.store import logs, runs
-from tsuzuki.store.database import Database
+from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Database
 
 LINES = numbered(WORDS)
 NOBODY = 4242

@@ -27,11 +27,12 @@ from tsuzuki.model.run import Run, Started
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, Actor, Reason, RunState, Trigger
 from tsuzuki.services import runs as service
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store import audit, jobs, moves, runs
+from tsuzuki.store import audit, jobs
 from tsuzuki.store.audit import AuditEntry
-from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import RunFilter
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture
@@ -337,8 +338,8 @@ def test_a_canceled_run_cannot_be_ended_by_its_worker(
     door.cancel(run.id)
     with database.write() as connection:
         started = Started(id=run.id, version=run.version, epoch=term.epoch)
-        ending = moves.Ending(run=started, state=RunState.SUCCEEDED)
-        assert not moves.finish(connection, worker_id=WORKER, endings=[ending])
+        ending = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
+        assert not moves.finish(connection, worker_id=WORKER, ends=[ending])
     assert door.get(run.id).run.state is RunState.CANCELED
 
 
@@ -477,8 +478,8 @@ def test_whoever_waits_sees_every_change_and_the_end(
                 moves.start(connection, worker_id=WORKER, runs=[moves.RunRef(id=run.id, version=2)])
             elif now.state is RunState.RUNNING:
                 started = Started(id=run.id, version=3, epoch=term.epoch)
-                ending = moves.Ending(run=started, state=RunState.SUCCEEDED, result=42)
-                moves.finish(connection, worker_id=WORKER, endings=[ending])
+                ending = moves.RunEnd(run=started, state=RunState.SUCCEEDED, result=42)
+                moves.finish(connection, worker_id=WORKER, ends=[ending])
 
     assert door.wait(run.id, timeout_seconds=60, on_change=go_on).result == 42
     assert seen == [(RunState.ASSIGNED, 0), (RunState.RUNNING, 0), (RunState.SUCCEEDED, 0)]

@@ -14,14 +14,16 @@ from unittest.mock import patch
 from sqlalchemy import event
 
 from simulation.shared_store import shared_store
-from tsuzuki.engine import planner, retrier
-from tsuzuki.engine.heartbeat import Heartbeat, Pulse
-from tsuzuki.engine.leader import Lease
-from tsuzuki.engine.patience import Patience
-from tsuzuki.engine.taking import Taking
-from tsuzuki.engine.worker import Worker
+from tsuzuki.engine.leader import planner
+from tsuzuki.engine.leader.lease import Lease
+from tsuzuki.engine.leader.silence_guard import SilenceGuard
+from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
+from tsuzuki.engine.worker.local_start import LocalStart
+from tsuzuki.engine.worker.worker import Worker
+from tsuzuki.model import run as run_module
 from tsuzuki.model.run import NewRun
-from tsuzuki.store import events, leadership, room, runs
+from tsuzuki.store import events, leadership
+from tsuzuki.store.runs import capacity, ownership
 
 EPOCH = r"leadership\.epoch = \?"
 VERSION = r"job_runs\.version = \w+\.version"
@@ -67,46 +69,50 @@ def _keyless(**values: Any) -> NewRun:
     return NewRun(**{**values, "idempotency_key": None})
 
 
-def _nothing_held(_rows: Any) -> room.HeldRuns:
-    return room.HeldRuns(by_worker={}, by_job={}, by_key={})
+def _nothing_held(_rows: Any) -> capacity.HeldRuns:
+    return capacity.HeldRuns(by_worker={}, by_job={}, by_key={})
 
 
 @contextmanager
 def _never_stops_by_itself() -> Iterator[None]:
     with ExitStack() as stack:
-        stack.enter_context(patch.object(Heartbeat, "_unheard", lambda _self: Pulse.UNHEARD))
+        stack.enter_context(
+            patch.object(Heartbeat, "_unreachable", lambda _self: HeartbeatResult.UNREACHABLE)
+        )
         stack.enter_context(patch.object(Heartbeat, "looks_hung", lambda _self, _seconds: False))
         yield
 
 
 @contextmanager
-def _taking_unheld(worker: Worker) -> Iterator[Taking]:
-    """Nobody has to wait until what was given has arrived."""
-    taking = Taking(worker.worker_id if worker.accepting else None)
+def _local_start_unlocked(worker: Worker) -> Iterator[LocalStart]:
+    """Nobody has to wait until what was started is in the queue."""
+    local = LocalStart(worker.worker_id if worker.accepting else None)
     try:
-        yield taking
+        yield local
     except BaseException:
-        worker._doubt()
+        worker._on_unknown_commit()
         raise
-    worker._receive(taking.tasks)
+    worker._adopted_next.extend(local.tasks)
+    worker._wake()
 
 
 @contextmanager
-def _taking_undoubted(worker: Worker) -> Iterator[Taking]:
-    """A lost answer about what was given is taken for a no."""
-    with worker._arriving:
-        taking = Taking(worker.worker_id if worker.accepting else None)
-        yield taking
-        worker._receive(taking.tasks)
+def _local_start_without_reconciling(worker: Worker) -> Iterator[LocalStart]:
+    """A lost reply about what was started is taken for a no."""
+    with worker._local_start_lock:
+        local = LocalStart(worker.worker_id if worker.accepting else None)
+        yield local
+        worker._adopted_next.extend(local.tasks)
+    worker._wake()
 
 
-_cut_off = Worker.cut_off
+_on_detached = Worker.on_detached
 
 
-def _cut_off_for_good(worker: Worker) -> None:
-    """It marks itself as one that leaves, and then obeys its own mark."""
-    worker._is_to_leave = True
-    _cut_off(worker)
+def _detached_for_good(worker: Worker) -> None:
+    """It marks itself as draining, and then obeys its own mark."""
+    worker._is_draining = True
+    _on_detached(worker)
 
 
 _emit = events.emit
@@ -147,19 +153,19 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="handlers write without a fence",
         scenario="pauses",
         law="was fenced off and wrote a row",
-        broken=lambda: patch.object(runs, "lock_if_ours", lambda *_a, **_k: True),
+        broken=lambda: patch.object(ownership, "lock_if_owned", lambda *_a, **_k: True),
     ),
     BrokenGuard(
         name="retries have no key",
         scenario="operators",
         law="is repeated twice",
-        broken=lambda: patch.object(retrier, "NewRun", _keyless),
+        broken=lambda: patch.object(run_module, "NewRun", _keyless),
     ),
     BrokenGuard(
         name="limits are not counted",
         scenario="lost replies",
         law="at once",
-        broken=lambda: patch.object(room, "_held", _nothing_held),
+        broken=lambda: patch.object(capacity, "_held", _nothing_held),
     ),
     BrokenGuard(
         name="a worker in doubt goes on",
@@ -171,7 +177,7 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="a worker that was cut off is taken for one that leaves",
         scenario="cut lines",
         law="nobody sent it away",
-        broken=lambda: patch.object(Worker, "cut_off", _cut_off_for_good),
+        broken=lambda: patch.object(Worker, "on_detached", _detached_for_good),
     ),
     BrokenGuard(
         name="a leader in doubt goes on",
@@ -183,19 +189,19 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="what a lost reply began is forgotten",
         scenario="lost replies",
         law="not everything ended",
-        broken=lambda: patch.object(Worker, "_read_back", lambda *_a, **_k: None),
+        broken=lambda: patch.object(Worker, "_reconcile", lambda *_a, **_k: []),
     ),
     BrokenGuard(
         name="what a leader began for its own worker is forgotten",
         scenario="lost replies",
         law="not everything ended",
-        broken=lambda: patch.object(Worker, "taking", _taking_undoubted),
+        broken=lambda: patch.object(Worker, "local_start", _local_start_without_reconciling),
     ),
     BrokenGuard(
         name="what is just arriving is read back too",
         scenario="lost replies",
         law="twice",
-        broken=lambda: patch.object(Worker, "taking", _taking_unheld),
+        broken=lambda: patch.object(Worker, "local_start", _local_start_unlocked),
     ),
     BrokenGuard(
         name="skipped ticks are not recorded",
@@ -207,13 +213,13 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="a leader judges before it listened",
         scenario="clock steps",
         law="still executing it",
-        broken=lambda: patch.object(Patience, "may_judge", lambda *_a, **_k: True),
+        broken=lambda: patch.object(SilenceGuard, "may_judge", lambda *_a, **_k: True),
     ),
     BrokenGuard(
         name="a lease lasts as long as the clock was put back by",
         scenario="clock steps",
         law="nobody leads",
-        broken=lambda: patch.object(leadership, "cut_to_measure", lambda *_a: None),
+        broken=lambda: patch.object(leadership, "shorten_overlong_lease", lambda *_a: None),
     ),
     BrokenGuard(
         name="a lease is taken that is held",

@@ -14,10 +14,10 @@ from sqlalchemy import text
 
 from simulation.fibers import GreenletExit
 from simulation.reach import LawBroken
-from tsuzuki.engine.context import Leash, RunContext, RunStopped
 from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.engine.outcome import Outcome, StopCause, Stopped, Succeeded
-from tsuzuki.engine.task import Done, Surroundings, Task
+from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal
+from tsuzuki.engine.task import OnOutcome, RunIO, Task
 from tsuzuki.model.errors import Fenced, Unreachable
 
 if TYPE_CHECKING:
@@ -60,21 +60,21 @@ WELL = Manner()
 
 
 class SimulatedExecution:
-    def __init__(self, node: "Node", task: Task, surroundings: Surroundings, done: Done) -> None:
+    def __init__(self, node: "Node", task: Task, run_io: RunIO, done: OnOutcome) -> None:
         self.task = task
         self.is_ended = False
         self._node = node
         self._world = node.world
         self._worker_id = node.engine.worker.identity.id
         self._done = done
-        self._leash = Leash()
+        self._stop_signal = StopSignal()
         self._cause: StopCause | None = None
         self._context = RunContext(
-            task=task, surroundings=surroundings, clock=node.clock, leash=self._leash
+            task=task, run_io=run_io, clock=node.clock, stop_signal=self._stop_signal
         )
         self._manner = WELL if self._world.is_settling else Manner.drawn(self._world.chance, task)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._world.turns.spawn("handler", self._node, self._perform)
 
     def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
@@ -82,7 +82,7 @@ class SimulatedExecution:
             return
         is_first = self._cause is None
         self._cause = self._cause or cause
-        self._leash.pull()
+        self._stop_signal.set()
         if at_once:
             self._end(Stopped(cause=self._cause))
         elif is_first:
@@ -97,7 +97,7 @@ class SimulatedExecution:
         if self.is_ended:
             return
         self.is_ended = True
-        self._leash.cut()
+        self._stop_signal.fence()
         self._done(self.task, outcome if self._cause is None else Stopped(cause=self._cause))
 
     def _perform(self) -> None:
@@ -160,17 +160,12 @@ class SimulatedExecutor:
         self._node = node
         self._asked = 0
 
-    def begin(self, task: Task, surroundings: Surroundings, done: Done) -> SimulatedExecution:
-        execution = SimulatedExecution(self._node, task, surroundings, done)
+    def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> SimulatedExecution:
+        execution = SimulatedExecution(self._node, task, run_io, done)
         self._node.executions[task.run.id] = execution
         self._node.world.laws.begun(self._node, task)
-        execution.begin()
+        execution.start()
         return execution
-
-    def begins_at_once(self, handler: str) -> bool:
-        """Every other time, so that both ways are gone."""
-        self._asked += 1
-        return self._asked % 2 == 0
 
     def close(self) -> None:
         """What is still there is given up."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simulation.jobs import JOBS
 from simulation.reach import LawBroken
 from tsuzuki.engine.task import Task
-from tsuzuki.engine.worked import Worked
+from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.states import MOVES, MOVES_AT_ONCE, Actor, Reason, RunState
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Laws:
     def begun(self, node: "Node", task: Task) -> None:
         self._once(self.begun_runs, task.run.id, f"run {task.run.id} is executed twice")
 
-    def told_of_work(self, node: "Node", worked: Worked) -> None:
+    def told_of_work(self, node: "Node", worked: WorkerStep) -> None:
         """An end that was confirmed to a worker is the end."""
         for task, ending in worked.ended:
             if self.lives[task.run.id].state is not ending.state:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from simulation.handlers import SimulatedExecution, SimulatedExecutor
 from simulation.party import Party
 from simulation.reach import LawBroken
-from tsuzuki.engine.leader import Led
+from tsuzuki.engine.leader.leader import LeaderRound
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Identity, Role
-from tsuzuki.engine.worked import Worked
+from tsuzuki.engine.role import Role
+from tsuzuki.engine.worker.identity import WorkerIdentity
+from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.leadership import Term
 
@@ -45,7 +46,7 @@ class Node(Party):
             metrics=Watched(self),
         )
         self.engine.settings._lock = TurnLock(self)  # type: ignore[assignment]
-        self.engine.worker._arriving = TurnLock(self)  # type: ignore[assignment]
+        self.engine.worker._local_start_lock = TurnLock(self)  # type: ignore[assignment]
         self._lead = self.engine.leader.tick
         self.engine.leader.tick = self._led  # type: ignore[method-assign]
 
@@ -63,9 +64,9 @@ class Node(Party):
         self.world.tell(f"{self.name} starts")
         self.world.turns.spawn("main", self, self._live)
 
-    def new_identity(self) -> Identity:
+    def new_identity(self) -> WorkerIdentity:
         self._identities += 1
-        return Identity(
+        return WorkerIdentity(
             id=f"{self.name}-{self._identities}",
             host=self.name,
             pid=1,
@@ -101,10 +102,10 @@ class Node(Party):
         self.world.tell(f"{self.name} has ended")
         self.world.turns.end_all_of(self)
 
-    def _led(self, term: Term, *, told: bool = False) -> Led:
+    def _led(self, term: Term, *, woken: bool = False) -> LeaderRound:
         self.term = term
         try:
-            return self._lead(term, told=told)
+            return self._lead(term, woken=woken)
         finally:
             self.term = None
 
@@ -116,7 +117,7 @@ class SimulatedEngine(Engine):
         self._node = node
         super().__init__(**parts)
 
-    def _new_identity(self) -> Identity:
+    def _new_identity(self) -> WorkerIdentity:
         return self._node.new_identity()
 
 
@@ -183,14 +184,14 @@ class Watched:
         self.leading = _COUNTERS.leading
         self.epoch = _COUNTERS.epoch
 
-    def worked(self, worked: Worked, **_figures: object) -> None:
-        self._node.world.laws.told_of_work(self._node, worked)
+    def count_step(self, step: WorkerStep, **_figures: object) -> None:
+        self._node.world.laws.told_of_work(self._node, step)
 
-    def led(self, led: Led) -> None:
-        if led.rescued:
-            self._node.world.reached["a leader rescued"] += led.rescued
+    def count_round(self, done: LeaderRound) -> None:
+        if done.rescued:
+            self._node.world.reached["a leader rescued"] += done.rescued
 
-    def failed(self, loop: str) -> None:
+    def count_error(self, loop: str) -> None:
         problem = sys.exception()
         if problem is not None and not isinstance(problem, TsuzukiError):
             raise LawBroken(f"{self._node.name}: {loop} failed by a bug: {problem!r}") from problem

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from simulation.fibers import GreenletExit
 from tsuzuki.model.errors import TsuzukiError, Unreachable
-from tsuzuki.store.complaints import translated
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.driver_errors import translate_errors
 
 if TYPE_CHECKING:
     from simulation.party import Party
@@ -50,7 +50,7 @@ class PartyDatabase(Database):
     @contextmanager
     def read(self) -> Iterator[Connection]:
         self._reach(Point.BEFORE_READ)
-        with translated(self.engine.url), self._store.look() as connection:
+        with translate_errors(self.engine.url), self._store.look() as connection:
             yield connection
         self._pass(Point.AFTER_READ)
 
@@ -60,7 +60,7 @@ class PartyDatabase(Database):
         raw = self._store.raw
         changes = raw.total_changes
         try:
-            with translated(self.engine.url), self._store.change() as connection:
+            with translate_errors(self.engine.url), self._store.change() as connection:
                 self._world.notices_said.clear()
                 yield connection
                 self._strike(Point.BEFORE_COMMIT)

@@ -12,7 +12,7 @@ from support.moving_clock import NOON
 from tsuzuki.model.retry import decide_retry
 from tsuzuki.model.schedule import Schedule
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store.types import to_text
+from tsuzuki.store.sql.types import to_text
 
 if TYPE_CHECKING:
     from simulation.world import World

@@ -19,9 +19,9 @@ from support.makers import add_job
 from support.moving_clock import MovingClock
 from tsuzuki.model.clock import Clock
 from tsuzuki.store import settings
-from tsuzuki.store.database import Database
-from tsuzuki.store.migrate import upgrade
-from tsuzuki.store.types import to_text
+from tsuzuki.store.schema.migrate import upgrade
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.types import to_text
 
 WITNESS = """
 CREATE TABLE sim_rows (

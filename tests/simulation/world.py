@@ -23,12 +23,13 @@ from simulation.scenarios import scenario_of
 from simulation.settling import settle
 from simulation.shared_store import shared_store
 from tsuzuki.engine import process
-from tsuzuki.store import notices
-from tsuzuki.store.database import Connection
-from tsuzuki.store.migrate import SchemaWatch
+from tsuzuki.engine.worker import steps
+from tsuzuki.store.schema.migrate import SchemaWatch
+from tsuzuki.store.sql.database import Connection
+from tsuzuki.store.wakeups import channels, listeners
 
 WATCH_SECONDS = 0.3
-LINGER_SECONDS = 1.0
+FLUSH_SECONDS = 1.0
 
 
 @dataclass(kw_only=True)
@@ -128,7 +129,7 @@ def simulate(seed: int, *, tell: bool = False, guarded: bool = True) -> Told:
 
 
 @cache
-def _schema_watch() -> SchemaWatch:
+def _schema_watch(_components: object) -> SchemaWatch:
     return SchemaWatch()
 
 
@@ -139,7 +140,7 @@ def _in_place(world: World) -> Iterator[None]:
     def notify(_connection: Connection, *names: str) -> None:
         world.notices_said.update(names)
 
-    def listen(database: PartyDatabase, _audiences: object) -> SimulatedListener:
+    def listen(database: PartyDatabase, _channels: object) -> SimulatedListener:
         node: Node = database.party  # type: ignore[assignment]
         return SimulatedListener(node)
 
@@ -148,11 +149,10 @@ def _in_place(world: World) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(process, "Loop", SteppedLoop))
         stack.enter_context(patch.object(process, "SchemaWatch", _schema_watch))
-        stack.enter_context(patch.object(process, "WATCH_SECONDS", WATCH_SECONDS))
-        stack.enter_context(patch.object(process, "LINGER_SECONDS", LINGER_SECONDS))
-        stack.enter_context(patch.object(process, "LISTEN_PAUSE_SECONDS", 0.0, create=True))
-        stack.enter_context(patch.object(notices, "notify", notify))
-        stack.enter_context(patch.object(notices, "listen", listen))
+        stack.enter_context(patch.object(steps, "WATCH_SECONDS", WATCH_SECONDS))
+        stack.enter_context(patch.object(steps, "FLUSH_SECONDS", FLUSH_SECONDS))
+        stack.enter_context(patch.object(channels, "notify", notify))
+        stack.enter_context(patch.object(listeners, "listen", listen))
         try:
             yield
         finally:

@@ -7,7 +7,7 @@ import pytest
 from support.moving_clock import MovingClock
 from tsuzuki.store import audit
 from tsuzuki.store.audit import AuditEntry
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 def record(database: Database, **said: Any) -> None:

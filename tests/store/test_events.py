@@ -7,8 +7,8 @@ from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.errors import UsageError
 from tsuzuki.store import events
-from tsuzuki.store.database import Database
 from tsuzuki.store.events import Event
+from tsuzuki.store.sql.database import Database
 
 
 def emit(database: Database, event_type: str = "order.paid", **said: object) -> tuple[Event, bool]:

@@ -15,7 +15,7 @@ from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.schedule import Schedule, parse_schedule
 from tsuzuki.store import jobs
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 EVERYTHING = JobSpec(
     name="nightly.report_1-b",

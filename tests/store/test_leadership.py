@@ -6,8 +6,8 @@ from support.makers import take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.store import leadership
-from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Leadership, Term
+from tsuzuki.store.sql.database import Database
 
 
 def take(database: Database, holder: str = "b", lease_seconds: float = 10.0) -> Term | None:

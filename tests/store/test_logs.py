@@ -10,11 +10,12 @@ from support.makers import WORKER, add_worker, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import RunState
-from tsuzuki.store import logs, moves
-from tsuzuki.store.database import Database
+from tsuzuki.store import logs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.logs import LogLine, StoredLog
-from tsuzuki.store.tables import job_runs
+from tsuzuki.store.runs import moves
+from tsuzuki.store.schema.tables import job_runs
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from support.waiting import wait_until_blocked
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.settings import SETTINGS, EngineSettings
 from tsuzuki.store import audit, settings
-from tsuzuki.store.database import Database
+from tsuzuki.store.schema.tables import settings as settings_table
 from tsuzuki.store.settings import StoredSetting
-from tsuzuki.store.tables import settings as settings_table
+from tsuzuki.store.sql.database import Database
 
 
 def put(database: Database, key: str, value: object) -> int | float:

@@ -10,8 +10,8 @@ from support.moving_clock import MovingClock
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
 from tsuzuki.store import workers
-from tsuzuki.store.database import Database
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.sql.database import Database
 
 OTHER = "host-2-bbbb"
 TTL = 6.0
@@ -31,7 +31,7 @@ def get(database: Database, worker_id: str = WORKER) -> Worker:
 
 def beat(database: Database, worker_id: str = WORKER) -> WorkerState | None:
     with database.write() as connection:
-        return workers.beat(connection, worker_id)
+        return workers.heartbeat(connection, worker_id)
 
 
 def detach_silent(database: Database, term: Term) -> frozenset[str]:
@@ -41,17 +41,17 @@ def detach_silent(database: Database, term: Term) -> frozenset[str]:
 
 def reattach_heard(database: Database, term: Term) -> frozenset[str]:
     with database.write() as connection:
-        return workers.reattach_heard(connection, term=term, silent_after_seconds=TTL)
+        return workers.reattach_and_confirm(connection, term=term, silent_after_seconds=TTL)
 
 
 def bury_silent(database: Database, term: Term, seconds: float = 60.0) -> frozenset[str]:
     with database.write() as connection:
-        return workers.bury_silent(connection, term=term, silent_after_seconds=seconds)
+        return workers.mark_silent_gone(connection, term=term, silent_after_seconds=seconds)
 
 
 def ask(database: Database, deadline_seconds: float = 5.0) -> int:
     with database.write() as connection:
-        return workers.ask_to_continue(
+        return workers.request_confirmation(
             connection, worker_id=WORKER, deadline_seconds=deadline_seconds
         )
 
@@ -75,7 +75,7 @@ def test_a_worker_is_stored_as_it_introduces_itself(database: Database, clock: M
 def test_an_id_is_used_once(database: Database) -> None:
     add_worker(database)
     with database.write() as connection:
-        assert workers.leave(connection, WORKER)
+        assert workers.deregister(connection, WORKER)
     with pytest.raises(IntegrityError):
         add_worker(database)
 
@@ -91,10 +91,10 @@ def test_a_beat_is_noted_and_answers_what_others_think(
         workers.drain(connection, [WORKER])
     assert beat(database) is WorkerState.DRAINING
     with database.write() as connection:
-        workers.expel(connection, [WORKER])
+        workers.detach(connection, [WORKER])
     assert beat(database) is WorkerState.DETACHED
     with database.write() as connection:
-        workers.leave(connection, WORKER)
+        workers.deregister(connection, WORKER)
     clock.advance(2)
     before = get(database)
     assert beat(database) is None
@@ -108,13 +108,15 @@ def test_a_leader_vouches_only_for_who_is_attached_and_only_forward(
     ids = [add_worker(database, f"host-{n}") for n in range(4)]
     with database.write() as connection:
         workers.drain(connection, [ids[1]])
-        workers.expel(connection, [ids[2]])
-        workers.leave(connection, ids[3])
+        workers.detach(connection, [ids[2]])
+        workers.deregister(connection, ids[3])
     heard_at = clock.now() + timedelta(seconds=3)
 
     def vouch(worker_ids: list[str], moment: datetime) -> frozenset[str]:
         with database.write() as connection:
-            return workers.vouch(connection, term=term, worker_ids=worker_ids, heard_at=moment)
+            return workers.refresh_heartbeats(
+                connection, term=term, worker_ids=worker_ids, heard_at=moment
+            )
 
     assert vouch([*ids, "nobody"], heard_at) == set(ids[:2])
     assert [get(database, i).heartbeat_at == heard_at for i in ids] == [True, True, False, False]
@@ -126,8 +128,8 @@ def test_a_leader_vouches_only_for_who_is_attached_and_only_forward(
 def test_draining_asks_only_who_is_attached(database: Database) -> None:
     ids = [add_worker(database, f"host-{n}") for n in range(4)]
     with database.write() as connection:
-        workers.expel(connection, [ids[1]])
-        workers.leave(connection, ids[2])
+        workers.detach(connection, [ids[1]])
+        workers.deregister(connection, ids[2])
         workers.drain(connection, [ids[3]])
         assert workers.drain(connection, [*ids, "nobody"]) == {ids[0]}
         assert workers.drain(connection, []) == frozenset()
@@ -139,9 +141,9 @@ def test_an_operator_expels_anybody_who_is_still_there(database: Database) -> No
     ids = [add_worker(database, f"host-{n}") for n in range(3)]
     with database.write() as connection:
         workers.drain(connection, [ids[1]])
-        workers.leave(connection, ids[2])
-        assert workers.expel(connection, ids) == set(ids[:2])
-        assert workers.expel(connection, ids) == frozenset()
+        workers.deregister(connection, ids[2])
+        assert workers.detach(connection, ids) == set(ids[:2])
+        assert workers.detach(connection, ids) == frozenset()
     assert get(database, ids[0]).detach_reason is DetachReason.OPERATOR
 
 
@@ -188,7 +190,7 @@ def test_who_was_expelled_does_not_come_back(
     clock.advance(TTL)
     detach_silent(database, term)
     with database.write() as connection:
-        assert workers.expel(connection, [WORKER]) == {WORKER}
+        assert workers.detach(connection, [WORKER]) == {WORKER}
     beat(database)
     assert reattach_heard(database, term) == frozenset()
     assert get(database).detach_reason is DetachReason.OPERATOR
@@ -274,7 +276,7 @@ def test_who_stays_cut_off_is_not_answered(
     ask(database, 60)
     if why == "expelled":
         with database.write() as connection:
-            workers.expel(connection, [WORKER])
+            workers.detach(connection, [WORKER])
         beat(database)
     reattach_heard(database, term)
     assert read_run(database, run.id).continuation_state is ContinuationState.CONFIRMING
@@ -285,9 +287,9 @@ def test_whoever_leaves_is_gone_for_good(
 ) -> None:
     add_worker(database)
     with database.write() as connection:
-        assert workers.leave(connection, WORKER)
-        assert not workers.leave(connection, WORKER)
-        assert not workers.leave(connection, "nobody")
+        assert workers.deregister(connection, WORKER)
+        assert not workers.deregister(connection, WORKER)
+        assert not workers.deregister(connection, "nobody")
     clock.advance(1000)
     assert detach_silent(database, term) == frozenset()
     assert reattach_heard(database, term) == frozenset()
@@ -320,7 +322,7 @@ def test_workers_are_listed_in_the_order_they_came(database: Database, clock: Mo
         add_worker(database, name)
         clock.advance(1)
     with database.write() as connection:
-        workers.leave(connection, "a")
+        workers.deregister(connection, "a")
     with database.read() as connection:
         assert [worker.id for worker in workers.find(connection)] == ["c", "b"]
         everyone = workers.find(connection, with_gone=True)

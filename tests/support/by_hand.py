@@ -8,8 +8,8 @@ from sqlalchemy import Executable, Table, bindparam, insert, select, text, updat
 from sqlalchemy.exc import IntegrityError
 
 from tsuzuki.model.states import Actor, Reason, RunState
-from tsuzuki.store.database import Database
-from tsuzuki.store.tables import job_runs
+from tsuzuki.store.schema.tables import job_runs
+from tsuzuki.store.sql.database import Database
 
 MOMENT = datetime(2026, 3, 1, 13, 0, tzinfo=UTC)
 SOMEBODY = "host-1-aaaa"

@@ -9,9 +9,9 @@ from sqlalchemy import select
 from tsuzuki.model.run import Run, Transition
 from tsuzuki.model.states import MOVES, Actor, RunState, Trigger
 from tsuzuki.store import leadership
-from tsuzuki.store.database import Database
-from tsuzuki.store.runs import run_from, select_runs, transition_from
-from tsuzuki.store.tables import job_run_transitions
+from tsuzuki.store.runs.runs import run_from, select_runs, transition_from
+from tsuzuki.store.schema.tables import job_run_transitions
+from tsuzuki.store.sql.database import Database
 
 
 def check_history(database: Database) -> list[Run]:

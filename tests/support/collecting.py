@@ -18,10 +18,10 @@ from tsuzuki.collectors.commits.reports import Result
 from tsuzuki.collectors.commits.settings import CommitsSection
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.collectors.commits.targets import Target
-from tsuzuki.engine.context import Leash, RunContext
+from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
-from tsuzuki.store.database import Connection, Database
-from tsuzuki.store.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.sql.database import Connection, Database
 
 
 class Crash(BaseException):
@@ -74,7 +74,7 @@ class Collecting:
         self.workspace = workspace
         self.section = CommitsSection(**section)
         self.hands = Hands(database, lambda _number: None)
-        self.leash = Leash()
+        self.stop_signal = StopSignal()
 
     def repository(self, location: Path | str, *branches: str, path: str | None = None) -> int:
         """Take in a repository and follow some of its branches."""
@@ -118,12 +118,12 @@ class Collecting:
     ) -> dict[str, Any]:
         """One run of the handler. `after` is called after each of its transactions."""
         self.hands = Hands(self.database, after)
-        self.leash = Leash()
+        self.stop_signal = StopSignal()
         run = RunContext(
             task=a_task("commits", {}, run_id=next(self._numbers), arguments=arguments),
-            surroundings=self.hands,  # type: ignore[arg-type]
+            run_io=self.hands,  # type: ignore[arg-type]
             clock=self.database.clock,
-            leash=self.leash,
+            stop_signal=self.stop_signal,
         )
         ended = collect(self.equipment, run)
         # A bug met on a branch fails that branch only; in a test it must not go unseen.

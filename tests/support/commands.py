@@ -8,7 +8,7 @@ from typing import Any
 
 from support.executions import Begun, Ears, a_task
 from tsuzuki.config.variables import expand
-from tsuzuki.engine.executors.command import CommandExecutor
+from tsuzuki.engine.executors.command.executor import CommandExecutor
 from tsuzuki.engine.outcome import Outcome
 from tsuzuki.engine.task import Task
 
@@ -26,13 +26,13 @@ class Commands:
             environ=self.environ,
         )
 
-    def begin(self, *argv: str, task: Task | None = None, **options: Any) -> Begun:
+    def start(self, *argv: str, task: Task | None = None, **options: Any) -> Begun:
         begun = Begun(self.executor)
-        begun.begin(task or a_task("command", {"argv": list(argv), **options}))
+        begun.start(task or a_task("command", {"argv": list(argv), **options}))
         return begun
 
     def run(self, *argv: str, task: Task | None = None, **options: Any) -> tuple[Outcome, Ears]:
-        begun = self.begin(*argv, task=task, **options)
+        begun = self.start(*argv, task=task, **options)
         return begun.outcome(), begun.ears
 
     def fresh(self) -> "Commands":

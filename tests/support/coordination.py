@@ -7,37 +7,38 @@ from contextlib import closing, contextmanager
 import pytest
 
 from support.waiting import wait_until
-from tsuzuki.engine import errands, redis_coordination
-from tsuzuki.engine.coordination import Coordination
-from tsuzuki.engine.errands import RETRY_SECONDS
+from tsuzuki.engine.coordination import circuit_breaker, redis
+from tsuzuki.engine.coordination.circuit_breaker import PROBE_INTERVAL_SECONDS
+from tsuzuki.engine.coordination.protocol import Coordination
 from tsuzuki.model.clock import ManualClock
-from tsuzuki.store.notices import EVERYBODY, Listener
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS
+from tsuzuki.store.wakeups.listeners import Listener
 
 LONG_SECONDS = 60.0
 
 
 def is_heard(coordination: Coordination) -> bool:
     """Whether a sign of life goes there and comes back."""
-    coordination.beat("w-1", ttl_seconds=LONG_SECONDS)
-    return coordination.heard(["w-1"]) == {"w-1"}
+    coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
+    return coordination.heard_recently(["w-1"]) == {"w-1"}
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that measure nothing: a machine that is busy elsewhere is not an outage."""
-    monkeypatch.setattr(errands, "PATIENCE_SECONDS", 10.0)
-    monkeypatch.setattr(redis_coordination, "SOCKET_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr(circuit_breaker, "CALL_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr(redis, "SOCKET_TIMEOUT_SECONDS", 10.0)
 
 
 def lose_touch(coordination: Coordination) -> None:
     """Make the call that finds out that the server is away."""
-    assert coordination.heard(["w-1"]) == frozenset()
+    assert coordination.heard_recently(["w-1"]) == frozenset()
 
 
 def reach(coordination: Coordination, clock: ManualClock) -> None:
     """Let time pass until it helps."""
 
     def helps() -> bool:
-        clock.advance(RETRY_SECONDS)
+        clock.advance(PROBE_INTERVAL_SECONDS)
         return is_heard(coordination)
 
     wait_until(helps, "it helps")
@@ -45,11 +46,11 @@ def reach(coordination: Coordination, clock: ManualClock) -> None:
 
 def everything(coordination: Coordination) -> None:
     """Every call once, without any help in the answers."""
-    coordination.beat("w-1", ttl_seconds=LONG_SECONDS)
-    assert coordination.heard(["w-1", "w-2"]) == frozenset()
+    coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
+    assert coordination.heard_recently(["w-1", "w-2"]) == frozenset()
     assert coordination.lease({1: "w-1", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
     coordination.release([1, 2])
-    coordination.ring(EVERYBODY)
+    coordination.wake(ALL_CHANNELS)
 
 
 @contextmanager
@@ -57,7 +58,7 @@ def listening(coordination: Coordination) -> Iterator[Listener]:
     listener = coordination.listener()
     assert listener is not None
     with closing(listener):
-        assert listener.wait(0) == EVERYBODY
+        assert listener.wait(0) == ALL_CHANNELS
         yield listener
 
 

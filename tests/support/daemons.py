@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from sqlalchemy import text
 
 from tsuzuki.store import settings
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 PATIENCE_SECONDS = 40.0
 T = TypeVar("T")
@@ -141,7 +141,7 @@ class Daemon:
 
 class Daemons:
     """Every process of a test; whatever is left at its end is killed. `inside` is a command that
-    runs them in surroundings of their own."""
+    runs them in run_io of their own."""
 
     def __init__(
         self,

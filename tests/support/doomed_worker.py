@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.executions import a_task
-from tsuzuki.engine.executors.command import CommandExecutor
+from tsuzuki.engine.executors.command.executor import CommandExecutor
 
 
 class Mouth:
@@ -21,7 +21,7 @@ def main() -> None:
     )
     task = a_task("command", json.loads(sys.argv[1]))
     ended = threading.Event()
-    executor.begin(task, Mouth(), lambda *_: ended.set())  # type: ignore[arg-type]
+    executor.start(task, Mouth(), lambda *_: ended.set())  # type: ignore[arg-type]
     ended.wait()
 
 

@@ -116,10 +116,10 @@ class Begun:
         self.executions: list[Execution] = []
         self._ended = threading.Condition()
 
-    def begin(self, *tasks: Task) -> Execution:
+    def start(self, *tasks: Task) -> Execution:
         """Begin them all; the last one's execution."""
         for task in tasks:
-            self.executions.append(self.executor.begin(task, self.ears, self._done))
+            self.executions.append(self.executor.start(task, self.ears, self._done))
         return self.executions[-1]
 
     def outcome(self) -> Outcome:

@@ -6,10 +6,10 @@ from random import Random
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.run import Run, RunRef, Started
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store import moves, runs
-from tsuzuki.store.database import Connection, Database, open_database
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment, Ending
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs.moves import Assignment, RunEnd
+from tsuzuki.store.sql.database import Connection, Database, open_database
 
 BATCH = 12
 Accepted = list[tuple[int, int]]
@@ -73,13 +73,13 @@ def _move_on(
             return moves.finish(
                 connection,
                 worker_id=found[0].assigned_worker_id or "",
-                endings=[_ending(run) for run in found[:2]],
+                ends=[_ending(run) for run in found[:2]],
             )
         case _:
             chosen = [Assignment(run=ref, worker_id=chance.choice(workers)) for ref in refs]
             return moves.assign(connection, term=term, assignments=chosen)
 
 
-def _ending(run: Run) -> Ending:
+def _ending(run: Run) -> RunEnd:
     ours = Started(id=run.id, version=run.version, epoch=run.leader_epoch or 0)
-    return Ending(run=ours, state=RunState.FAILED, reason=Reason.HANDLER_FAILED, error="x" * 200)
+    return RunEnd(run=ours, state=RunState.FAILED, reason=Reason.HANDLER_FAILED, error="x" * 200)

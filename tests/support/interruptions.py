@@ -7,9 +7,9 @@ from datetime import datetime
 import pytest
 
 from support.old_logs import Stage
-from tsuzuki.engine.archive import LogArchive
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.engine.archive.log_archive import LogArchive
 from tsuzuki.store.logs import LogLine
+from tsuzuki.store.sql.database import Connection, Database
 
 
 class Crash(Exception):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
 from inspect import getmembers, isfunction, signature
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -21,10 +21,11 @@ from support.moving_clock import MovingClock
 from tsuzuki import store
 from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.store import events, jobs, logs, moves, pruning, runs, workers
-from tsuzuki.store.database import Database
+from tsuzuki.store import events, jobs, logs, pruning, workers
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.tables import metadata
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.schema.tables import metadata
+from tsuzuki.store.sql.database import Database
 
 Write = Callable[[Connection, Term], Any]
 Prepare = Callable[[Database, MovingClock, Term], Write]
@@ -68,7 +69,7 @@ def _vouch(database: Database, clock: MovingClock, _term: Term) -> Write:
     worker_ids = [add_worker(database)]
     clock.advance(1)
     heard_at = clock.now()
-    return lambda connection, term: workers.vouch(
+    return lambda connection, term: workers.refresh_heartbeats(
         connection, term=term, worker_ids=worker_ids, heard_at=heard_at
     )
 
@@ -76,7 +77,7 @@ def _vouch(database: Database, clock: MovingClock, _term: Term) -> Write:
 def _set_back(database: Database, clock: MovingClock, _term: Term) -> Write:
     add_worker(database)
     clock.step(-LONG_AGO)
-    return lambda connection, term: workers.set_back(connection, term=term)
+    return lambda connection, term: workers.reset_future_heartbeats(connection, term=term)
 
 
 def _detach_silent(database: Database, clock: MovingClock, _term: Term) -> Write:
@@ -93,9 +94,9 @@ def _reattach_heard(database: Database, clock: MovingClock, term: Term) -> Write
     clock.advance(LONG_AGO)
     with database.write() as connection:
         workers.detach_silent(connection, term=term, silent_after_seconds=6.0)
-        workers.ask_to_continue(connection, worker_id=WORKER, deadline_seconds=5.0)
-        workers.beat(connection, WORKER)
-    return lambda connection, term: workers.reattach_heard(
+        workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=5.0)
+        workers.heartbeat(connection, WORKER)
+    return lambda connection, term: workers.reattach_and_confirm(
         connection, term=term, silent_after_seconds=6.0
     )
 
@@ -105,7 +106,7 @@ def _bury_silent(database: Database, clock: MovingClock, term: Term) -> Write:
     clock.advance(LONG_AGO)
     with database.write() as connection:
         workers.detach_silent(connection, term=term, silent_after_seconds=6.0)
-    return lambda connection, term: workers.bury_silent(
+    return lambda connection, term: workers.mark_silent_gone(
         connection, term=term, silent_after_seconds=6.0
     )
 
@@ -153,11 +154,11 @@ LEADER_WRITES: dict[str, Prepare] = {
     "runs.create": _create,
     "jobs.advance_planning": _advance_planning,
     "events.mark_processed": _mark_processed,
-    "workers.vouch": _vouch,
-    "workers.set_back": _set_back,
+    "workers.refresh_heartbeats": _vouch,
+    "workers.reset_future_heartbeats": _set_back,
     "workers.detach_silent": _detach_silent,
-    "workers.reattach_heard": _reattach_heard,
-    "workers.bury_silent": _bury_silent,
+    "workers.reattach_and_confirm": _reattach_heard,
+    "workers.mark_silent_gone": _bury_silent,
     "logs.set_ref": _set_ref,
     "logs.delete_lines": _delete_lines,
     "pruning.mark": _mark,
@@ -168,12 +169,16 @@ LEADER_WRITES: dict[str, Prepare] = {
 def functions_that_carry_a_term() -> set[str]:
     """As found in the store itself; leadership's own are about the term and not under it."""
     found = set()
-    for module in iter_modules(store.__path__):
-        loaded = import_module(f"tsuzuki.store.{module.name}")
+    for module in walk_packages(store.__path__, "tsuzuki.store."):
+        if ".migrations." in module.name:
+            continue
+        loaded = import_module(module.name)
         found |= {
-            f"{module.name}.{name}"
+            f"{module.name.rpartition('.')[2]}.{name}"
             for name, function in getmembers(loaded, isfunction)
-            if function.__module__ == loaded.__name__ and "term" in signature(function).parameters
+            if function.__module__ == loaded.__name__
+            and not name.startswith("_")
+            and "term" in signature(function).parameters
         }
     return {name for name in found if not name.startswith("leadership.")}
 

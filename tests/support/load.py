@@ -19,8 +19,8 @@ from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, Reason, RunState
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store import runs as stored
-from tsuzuki.store.database import Database
+from tsuzuki.store.runs import runs as stored
+from tsuzuki.store.sql.database import Database
 
 GIVEN_UP = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
 """How an attempt may end that chaos ended: with its worker, or for want of its database."""

@@ -7,9 +7,10 @@ from sqlalchemy import Connection
 from tsuzuki.model.job import JobSource, JobSpec
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.store import jobs, leadership, moves, runs, workers
-from tsuzuki.store.database import Database
+from tsuzuki.store import jobs, leadership, workers
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.sql.database import Database
 
 WORKER = "host-1-aaaa"
 
@@ -119,5 +120,5 @@ def _bring(
     if state is RunState.RUNNING:
         return
     reason = None if state is RunState.SUCCEEDED else moves.Reason.HANDLER_FAILED
-    ending = moves.Ending(run=started, state=state, reason=reason)
-    assert moves.finish(connection, worker_id=worker_id, endings=[ending])
+    ending = moves.RunEnd(run=started, state=state, reason=reason)
+    assert moves.finish(connection, worker_id=worker_id, ends=[ending])

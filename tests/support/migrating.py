@@ -1,8 +1,8 @@
 """What a process does that starts on databases nobody has prepared."""
 
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.store.database import open_database
-from tsuzuki.store.migrate import require_current, upgrade
+from tsuzuki.store.schema.migrate import require_current, upgrade
+from tsuzuki.store.sql.database import open_database
 
 
 def prepare_all(urls: list[str]) -> list[tuple[str | None, str]]:

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 from support.makers import WORKER
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import LIVE_STATES, Reason, RunState
-from tsuzuki.store import moves
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves
 
 LONG_AGO = 1000.0
 """Let this much time pass, and every worker is silent and every assignment stale."""
@@ -38,8 +38,8 @@ MOVERS: dict[str, Mover] = {
     "finish": lambda c, term, run: moves.finish(
         c,
         worker_id=WORKER,
-        endings=[
-            moves.Ending(
+        ends=[
+            moves.RunEnd(
                 run=Started(id=run.id, version=run.version, epoch=term.epoch),
                 state=RunState.SUCCEEDED,
             )

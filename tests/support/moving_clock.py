@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from sqlalchemy import text
 
 from tsuzuki.model.clock import ManualClock
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

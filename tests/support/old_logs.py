@@ -8,17 +8,18 @@ from sqlalchemy import select
 
 from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
-from tsuzuki.engine.archive import FolderArchive, LogArchive
-from tsuzuki.engine.archivist import Archivist
+from tsuzuki.engine.archive.archivist import Archivist
+from tsuzuki.engine.archive.log_archive import FolderArchive, LogArchive
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.run import Started
 from tsuzuki.model.settings import DAY, EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.logs import RunLogs
-from tsuzuki.store import logs, moves
-from tsuzuki.store.database import Database
+from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.tables import job_run_logs, job_run_transitions, job_runs
+from tsuzuki.store.runs import moves
+from tsuzuki.store.schema.tables import job_run_logs, job_run_transitions, job_runs
+from tsuzuki.store.sql.database import Database
 
 AT = datetime(2026, 3, 1, 11, 59, 59, 123_456, tzinfo=UTC)
 LOG_DAYS = 7
@@ -68,10 +69,10 @@ class Stage:
 
     def end(self, run: Started, lines: Sequence[LogLine] = ()) -> None:
         """End a run, its last lines in the same transaction."""
-        ending = moves.Ending(run=run, state=RunState.FAILED, reason=Reason.HANDLER_FAILED)
+        ending = moves.RunEnd(run=run, state=RunState.FAILED, reason=Reason.HANDLER_FAILED)
         with self.database.write() as connection:
             logs.append(connection, worker_id=WORKER, lines=[(run, line) for line in lines])
-            assert moves.finish(connection, worker_id=WORKER, endings=[ending])
+            assert moves.finish(connection, worker_id=WORKER, ends=[ending])
 
     def ended_run(self, bodies: Iterable[str] = WORDS) -> int:
         run = self.started_run()

@@ -4,16 +4,16 @@ import threading
 from collections.abc import Callable
 
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
-from tsuzuki.engine.task import Done, Surroundings, Task
+from tsuzuki.engine.task import OnOutcome, RunIO, Task
 from tsuzuki.model.states import Reason
 
 
 class ScriptedExecution:
     """One execution that goes on until the test ends it."""
 
-    def __init__(self, task: Task, surroundings: Surroundings, done: Done) -> None:
+    def __init__(self, task: Task, run_io: RunIO, done: OnOutcome) -> None:
         self.task = task
-        self.surroundings = surroundings
+        self.run_io = run_io
         self.stops: list[tuple[StopCause, bool]] = []
         self._done = done
 
@@ -39,10 +39,10 @@ class ScriptedExecution:
         self._done(self.task, outcome)
 
     def log(self, text: str, stream: str = "log") -> None:
-        self.surroundings.log(self.task, stream, text)
+        self.run_io.log(self.task, stream, text)
 
     def progress(self, processed: int, total: int | None = None) -> None:
-        self.surroundings.progress(self.task, processed, total)
+        self.run_io.progress(self.task, processed, total)
 
 
 class ScriptedExecutor:
@@ -51,16 +51,12 @@ class ScriptedExecutor:
     def __init__(self) -> None:
         self.begun: list[ScriptedExecution] = []
         self.on_begin: Callable[[ScriptedExecution], None] = lambda _execution: None
-        self.is_quick = True
-
-    def begins_at_once(self, handler: str) -> bool:
-        return self.is_quick
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def begin(self, task: Task, surroundings: Surroundings, done: Done) -> ScriptedExecution:
-        execution = ScriptedExecution(task, surroundings, done)
+    def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> ScriptedExecution:
+        execution = ScriptedExecution(task, run_io, done)
         self.begun.append(execution)
         self.on_begin(execution)
         return execution
@@ -85,18 +81,15 @@ class ThreadExecutor:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    def begins_at_once(self, handler: str) -> bool:
-        return True
-
     def close(self) -> None:
         """Nothing is held."""
 
-    def begin(self, task: Task, surroundings: Surroundings, done: Done) -> "ThreadExecution":
+    def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> "ThreadExecution":
         return ThreadExecution(task, self._handler, done)
 
 
 class ThreadExecution:
-    def __init__(self, task: Task, handler: Handler, done: Done) -> None:
+    def __init__(self, task: Task, handler: Handler, done: OnOutcome) -> None:
         self._task = task
         self._handler = handler
         self._done = done

@@ -7,15 +7,15 @@ from unittest.mock import patch
 
 from sqlalchemy import event
 
-from tsuzuki.store.database import Database
-from tsuzuki.store.line import Line
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.prepared import AutocommitConnection
 
 
 @contextmanager
 def recorded(database: Database) -> Iterator[list[str]]:
     """Every statement that reaches the database meanwhile, but for the frame of transactions."""
     sent: list[str] = []
-    send = Line.send
+    send = AutocommitConnection.send
 
     def note(statement: str) -> None:
         if not statement.startswith(("BEGIN", "COMMIT")):
@@ -24,13 +24,13 @@ def recorded(database: Database) -> Iterator[list[str]]:
     def note_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
         note(statement)
 
-    def note_on_line(line: Line, sql: str, values: Any = ()) -> list[Any]:
+    def note_on_line(line: AutocommitConnection, sql: str, values: Any = ()) -> list[Any]:
         note(sql)
         return send(line, sql, values)
 
     event.listen(database.engine, "before_cursor_execute", note_on_connection)
     try:
-        with patch.object(Line, "send", note_on_line):
+        with patch.object(AutocommitConnection, "send", note_on_line):
             yield sent
     finally:
         event.remove(database.engine, "before_cursor_execute", note_on_connection)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.store.database import Connection, Database
-from tsuzuki.store.line import Line
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.prepared import AutocommitConnection
 
 
 class UnreliableDatabase(Database):
@@ -13,7 +13,7 @@ class UnreliableDatabase(Database):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.engine, clock=database.clock)
-        self._lines = database._lines
+        self._autocommit_pool = database._autocommit_pool
         self.is_away = False
         """Nothing gets through."""
         self.replies_to_lose = 0
@@ -40,7 +40,7 @@ class UnreliableDatabase(Database):
         self._answer()
 
     @contextmanager
-    def statement(self) -> Iterator[Line]:
+    def statement(self) -> Iterator[AutocommitConnection]:
         """Fails as a transaction does, but that on PostgreSQL each statement is one by itself: what
         would happen before the commit happens before any of them."""
         self._reach()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from sqlalchemy import text
 
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 PATIENCE_SECONDS = 30.0
 BREATH_SECONDS = 0.002

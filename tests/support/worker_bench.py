@@ -11,20 +11,23 @@ from support.makers import WORKER, add_job, new_run, read_run, spec, take_lead
 from support.moving_clock import MovingClock
 from support.scripted import ScriptedExecution, ScriptedExecutor
 from support.unreliable import UnreliableDatabase
-from tsuzuki.engine.rescuer import Rescuer
-from tsuzuki.engine.role import Identity
-from tsuzuki.engine.worker import Worker
+from tsuzuki.engine.leader.rescuer import Rescuer
+from tsuzuki.engine.worker.identity import WorkerIdentity
+from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.services.runs import Runs
-from tsuzuki.store import audit, jobs, logs, moves, runs
-from tsuzuki.store.database import Database
+from tsuzuki.store import audit, jobs, logs
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.sql.database import Database
 
-ME = Identity(id=WORKER, host="host", pid=1, capacity=3, tags=frozenset(), software_version="test")
+ME = WorkerIdentity(
+    id=WORKER, host="host", pid=1, capacity=3, tags=frozenset(), software_version="test"
+)
 
 
 class Bench:
@@ -40,7 +43,7 @@ class Bench:
         self.worker = self.a_worker(clock)
         self.worker.register()
 
-    def a_worker(self, clock: ManualClock, identity: Identity = ME) -> Worker:
+    def a_worker(self, clock: ManualClock, identity: WorkerIdentity = ME) -> Worker:
         return Worker(
             identity=identity,
             database=self.door,

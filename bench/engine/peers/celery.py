@@ -6,7 +6,16 @@ import time
 import redis
 from celery import Celery
 
-from bench.engine.peers.shape import Done, Figures, Measure, Order, answer, drained, mark, starts
+from bench.engine.peers.shape import (
+    Figures,
+    Measure,
+    OnOutcome,
+    Order,
+    answer,
+    drained,
+    mark,
+    starts,
+)
 
 PREFETCH = 100
 
@@ -36,7 +45,7 @@ def worker_of(app: Celery):
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
     app = opened(order)
 
     @app.task(name="nothing")

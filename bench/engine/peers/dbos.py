@@ -6,14 +6,14 @@ import time
 import sqlalchemy
 from dbos import DBOS, DBOSClient, EnqueueOptions, run_dbos_database_migrations
 
-from bench.engine.peers.shape import Done, Figures, Measure, Order, answer, drained
+from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained
 
 POLL_SECONDS = 0.01
 THREADS = 16
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
     DBOS(
         config={
             "name": "bench",

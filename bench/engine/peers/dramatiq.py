@@ -5,13 +5,13 @@ import time
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 
-from bench.engine.peers.shape import Done, Figures, Measure, Order, answer, drained
+from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained
 
 THREADS = 8
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
     broker = RedisBroker(url=order.url)
     dramatiq.set_broker(broker)
 

@@ -7,9 +7,9 @@ from huey import Huey, RedisHuey, SqliteHuey
 from huey.consumer import Consumer
 
 from bench.engine.peers.shape import (
-    Done,
     Figures,
     Measure,
+    OnOutcome,
     Order,
     answer,
     drained,
@@ -41,7 +41,7 @@ def consumer_of(huey: Huey, order: Order) -> Consumer:
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
     huey = opened(order)
 
     @huey.task()

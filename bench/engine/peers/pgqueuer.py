@@ -11,9 +11,9 @@ from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
 from bench.engine.peers.shape import (
-    Done,
     Figures,
     Measure,
+    OnOutcome,
     Order,
     answer,
     drained_async,
@@ -47,7 +47,7 @@ def drain(order: Order) -> Figures:
         await enqueue(await installed(order), order.jobs)
         looker = await asyncpg.connect(order.url)
         await looker.execute("VACUUM ANALYZE")
-        done = Done(order.jobs)
+        done = OnOutcome(order.jobs)
         worker = PgQueuer(AsyncpgDriver(await asyncpg.connect(order.url)))
 
         @worker.entrypoint("nothing")

@@ -8,9 +8,9 @@ import psycopg
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 
 from bench.engine.peers.shape import (
-    Done,
     Figures,
     Measure,
+    OnOutcome,
     Order,
     answer,
     drained_async,
@@ -37,7 +37,7 @@ def installed(order: Order) -> App:
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
     submitting = installed(order)
     submitting.configure_task("nothing").batch_defer(*[{} for _ in range(order.jobs)])
     with psycopg.connect(order.url, autocommit=True) as connection:

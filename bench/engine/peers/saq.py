@@ -7,7 +7,7 @@ import psycopg
 import uvloop
 from saq import Queue, Worker
 
-from bench.engine.peers.shape import Done, Figures, Measure, Order, answer, drained_async
+from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained_async
 
 CONCURRENCY = 50
 SUBMITTING = 10
@@ -20,7 +20,7 @@ def count(order: Order, status: str) -> int:
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
 
     async def nothing(_context: object) -> None:
         done.one()

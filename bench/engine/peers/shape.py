@@ -83,7 +83,7 @@ def answer(
 # --- draining -----------------------------------------------------------------------------------
 
 
-class Done:
+class OnOutcome:
     """How often the handler ran. Asking the store is left until it ran often enough, so that the
     looking is not measured with the work."""
 
@@ -104,20 +104,22 @@ class Done:
         return self.count >= self.expected
 
 
-def drained(done: Done, begun: float, stored: Callable[[], bool]) -> Figures:
+def drained(done: OnOutcome, begun: float, stored: Callable[[], bool]) -> Figures:
     """Wait for the handlers, then for the store; jobs per second since `begun`."""
     while not (done.all and stored()):
         time.sleep(LOOK_SECONDS)
     return _drain_rate(done, begun)
 
 
-async def drained_async(done: Done, begun: float, stored: Callable[[], Awaitable[bool]]) -> Figures:
+async def drained_async(
+    done: OnOutcome, begun: float, stored: Callable[[], Awaitable[bool]]
+) -> Figures:
     while not (done.all and await stored()):
         await asyncio.sleep(LOOK_SECONDS)
     return _drain_rate(done, begun)
 
 
-def _drain_rate(done: Done, begun: float) -> Figures:
+def _drain_rate(done: OnOutcome, begun: float) -> Figures:
     seconds = time.perf_counter() - begun
     assert done.count == done.expected, f"{done.count} runs of {done.expected} jobs"
     return {"per_second": done.expected / seconds}

@@ -8,14 +8,14 @@ from redis.asyncio import Redis
 from taskiq.api import run_receiver_task
 from taskiq_redis import RedisStreamBroker
 
-from bench.engine.peers.shape import Done, Figures, Measure, Order, answer, drained_async
+from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained_async
 
 TASKS_AT_ONCE = 100
 STREAM = "taskiq"
 
 
 def drain(order: Order) -> Figures:
-    done = Done(order.jobs)
+    done = OnOutcome(order.jobs)
 
     async def measure() -> Figures:
         broker = RedisStreamBroker(order.url, queue_name=STREAM)

@@ -146,7 +146,7 @@ class Helper:
         if self._engine is not None:
             # One place, and the collection has it: what else is due is not ours to do.
             if is_running and self._engine.worker.running:
-                self._engine.worker.decline()
+                self._engine.worker.stop_accepting()
         elif now - self._looked_at >= CHECK_SECONDS:
             self._looked_at = now
             is_held_up = now - self._waits_since > HELD_UP_SECONDS

@@ -80,7 +80,7 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     \b
     tsuzuki run ls --job hello --state FAILED
     """
-    from tsuzuki.store.runs import RunFilter
+    from tsuzuki.store.runs.runs import RunFilter
 
     with application(invocation) as workspace:
         found = workspace.runs.find(RunFilter(states=frozenset(states), limit=limit + 1, **wanted))

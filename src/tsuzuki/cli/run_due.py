@@ -41,7 +41,7 @@ def run_due(
     tsuzuki run-due --dry-run
     """
     from tsuzuki.engine.role import Role
-    from tsuzuki.engine.until_quiet import run_until_quiet
+    from tsuzuki.engine.run_until_idle import run_until_idle
     from tsuzuki.wiring.engine import build_engine
 
     with application(invocation, dry_run=dry_run) as workspace:
@@ -54,7 +54,7 @@ def run_due(
         engine = build_engine(workspace, role, environ=invocation.environ)
         stopping = Stopping(invocation)
         stopping.watch(engine)
-        ended = run_until_quiet(engine, stop=stopping.asked)
+        ended = run_until_idle(engine, stop=stopping.asked)
     emit(
         invocation,
         [{"state": state, "runs": count} for state, count in ended.items()],

@@ -56,7 +56,7 @@ def serving_options(function: Any) -> Any:
 
 def log_to_stderr(invocation: Invocation, *, log_format: str) -> None:
     """From now on the engine's log is seen."""
-    from tsuzuki.engine.journal import JsonLines, TextLines
+    from tsuzuki.engine.log import JsonLines, TextLines
 
     level = logging.WARNING if invocation.quiet else logging.INFO
     handler = logging.StreamHandler(sys.stderr)

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from tsuzuki.config import JobKind
-from tsuzuki.engine.context import RunContext
-from tsuzuki.store.database import Database
-from tsuzuki.store.migrate import Component
+from tsuzuki.engine.run_context import RunContext
+from tsuzuki.store.schema.migrate import Component
+from tsuzuki.store.sql.database import Database
 
 Handler = Callable[[RunContext], Any]
 

@@ -1,1 +1,1 @@
-"""Who runs what, when, and who may say so."""
+"""Who runs what, when, and who may say so: leader, worker, and what connects them."""

@@ -1,9 +1,9 @@
-"""A dull loop around a bounded step, in a thread of its own. It survives whatever a step raises."""
+"""A loop around a bounded step, in a thread of its own. An error of a step is logged, and the step retried."""
 
 import threading
 from collections.abc import Callable
 
-from tsuzuki.engine.journal import log
+from tsuzuki.engine.log import log
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
 
@@ -12,12 +12,12 @@ BACKOFF_MAX_SECONDS = 2.0
 
 
 class Loop:
-    """`step` does one thing, and waits for the next by itself (on a bell, or on `pause`)."""
+    """`step` does one thing, and answers how many seconds to pause before the next."""
 
     def __init__(
         self,
         name: str,
-        step: Callable[[], None],
+        step: Callable[[], float],
         *,
         clock: Clock,
         on_error: Callable[[str], None],
@@ -41,15 +41,17 @@ class Loop:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def pause(self, seconds: float) -> None:
-        """For steps that wait for nothing but time; ends early when the loop is stopped."""
+    def _pause(self, seconds: float) -> None:
+        """Ends early when the loop is stopped."""
         self._clock.wait(self._stopping, seconds)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._step()
+                pause_seconds = self._step()
                 self._recovered()
+                if pause_seconds > 0:
+                    self._pause(pause_seconds)
             except TsuzukiError as problem:
                 self._failed(problem.message, code=problem.specific_code, hint=problem.hint)
             except Exception as problem:  # noqa: BLE001 -- one bad step must not end the engine
@@ -63,12 +65,12 @@ class Loop:
     def _failed(
         self, message: str, *, code: str, hint: str | None = None, exc_info: bool = False
     ) -> None:
-        """Said once per streak: a database that is away for an hour is one line, not a thousand."""
+        """Logged once per streak: a database that is away for an hour is one line, not a thousand."""
         self._failures += 1
         self._on_error(self.name)
         if self._failures == 1:
             log.warning(
-                "a step failed, trying again",
+                "step failed, retrying",
                 loop=self.name,
                 code=code,
                 error=message,
@@ -76,4 +78,4 @@ class Loop:
                 exc_info=exc_info,
             )
         backoff = BACKOFF_FIRST_SECONDS * 2 ** min(self._failures - 1, 10)
-        self.pause(min(backoff, BACKOFF_MAX_SECONDS))
+        self._pause(min(backoff, BACKOFF_MAX_SECONDS))

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from tsuzuki.engine.delays import Delays
-from tsuzuki.engine.leader import Led
-from tsuzuki.engine.worked import Worked
+from tsuzuki.engine.histogram import BatchHistogram
+from tsuzuki.engine.leader.leader import LeaderRound
+from tsuzuki.engine.worker.step import WorkerStep
 
 
 class Metrics:
@@ -30,7 +30,7 @@ class Metrics:
             registry=self.registry,
         )
         self._retries = Counter("tsuzuki_retries", "Retries stored.", registry=self.registry)
-        self._delay = Delays(
+        self._delay = BatchHistogram(
             "tsuzuki_run_start_delay_seconds",
             "From the moment a run was due to its start.",
             buckets=(0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 3600),
@@ -55,23 +55,23 @@ class Metrics:
         )
         self.epoch = Gauge("tsuzuki_epoch", "The epoch of our last term.", registry=self.registry)
 
-    def worked(self, worked: Worked, *, running: int, now: datetime) -> None:
-        for job, count in Tally([task.spec.name for task in worked.started]).items():
+    def count_step(self, step: WorkerStep, *, running: int, now: datetime) -> None:
+        for job, count in Tally([task.spec.name for task in step.started]).items():
             self._started.labels(job=job).inc(count)
-        delays = [(now - task.run.scheduled_for).total_seconds() for task in worked.started]
+        delays = [(now - task.run.scheduled_for).total_seconds() for task in step.started]
         self._delay.observe([max(delay, 0.0) for delay in delays])
-        for (job, state), count in worked.ends.items():
+        for (job, state), count in step.ends.items():
             self._ended.labels(job=job, state=state.value).inc(count)
-        self._refused.inc(len(worked.refused))
-        self._retries.inc(worked.retries)
+        self._refused.inc(len(step.refused))
+        self._retries.inc(step.retries)
         self.running.set(running)
 
-    def led(self, led: Led) -> None:
-        self._planned.labels("run").inc(led.planned)
-        self._planned.labels("skip").inc(led.skipped)
-        self._events.inc(led.events)
-        self._assigned.inc(led.assigned)
-        self._rescued.inc(led.rescued)
+    def count_round(self, done: LeaderRound) -> None:
+        self._planned.labels("run").inc(done.planned)
+        self._planned.labels("skip").inc(done.skipped)
+        self._events.inc(done.events)
+        self._assigned.inc(done.assigned)
+        self._rescued.inc(done.rescued)
 
-    def failed(self, loop: str) -> None:
+    def count_error(self, loop: str) -> None:
         self._errors.labels(loop=loop).inc()

@@ -1,18 +1,13 @@
-"""What a process does, and who it is while it does so."""
+"""What a process does: lead, work, or both, and how much at once."""
 
-import os
-import secrets
-import socket
 from dataclasses import dataclass
 
-from tsuzuki.store import notices, workers
-from tsuzuki.store.database import Connection
-from tsuzuki.store.notices import Audience
+from tsuzuki.store.wakeups.channels import Channel
 
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """What a process does."""
+    """`tags` are what this process offers; a job with tags runs only where all of them are."""
 
     lead: bool = True
     work: bool = True
@@ -20,45 +15,7 @@ class Role:
     tags: frozenset[str] = frozenset()
 
     @property
-    def audiences(self) -> frozenset[Audience]:
-        """As what it is called."""
-        parts = {Audience.LEADER: self.lead, Audience.WORKERS: self.work}
-        return frozenset(audience for audience, is_ours in parts.items() if is_ours)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """Who a worker is. `id` is new at every start, and after having been cut off."""
-
-    id: str
-    host: str
-    pid: int
-    capacity: int
-    tags: frozenset[str]
-    software_version: str
-
-
-def new_identity(role: Role, *, software_version: str) -> Identity:
-    host, pid = socket.gethostname(), os.getpid()
-    return Identity(
-        id=f"{host}-{pid}-{secrets.token_hex(3)}",
-        host=host,
-        pid=pid,
-        capacity=role.capacity,
-        tags=role.tags,
-        software_version=software_version,
-    )
-
-
-def register(connection: Connection, who: Identity) -> None:
-    """From now on the leader may give it work."""
-    workers.register(
-        connection,
-        worker_id=who.id,
-        host=who.host,
-        pid=who.pid,
-        capacity=who.capacity,
-        tags=who.tags,
-        software_version=who.software_version,
-    )
-    notices.notify(connection, notices.Audience.LEADER)
+    def channels(self) -> frozenset[Channel]:
+        """The wake-ups that concern it."""
+        parts = {Channel.LEADER: self.lead, Channel.WORKERS: self.work}
+        return frozenset(channel for channel, is_ours in parts.items() if is_ours)

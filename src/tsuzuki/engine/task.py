@@ -1,4 +1,4 @@
-"""A run that is ours to execute, with all that its execution needs."""
+"""A run that this process executes, and the protocols of executing it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from tsuzuki.model.run import Started, WorkOrder
 
 
 class Task(NamedTuple):
-    """`run` is as it was read; `started` is what every write must name."""
+    """`run` is as it was read; `started` is what every write for it must name."""
 
     run: WorkOrder
     started: Started
@@ -27,38 +27,42 @@ class Task(NamedTuple):
         return f"run-{self.run.origin_id or self.run.id}"
 
 
-class Surroundings(Protocol):
-    """What an execution may do to the world of the engine. The worker provides it."""
+class RunIO(Protocol):
+    """What an execution may do to the database. The worker provides it."""
 
     def log(self, task: Task, stream: str, text: str) -> None:
-        """Append a line. Never blocks for long, never raises; what exceeds the cap is dropped."""
+        """Append a line. Never blocks for long, never raises; lines beyond the cap are dropped."""
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
         """Show how far the run is. Cheap: written with the next batch."""
 
     def transaction(self, task: Task) -> AbstractContextManager[Any]:
-        """A database transaction in which the run is known to be ours; raises `Fenced` if not."""
+        """A database transaction in which the run is locked as ours; raises `Fenced` if it is not."""
 
 
 class Execution(Protocol):
     """One execution under way."""
 
     def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
-        """End it: politely first, then by force after the grace; or by force at once. Answers
-        immediately; the outcome still comes through `done`, exactly once."""
+        """Stop it: politely first, then by force after the grace; or by force at once. Answers
+        immediately; the outcome still comes through `on_outcome`, exactly once."""
 
 
-Done = Callable[[Task, Outcome], None]
+class NotStarted:
+    """An execution that failed before it started: there is nothing to stop, its outcome is on its way."""
+
+    def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
+        pass
+
+
+OnOutcome = Callable[[Task, Outcome], None]
 
 
 class Executor(Protocol):
-    """One kind of work."""
+    """Executes the runs of one kind of handler."""
 
-    def begin(self, task: Task, surroundings: Surroundings, done: Done) -> Execution:
-        """Start executing. `done` is called once, from any thread, when it has ended."""
-
-    def begins_at_once(self, handler: str) -> bool:
-        """Whether `begin` only passes its tasks on, and so may be called by whoever must not wait."""
+    def start(self, task: Task, run_io: RunIO, on_outcome: OnOutcome) -> Execution:
+        """Start executing. `on_outcome` is called once, from any thread, when it has ended."""
 
     def close(self) -> None:
-        """Give up whatever still runs, and begin nothing more."""
+        """Stop what still runs, and start nothing more."""

@@ -9,6 +9,10 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+CLOCK_TOLERANCE_SECONDS = 1.0
+"""A stored moment further ahead than this was written before the clock was put back: it would look recent
+for as long as the clock was put back by."""
+
 
 class Clock(Protocol):
     def now(self) -> datetime:

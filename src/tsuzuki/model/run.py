@@ -122,3 +122,26 @@ class WorkOrder(NamedTuple):
     @property
     def started(self) -> Started:
         return Started(self.id, self.version, self.leader_epoch)
+
+
+def retry_key(run_id: int) -> str:
+    """The idempotency key of a run's retry: at most one, whichever process ends the run."""
+    return f"retry:{run_id}"
+
+
+def new_retry(run: Run | WorkOrder, *, scheduled_for: datetime, retries_used: int = 0) -> NewRun:
+    """The run that retries `run`: same job, arguments and keys, one attempt more."""
+    return NewRun(
+        job_definition_id=run.job_definition_id,
+        trigger=Trigger.RETRY,
+        scheduled_for=scheduled_for,
+        arguments=run.arguments,
+        priority=run.priority,
+        idempotency_key=retry_key(run.id),
+        concurrency_key=run.concurrency_key,
+        event_id=run.event_id,
+        attempt=run.attempt + 1,
+        retries_used=retries_used,
+        retry_of=run.id,
+        origin_id=run.origin_id or run.id,
+    )

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
+
 
 class WorkerState(StrEnum):
     """Whether a worker gets new runs, and whether it may keep the ones it has."""
@@ -46,3 +48,14 @@ class Worker:
     software_version: str
     started_at: datetime
     heartbeat_at: datetime
+
+    @property
+    def is_present(self) -> bool:
+        """It takes work, or finishes what it has."""
+        return self.state in (WorkerState.ATTACHED, WorkerState.DRAINING)
+
+    def is_silent(self, now: datetime, ttl_seconds: float) -> bool:
+        """Whether its last heartbeat is too old, by the database's clock. One that lies ahead was
+        written before that clock was put back: its age is unknown, and so it does not count."""
+        age_seconds = (now - self.heartbeat_at).total_seconds()
+        return not -CLOCK_TOLERANCE_SECONDS < age_seconds < ttl_seconds

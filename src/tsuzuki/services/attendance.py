@@ -4,11 +4,12 @@ import os
 import socket
 from datetime import timedelta
 
+from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.store import leadership, settings, workers
-from tsuzuki.store.database import AHEAD_SECONDS, Connection, Database
+from tsuzuki.store.sql.database import Connection, Database
 
 
 class Attendance:
@@ -67,7 +68,7 @@ class Attendance:
         ttl = settings.load(connection).worker_ttl_seconds
         is_gone = worker.host == self._host and not _exists(worker.pid)
         # Heard at a moment that is yet to come is heard before the clock was put back: nobody knows when.
-        was_heard = -timedelta(seconds=AHEAD_SECONDS) < silent < timedelta(seconds=ttl)
+        was_heard = -timedelta(seconds=CLOCK_TOLERANCE_SECONDS) < silent < timedelta(seconds=ttl)
         return was_heard and not is_gone
 
 

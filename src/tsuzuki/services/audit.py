@@ -2,7 +2,7 @@
 
 from tsuzuki.store import audit
 from tsuzuki.store.audit import AuditEntry
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 class Audit:

@@ -20,7 +20,7 @@ from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.model.job import Job
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit, jobs
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.sql.database import Connection, Database
 
 HANDLER = "books"
 

@@ -15,13 +15,16 @@ from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import PRIORITY_MAX
-from tsuzuki.model.run import Run, RunRef
+from tsuzuki.model.run import Run, RunRef, retry_key
 from tsuzuki.model.states import RunState
 from tsuzuki.services.attendance import Attendance
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store import audit, jobs, moves, notices, runs
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store import audit, jobs
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
 
 JOB = "commits-by-hand"
 """The job whose runs are asked for here; jobs of the file have names of their own."""
@@ -214,7 +217,7 @@ class BulkCollections:
         owner = ledger.owner(connection, run_id)
         held = runs.get(connection, owner.job_run_id) if owner else None
         while held is not None and held.state.is_final:
-            repeated = runs.get_by_key(connection, f"retry:{held.id}")
+            repeated = runs.get_by_key(connection, retry_key(held.id))
             if repeated is None:
                 break
             held = repeated
@@ -225,7 +228,7 @@ class BulkCollections:
         if held is not None and not held.state.is_final:
             ref = RunRef(id=held.id, version=held.version)
             moves.cancel(connection, operator=self._actor, runs=[ref])
-            notices.notify(connection, notices.Audience.WORKERS)
+            channels.notify(connection, Channel.WORKERS)
 
     def _look_after(self) -> None:
         """A collection whose run was cancelled with `tsuzuki run cancel` is cancelled too."""

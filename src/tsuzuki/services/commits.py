@@ -18,7 +18,7 @@ from tsuzuki.collectors.commits.statistics import Dimension
 from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.store import audit
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.sql.database import Connection, Database
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 from tsuzuki.model.job import Job
 from tsuzuki.model.misfire import plan_ticks
-from tsuzuki.store import dispatch, jobs, runs, settings
-from tsuzuki.store.database import Database
+from tsuzuki.store import jobs, settings
+from tsuzuki.store.runs import queue, runs
+from tsuzuki.store.sql.database import Database
 
 WAITING_MAX = 1000
 
@@ -33,7 +34,7 @@ class DueNow:
             scheduled = jobs.find_scheduled(connection)
             waiting = runs.get_many(
                 connection,
-                [run.ref.id for run in dispatch.due_runs(connection, limit=WAITING_MAX)],
+                [run.ref.id for run in queue.due_runs(connection, limit=WAITING_MAX)],
             )
         found = [
             Due(job=run.job_name, scheduled_for=run.scheduled_for, what=f"run {run.id} waits")

@@ -5,10 +5,11 @@ from typing import Any
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import UsageError
-from tsuzuki.store import events, notices
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store import events
 from tsuzuki.store.events import Event
-from tsuzuki.store.notices import Audience
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
 
 
 class Events:
@@ -16,10 +17,10 @@ class Events:
         self,
         *,
         database: Database,
-        ring: Callable[[Collection[Audience]], None] = lambda _audiences: None,
+        wake_others: Callable[[Collection[Channel]], None] = lambda _channels: None,
     ) -> None:
         self._database = database
-        self._ring = ring
+        self._wake_others = wake_others
 
     def emit(
         self,
@@ -39,7 +40,7 @@ class Events:
             return self._emit(connection, event_type, body, dedupe_key)
         with self._database.write() as own:
             answer = self._emit(own, event_type, body, dedupe_key)
-        self._ring({Audience.LEADER})
+        self._wake_others({Channel.LEADER})
         return answer
 
     def find(
@@ -55,5 +56,5 @@ class Events:
         answer = events.emit(
             connection, event_type=event_type, payload=payload, dedupe_key=dedupe_key
         )
-        notices.notify(connection, Audience.LEADER)
+        channels.notify(connection, Channel.LEADER)
         return answer

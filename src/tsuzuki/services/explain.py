@@ -9,9 +9,10 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 from tsuzuki.model.worker import Worker, WorkerState
-from tsuzuki.store import dispatch, jobs, leadership, room, settings, workers
-from tsuzuki.store.database import Connection
-from tsuzuki.store.room import HeldRuns
+from tsuzuki.store import jobs, leadership, settings, workers
+from tsuzuki.store.runs import capacity, runs
+from tsuzuki.store.runs.capacity import HeldRuns
+from tsuzuki.store.sql.database import Connection
 
 
 class Cause(StrEnum):
@@ -74,7 +75,7 @@ def explain(connection: Connection, run: Run, *, now: datetime) -> Explanation:
         job=job,
         now=now,
         attached=[w for w in workers.find(connection) if w.state is WorkerState.ATTACHED],
-        held=room.held_runs(connection),
+        held=capacity.held_runs(connection),
     )
     match run.state:
         case RunState.PENDING | RunState.ORPHANED:
@@ -137,7 +138,7 @@ def _at_job_limit(scene: _Scene) -> Ground | None:
         return None
     others = [
         f"run {run.id} ({run.state})"
-        for run in dispatch.live_runs_of(scene.connection, scene.job.id)
+        for run in runs.find_live(scene.connection, scene.job.id)
         if run.state in (RunState.ASSIGNED, RunState.RUNNING)
     ]
     return Ground(

@@ -6,9 +6,12 @@ from typing import Any
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
-from tsuzuki.store import audit, leadership, notices, room, workers
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store import audit, leadership, workers
 from tsuzuki.store.leadership import Leadership
+from tsuzuki.store.runs import capacity
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class Fleet:
 
     def workers(self, *, with_gone: bool = False) -> list[WorkerView]:
         with self._database.read() as connection:
-            held = room.held_runs(connection).by_worker
+            held = capacity.held_runs(connection).by_worker
             lead = leadership.current(connection)
             now = self._database.now(connection)
             return [
@@ -66,7 +69,7 @@ class Fleet:
         """Cut a worker off: what it runs is stopped, and repeated elsewhere."""
         with self._database.write() as connection:
             worker = _worker(connection, worker_id)
-            if not workers.expel(connection, [worker_id]):
+            if not workers.detach(connection, [worker_id]):
                 raise _wrong_state(worker)
             self._note(connection, "worker.detach", worker, WorkerState.DETACHED)
 
@@ -91,7 +94,7 @@ class Fleet:
     def _note(
         self, connection: Connection, action: str, worker: Worker, after: WorkerState
     ) -> None:
-        notices.notify(connection, notices.Audience.WORKERS)
+        channels.notify(connection, Channel.WORKERS)
         audit.record(
             connection,
             actor=self._actor,

@@ -8,7 +8,7 @@ from typing import Any
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.store import audit, jobs
-from tsuzuki.store.database import Connection
+from tsuzuki.store.sql.database import Connection
 
 
 class Deed(StrEnum):

@@ -20,7 +20,7 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.job_changes import Change
 from tsuzuki.store import jobs
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.sql.database import Connection, Database
 
 
 class Standing(StrEnum):

@@ -9,12 +9,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from tsuzuki.engine.archive import LogArchive
+from tsuzuki.engine.archive.log_archive import LogArchive
 from tsuzuki.model.errors import ConfigurationError, NotFound, UsageError
 from tsuzuki.model.run import Run
-from tsuzuki.store import logs, pruning, runs
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store import logs, pruning
 from tsuzuki.store.logs import LogLine
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Connection, Database
 
 LINES_MAX = 10_000
 """At most so many lines in one answer."""

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.store import backup, migrate
-from tsuzuki.store.database import Database
+from tsuzuki.store import backup
 from tsuzuki.store.inspection import Finding, inspect_database
-from tsuzuki.store.migrate import Component, Upgrade
+from tsuzuki.store.schema import migrate
+from tsuzuki.store.schema.migrate import Component, Upgrade
+from tsuzuki.store.sql.database import Database
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import Conflict, NotFound, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
-from tsuzuki.model.run import NewRun, Run, RunRef, Transition
+from tsuzuki.model.run import NewRun, Run, RunRef, Transition, new_retry, retry_key
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.explain import Explanation, explain
-from tsuzuki.store import audit, jobs, moves, notices, runs
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
-from tsuzuki.store.notices import Audience
-from tsuzuki.store.runs import RunFilter
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
 
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
@@ -69,12 +71,12 @@ class Runs:
         *,
         database: Database,
         actor: str,
-        ring: Callable[[Collection[Audience]], None] = lambda _audiences: None,
+        wake_others: Callable[[Collection[Channel]], None] = lambda _channels: None,
     ) -> None:
-        """`ring` tells other processes, beside the database, that there is something to look at."""
+        """`wake_others` tells other processes, beside the database, that there is something to look at."""
         self._database = database
         self._actor = actor
-        self._ring = ring
+        self._wake_others = wake_others
         self._wake: Callable[[], None] = lambda: None
         self._jobs: dict[str, Job] = {}
 
@@ -110,7 +112,7 @@ class Runs:
     def get(self, run_id: int) -> RunView:
         with self._database.read() as connection:
             run = _run(connection, run_id)
-            retry = runs.get_by_key(connection, _retry_key(run_id))
+            retry = runs.get_by_key(connection, retry_key(run_id))
             return RunView(
                 run=run,
                 history=runs.history(connection, run_id),
@@ -136,8 +138,8 @@ class Runs:
             if not moves.cancel(connection, operator=self._actor, runs=[ref]):
                 raise _moved(connection, run)
             self._note(connection, "run.cancel", run, after={"state": RunState.CANCELED})
-            notices.notify(connection, Audience.WORKERS)
-        self._ring({Audience.WORKERS})
+            channels.notify(connection, Channel.WORKERS)
+        self._wake_others({Channel.WORKERS})
         return self.get(run_id).run
 
     def retry(self, run_id: int) -> Submission:
@@ -150,9 +152,11 @@ class Runs:
                     hint=f"Cancel it first, or wait: tsuzuki run watch {run_id}",
                     code="run_not_ended",
                 )
-            (new_id,) = runs.create(connection, [_repeat(run, self._database.now(connection))])
+            (new_id,) = runs.create(
+                connection, [new_retry(run, scheduled_for=self._database.now(connection))]
+            )
             if new_id is None:
-                other = runs.get_by_key(connection, _retry_key(run_id))
+                other = runs.get_by_key(connection, retry_key(run_id))
                 raise Conflict(
                     f"run {run_id} was repeated already, as run {other.id if other else '?'}",
                     hint="Retry that one, if it failed too.",
@@ -215,7 +219,7 @@ class Runs:
 
     def _tell_leader(self) -> None:
         self._wake()
-        self._ring({Audience.LEADER})
+        self._wake_others({Channel.LEADER})
 
     def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
         found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}
@@ -273,26 +277,6 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
         else f"key:{request.idempotency_key}",
         concurrency_key=request.concurrency_key or job.spec.key_for(arguments),
     )
-
-
-def _repeat(run: Run, now: datetime) -> NewRun:
-    return NewRun(
-        job_definition_id=run.job_definition_id,
-        trigger=Trigger.RETRY,
-        scheduled_for=now,
-        arguments=run.arguments,
-        priority=run.priority,
-        idempotency_key=_retry_key(run.id),
-        concurrency_key=run.concurrency_key,
-        event_id=run.event_id,
-        attempt=run.attempt + 1,
-        retry_of=run.id,
-        origin_id=run.origin_id or run.id,
-    )
-
-
-def _retry_key(run_id: int) -> str:
-    return f"retry:{run_id}"
 
 
 def _existing(connection: Connection, request: Request) -> int:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tsuzuki.model.settings import SETTINGS, Setting, find_setting
 from tsuzuki.store import settings
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from tsuzuki.store.database import db_now
-from tsuzuki.store.tables import audit_log
+from tsuzuki.store.schema.tables import audit_log
+from tsuzuki.store.sql.clock import db_now
 
 
 @dataclass(frozen=True, kw_only=True)

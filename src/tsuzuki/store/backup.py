@@ -15,7 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from tsuzuki.model.errors import Conflict, Unreachable
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 def back_up(database: Database, target: Path, *, pg_dump: str = "pg_dump") -> int:

@@ -7,16 +7,17 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Integer, Select, bindparam, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
-from tsuzuki.store.batch import Columns, by_key, pack, unpack
-from tsuzuki.store.database import db_now
-from tsuzuki.store.leadership import HELD, Term
-from tsuzuki.store.line import Sender
-from tsuzuki.store.tables import events
-from tsuzuki.store.types import KeyText
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
+from tsuzuki.store.schema.tables import events
+from tsuzuki.store.sql.batch import Columns, pack, unpack
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.dialect import insert_into
+from tsuzuki.store.sql.plan_hints import by_key
+from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.types import KeyText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +36,11 @@ def emit(
     connection: Connection, *, event_type: str, payload: Any, dedupe_key: str | None = None
 ) -> tuple[Event, bool]:
     """Store an event. With a key that was used before: the event it made then, and False."""
-    said = {"event_type": event_type, "payload": payload, "dedupe_key": dedupe_key}
-    new_id = connection.execute(_emitting(connection.dialect), said).scalar_one_or_none()
+    values = {"type": event_type, "carried": payload, "key": dedupe_key}
+    new_id = execute(connection, _insert(connection.dialect), values).scalar_one_or_none()
     statement, wanted = (_BY_ID, new_id) if new_id else (_BY_KEY, dedupe_key)
-    row = connection.execute(statement, {"wanted": wanted}).mappings().one()
-    return Event(**row), new_id is not None
+    row = execute(connection, statement, {"wanted": wanted}).one()
+    return _event(row), new_id is not None
 
 
 _BY_ID = select(events).where(events.c.id == bindparam("wanted", type_=BigInteger()))
@@ -47,11 +48,15 @@ _BY_KEY = select(events).where(events.c.dedupe_key == bindparam("wanted", type_=
 
 
 @lru_cache
-def _emitting(dialect: Dialect) -> ReturningInsert[Any]:
-    flavour = sqlite if dialect.name == "sqlite" else postgresql
+def _insert(dialect: Dialect) -> ReturningInsert[Any]:
     statement: ReturningInsert[Any] = (
-        flavour.insert(events)
-        .values(created_at=db_now())
+        insert_into(dialect, events)
+        .values(
+            event_type=bindparam("type", type_=events.c.event_type.type),
+            payload=bindparam("carried", type_=events.c.payload.type),
+            dedupe_key=bindparam("key", type_=events.c.dedupe_key.type),
+            created_at=db_now(),
+        )
         .on_conflict_do_nothing(index_elements=[events.c.dedupe_key])
         .returning(events.c.id)
     )
@@ -67,33 +72,32 @@ _UNPROCESSED = (
 
 
 def unprocessed(connection: Connection, *, limit: int) -> list[Event]:
-    """What waits to be looked at, in the order it came."""
-    rows = connection.execute(_UNPROCESSED, {"limit": limit}).mappings()
-    return [Event(**row) for row in rows.all()]
+    """Events that no leader has turned into runs yet, oldest first."""
+    return [_event(row) for row in execute(connection, _UNPROCESSED, {"limit": limit}).all()]
 
 
 _THESE = events.c.id.in_(bindparam("ids", expanding=True))
 _ID_COLUMN: Columns = {"id": BigInteger()}
 
 
-def payloads(connection: Sender, event_ids: Sequence[int]) -> dict[int, Any]:
+def payloads(connection: AnyConnection, event_ids: Sequence[int]) -> dict[int, Any]:
     """What the events carried, by their id."""
     if not event_ids:
         return {}
     packed = pack(connection.dialect, _ID_COLUMN, [(event_id,) for event_id in event_ids])
-    statement = _carrying(connection.dialect, packed.varying)
-    return dict([tuple(row) for row in connection.execute(statement, packed.parameters).all()])
+    statement = _select_payloads(connection.dialect, packed.varying)
+    return dict([tuple(row) for row in execute(connection, statement, packed.parameters).all()])
 
 
 @lru_cache
-def _carrying(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
+def _select_payloads(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
     asked = unpack(dialect, _ID_COLUMN, varying)
     return select(events.c.id, events.c.payload).join(asked, by_key(events.c.id, asked.c.id))
 
 
 _MARK_PROCESSED = (
     update(events)
-    .where(_THESE, events.c.processed_at.is_(None), HELD)
+    .where(_THESE, events.c.processed_at.is_(None), TERM_IS_CURRENT)
     .values(processed_at=db_now())
     .returning(events.c.id)
 )
@@ -121,3 +125,8 @@ def find(
     if before_id is not None:
         statement = statement.where(events.c.id < before_id)
     return [Event(**row) for row in connection.execute(statement).mappings().all()]
+
+
+def _event(row: Sequence[Any]) -> Event:
+    """From the columns of the table, in their order."""
+    return Event(**dict(zip(events.c.keys(), row, strict=True)))

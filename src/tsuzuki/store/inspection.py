@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, func, or_, select, text
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.database import Database
-from tsuzuki.store.migrate import ENGINE, Component, require_current
-from tsuzuki.store.tables import job_run_transitions, job_runs, leadership
+from tsuzuki.store.schema.migrate import ENGINE, Component, require_current
+from tsuzuki.store.schema.tables import job_run_transitions, job_runs, leadership
+from tsuzuki.store.sql.database import Database
 
 GUARDS = {
     "sqlite": "job_runs_birth job_runs_guard job_runs_keep job_definitions_keep "
@@ -77,7 +77,7 @@ def _storage(connection: Connection) -> list[str]:
 
 
 def _tables(connection: Connection, components: Sequence[Component]) -> list[str]:
-    from tsuzuki.store.migration_steps import drift  # noqa: PLC0415 -- slow to load, rarely needed
+    from tsuzuki.store.schema.migration_steps import drift  # noqa: PLC0415 -- slow to load, rarely needed
 
     return [problem for component in components for problem in drift(connection, component)]
 

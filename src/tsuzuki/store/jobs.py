@@ -14,7 +14,6 @@ from sqlalchemy import (
     bindparam,
     insert,
     select,
-    text,
     update,
 )
 
@@ -23,10 +22,13 @@ from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.schedule import parse_schedule
-from tsuzuki.store import notices
-from tsuzuki.store.database import db_now
-from tsuzuki.store.leadership import Term, held
-from tsuzuki.store.tables import job_definitions
+from tsuzuki.store.leadership import Term, term_is_current
+from tsuzuki.store.schema.tables import job_definitions
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.dialect import lock_until_commit
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
 
 CHANGES_LOCK_KEY = 0x6A6F6273  # "jobs": one advisory lock for all changes of definitions
 NONE_KNOWN: Mapping[int, Job] = MappingProxyType({})
@@ -35,8 +37,7 @@ NONE_KNOWN: Mapping[int, Job] = MappingProxyType({})
 def hold(connection: Connection) -> None:
     """Let nobody else change definitions until this transaction ends: two processes that follow a
     file at once must not undo each other. SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": CHANGES_LOCK_KEY})
+    lock_until_commit(connection, CHANGES_LOCK_KEY)
 
 
 def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
@@ -54,7 +55,7 @@ def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
         .returning(job_definitions.c.id)
     )
     job_id = int(connection.execute(statement).scalar_one())
-    notices.notify(connection, notices.Audience.LEADER)
+    channels.notify(connection, Channel.LEADER)
     return job_id
 
 
@@ -102,7 +103,7 @@ def _changed(connection: Connection, statement: Update) -> bool:
     """Whether it took effect; then the leader, who keeps jobs in mind, is told."""
     if connection.execute(statement).rowcount != 1:
         return False
-    notices.notify(connection, notices.Audience.LEADER)
+    channels.notify(connection, Channel.LEADER)
     return True
 
 
@@ -116,7 +117,7 @@ def advance_planning(
             job_definitions.c.id == job.id,
             job_definitions.c.version == job.version,
             job_definitions.c.planned_until == job.planned_until,
-            held(term),
+            term_is_current(term),
         )
         .values(planned_until=planned_until)
     )
@@ -182,7 +183,7 @@ _BY_NAME = select(job_definitions.c.id, job_definitions.c.version, db_now()).whe
 
 def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> Named | None:
     """A job by name and the database's clock, in one question unless it has changed since `known`."""
-    head = connection.execute(_BY_NAME, {"name": name}).one_or_none()
+    head = execute(connection, _BY_NAME, {"name": name}).one_or_none()
     if head is None:
         return None
     job_id, version, now = head
@@ -210,7 +211,7 @@ def find(connection: Connection, *, source: JobSource | None = None) -> list[Job
 def find_scheduled(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> list[Job]:
     """Every enabled job with a schedule. What `known` holds in its present version is not read
     again."""
-    return _read_anew(connection, connection.execute(_HEADS_SCHEDULED).all(), known)
+    return _read_anew(connection, execute(connection, _HEADS_SCHEDULED).all(), known)
 
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:

@@ -1,6 +1,6 @@
 """Who leads. One row; taking it raises the epoch, and every write of a leader names its epoch.
 
-`held` is the fence: put into a statement's WHERE it lets the statement take effect only while the
+`term_is_current` is the fence: put into a statement's WHERE it lets the statement take effect only while the
 epoch is the current one. On PostgreSQL it also locks the row FOR KEY SHARE until the transaction ends,
 so a new leader's epoch begins only after the last write of the old one is in or out; SQLite has one
 writer at a time anyway.
@@ -25,10 +25,11 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.store.database import AHEAD_SECONDS, db_now
-from tsuzuki.store.line import Sender
-from tsuzuki.store.tables import leadership
-from tsuzuki.store.types import UtcTime
+from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
+from tsuzuki.store.schema.tables import leadership
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.types import UtcTime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ class Leadership:
     is_valid: bool
 
 
-def held(term: Term) -> ColumnElement[bool]:
+def term_is_current(term: Term) -> ColumnElement[bool]:
     """True while `term` is the current one, and for the rest of the transaction."""
     return epoch_is(literal(term.epoch, type_=BigInteger()))
 
@@ -65,7 +66,7 @@ def epoch_is(epoch: ColumnElement[int]) -> ColumnElement[bool]:
     )
 
 
-HELD = epoch_is(bindparam("epoch", type_=BigInteger()))
+TERM_IS_CURRENT = epoch_is(bindparam("epoch", type_=BigInteger()))
 """The same for a statement that is written once and kept: it is given the term's `epoch` each time."""
 
 _CURRENT = select(
@@ -75,28 +76,29 @@ _CURRENT = select(
     leadership.c.taken_at,
     and_(
         leadership.c.lease_expires_at > db_now(),
-        leadership.c.lease_expires_at <= db_now(leadership.c.lease_seconds + AHEAD_SECONDS),
+        leadership.c.lease_expires_at
+        <= db_now(leadership.c.lease_seconds + CLOCK_TOLERANCE_SECONDS),
     ).label("is_valid"),
 ).where(leadership.c.id == 1)
 
 
 def current(connection: Connection) -> Leadership:
-    row = connection.execute(_CURRENT).one()
+    epoch, holder, lease_expires_at, taken_at, is_valid = execute(connection, _CURRENT).one()
     return Leadership(
-        epoch=row.epoch,
-        holder=row.holder,
-        lease_expires_at=row.lease_expires_at,
-        taken_at=row.taken_at,
-        is_valid=bool(row.is_valid) and row.holder is not None,
+        epoch=epoch,
+        holder=holder,
+        lease_expires_at=lease_expires_at,
+        taken_at=taken_at,
+        is_valid=bool(is_valid) and holder is not None,
     )
 
 
-_LEFT = select(
+_REMAINING = select(
     leadership.c.holder, leadership.c.lease_expires_at, leadership.c.lease_seconds, db_now()
 ).where(leadership.c.id == 1)
 
 
-class Left(NamedTuple):
+class LeaseRemaining(NamedTuple):
     """How long the present leader's lease still lasts, if it is not renewed; 0 if nobody leads.
     `is_possible` is false if that is longer than it was given for: the clock was put back since."""
 
@@ -105,14 +107,14 @@ class Left(NamedTuple):
     expires_at: datetime
 
 
-def lease_left(connection: Connection) -> Left:
-    holder, expires_at, given_seconds, now = connection.execute(_LEFT).one()
+def lease_remaining(connection: Connection) -> LeaseRemaining:
+    holder, expires_at, given_seconds, now = execute(connection, _REMAINING).one()
     left: float = (expires_at - now).total_seconds()
     seconds = max(left, 0.0) if holder is not None else 0.0
-    return Left(seconds, seconds <= given_seconds + AHEAD_SECONDS, expires_at)
+    return LeaseRemaining(seconds, seconds <= given_seconds + CLOCK_TOLERANCE_SECONDS, expires_at)
 
 
-_CUT = (
+_SHORTEN = (
     update(leadership)
     .where(
         leadership.c.id == 1,
@@ -122,11 +124,11 @@ _CUT = (
 )
 
 
-def cut_to_measure(connection: Sender, left: Left) -> None:
+def shorten_overlong_lease(connection: AnyConnection, left: LeaseRemaining) -> None:
     """A lease ends no later than it was given for, counted from now. Whoever holds it believes in it no longer
     than that, by a clock that nobody puts back; if it lives it renews it as ever, and what was renewed since
     it was looked at is left alone."""
-    connection.execute(_CUT, {"seen": left.expires_at})
+    execute(connection, _SHORTEN, {"seen": left.expires_at})
 
 
 _LEASE_SECONDS = bindparam("lease_seconds", type_=Float())
@@ -148,10 +150,10 @@ _TAKE = (
 )
 
 
-def take(connection: Sender, *, holder: str, lease_seconds: float) -> Term | None:
+def take(connection: AnyConnection, *, holder: str, lease_seconds: float) -> Term | None:
     """Become leader if nobody is. None means somebody else is, or was quicker."""
     asked = {"me": holder, "lease_seconds": lease_seconds}
-    epoch = connection.execute(_TAKE, asked).scalar_one_or_none()
+    epoch = execute(connection, _TAKE, asked).scalar_one_or_none()
     return None if epoch is None else Term(holder=holder, epoch=epoch)
 
 
@@ -168,16 +170,16 @@ _RENEW = (
 _RELEASE = update(leadership).where(*_OURS).values(holder=None, lease_expires_at=db_now())
 
 
-def renew(connection: Sender, *, term: Term, lease_seconds: float) -> bool:
+def renew(connection: AnyConnection, *, term: Term, lease_seconds: float) -> bool:
     """Stay leader. False: the lease ran out or another took it; the term is over for good."""
     asked = {"our_epoch": term.epoch, "me": term.holder, "lease_seconds": lease_seconds}
-    return connection.execute(_RENEW, asked).rowcount == 1
+    return execute(connection, _RENEW, asked).rowcount == 1
 
 
 def release(connection: Connection, *, term: Term) -> bool:
     """Step down, so that another can lead at once."""
     asked = {"our_epoch": term.epoch, "me": term.holder}
-    return connection.execute(_RELEASE, asked).rowcount == 1
+    return execute(connection, _RELEASE, asked).rowcount == 1
 
 
 def depose(connection: Connection) -> int | None:

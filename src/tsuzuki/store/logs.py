@@ -20,15 +20,17 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState
-from tsuzuki.store.batch import Columns, guard, pack, unpack
-from tsuzuki.store.leadership import Term, held
-from tsuzuki.store.tables import job_run_logs, job_runs
-from tsuzuki.store.types import PlainText, UtcTime
+from tsuzuki.store.leadership import Term, term_is_current
+from tsuzuki.store.schema.tables import job_run_logs, job_runs
+from tsuzuki.store.sql.batch import Columns, pack, unpack
+from tsuzuki.store.sql.dialect import insert_into
+from tsuzuki.store.sql.plan_hints import guard
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.types import PlainText, UtcTime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,19 +49,19 @@ _LINE = (job_run_logs.c.seq, job_run_logs.c.at, job_run_logs.c.stream, job_run_l
 def append(
     connection: Connection, *, worker_id: str, lines: Sequence[tuple[Started, LogLine]]
 ) -> None:
-    """Add lines of runs that are still ours; lines of others are dropped without a word."""
+    """Add lines of runs that the worker still owns; other lines are dropped."""
     if not lines:
         return
     rows = [
         (run.id, run.version, run.epoch, line.seq, line.at, line.stream, line.body)
         for run, line in lines
     ]
-    packed = pack(connection.dialect, _WRITTEN_COLUMNS, rows)
-    statement = _appending(connection.dialect, packed.varying)
-    connection.execute(statement, {**packed.parameters, "me": worker_id})
+    packed = pack(connection.dialect, _APPEND_COLUMNS, rows)
+    statement = _append(connection.dialect, packed.varying)
+    execute(connection, statement, packed.with_(me=worker_id))
 
 
-_WRITTEN_COLUMNS: Columns = {
+_APPEND_COLUMNS: Columns = {
     "run_id": BigInteger(),
     "version": Integer(),
     "epoch": BigInteger(),
@@ -71,12 +73,11 @@ _WRITTEN_COLUMNS: Columns = {
 
 
 @lru_cache
-def _appending(dialect: Dialect, varying: tuple[str, ...]) -> Any:
-    written = unpack(dialect, _WRITTEN_COLUMNS, varying)
+def _append(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    written = unpack(dialect, _APPEND_COLUMNS, varying)
     columns = ["run_id", "seq", "at", "stream", "body"]
-    flavour = sqlite if dialect.name == "sqlite" else postgresql
     return (
-        flavour.insert(job_run_logs)
+        insert_into(dialect, job_run_logs)
         .from_select(
             columns,
             select(*(written.c[name] for name in columns)).where(
@@ -87,7 +88,7 @@ def _appending(dialect: Dialect, varying: tuple[str, ...]) -> Any:
                 guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
             ),
         )
-        # A line whose commit was answered too late to be heard is sent again.
+        # A line whose commit was not confirmed in time is sent again.
         .on_conflict_do_nothing()
     )
 
@@ -189,7 +190,7 @@ def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> 
             job_runs.c.id == log.run_id,
             guard(job_runs.c.finished_at.is_not(None)),
             guard(job_runs.c.log_ref.is_not_distinct_from(log.log_ref)),
-            held(term),
+            term_is_current(term),
         )
         .values(log_ref=ref)
         .returning(job_runs.c.id)
@@ -219,5 +220,5 @@ def delete_lines(connection: Connection, *, term: Term, run_id: int, limit: int)
     first = select(seq).where(of_run).order_by(seq).limit(limit).subquery()
     last_of_them = select(func.max(first.c.seq)).scalar_subquery()
     return connection.execute(
-        delete(job_run_logs).where(of_run, seq <= last_of_them, held(term))
+        delete(job_run_logs).where(of_run, seq <= last_of_them, term_is_current(term))
     ).rowcount

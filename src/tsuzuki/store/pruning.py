@@ -19,9 +19,9 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.store.batch import guard
-from tsuzuki.store.leadership import Term, held
-from tsuzuki.store.tables import job_run_transitions, job_runs
+from tsuzuki.store.leadership import Term, term_is_current
+from tsuzuki.store.schema.tables import job_run_transitions, job_runs
+from tsuzuki.store.sql.plan_hints import guard
 
 MARK = "pruned:"
 
@@ -58,7 +58,7 @@ def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dic
         .where(
             job_runs.c.id.in_(run_ids),
             guard(job_runs.c.finished_at.is_not(None)),
-            held(term),
+            term_is_current(term),
         )
         .values(log_ref=marked)
         .returning(job_runs.c.id, job_runs.c.log_ref)
@@ -74,7 +74,7 @@ def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int
             .where(
                 job_runs.c.id.in_(run_ids),
                 guard(job_runs.c.log_ref.startswith(MARK)),
-                held(term),
+                term_is_current(term),
             )
             .returning(job_runs.c.id)
         ).scalars()

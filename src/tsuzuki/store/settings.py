@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, select, text
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.model.settings import SETTINGS, EngineSettings, find_setting
 from tsuzuki.store import audit
-from tsuzuki.store.database import db_now
-from tsuzuki.store.tables import settings
+from tsuzuki.store.schema.tables import settings
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.dialect import insert_into, is_sqlite
+from tsuzuki.store.sql.prepared import execute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,8 @@ _ALL = select(settings).order_by(settings.c.key)
 
 
 def find(connection: Connection) -> list[StoredSetting]:
-    return [StoredSetting(**row) for row in connection.execute(_ALL).mappings()]
+    rows = execute(connection, _ALL).all()
+    return [StoredSetting(**dict(zip(settings.c.keys(), row, strict=True))) for row in rows]
 
 
 def put(connection: Connection, *, key: str, value: object, actor: str) -> int | float:
@@ -41,8 +43,7 @@ def put(connection: Connection, *, key: str, value: object, actor: str) -> int |
     _wait_for_turn(connection)
     before = load(connection)
     before.with_values({key: parsed})
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = flavour.insert(settings).values(
+    statement = insert_into(connection.dialect, settings).values(
         key=key, value=parsed, updated_at=db_now(), updated_by=actor
     )
     connection.execute(
@@ -73,7 +74,7 @@ def reset(connection: Connection, *, key: str, actor: str) -> int | float:
 def _wait_for_turn(connection: Connection) -> None:
     """One change at a time: two that are each safe with the old set may not be so together.
     SQLite has one writer anyway; readers are not held up on either."""
-    if connection.dialect.name == "postgresql":
+    if not is_sqlite(connection.dialect):
         connection.execute(text("LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE"))
 
 

@@ -26,15 +26,14 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
-from tsuzuki.store.database import AHEAD_SECONDS, db_now
-from tsuzuki.store.leadership import HELD, Term
-from tsuzuki.store.line import Sender
-from tsuzuki.store.standing import is_in
-from tsuzuki.store.tables import job_runs, workers
-from tsuzuki.store.types import UtcTime
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
+from tsuzuki.store.liveness import in_states, is_heard, is_heard_in_future, is_present, is_silent
+from tsuzuki.store.runs.states import in_indexed_state
+from tsuzuki.store.schema.tables import job_runs, workers
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.types import UtcTime
 
-_PRESENT = [WorkerState.ATTACHED, WorkerState.DRAINING]
-_HEARD_SINCE = db_now(bindparam("silence", type_=Float()))
 _ME = workers.c.id == bindparam("me", type_=Text())
 _THESE = workers.c.id.in_(bindparam("ids", expanding=True))
 
@@ -65,7 +64,7 @@ def register(
     connection.execute(_REGISTER, who)
 
 
-_BEAT = (
+_HEARTBEAT = (
     update(workers)
     .where(_ME, workers.c.state != WorkerState.GONE)
     .values(heartbeat_at=db_now())
@@ -73,36 +72,34 @@ _BEAT = (
 )
 
 
-def beat(connection: Sender, worker_id: str) -> WorkerState | None:
+def heartbeat(connection: AnyConnection, worker_id: str) -> WorkerState | None:
     """A worker says that it lives, and hears in which state it is held."""
-    state = connection.execute(_BEAT, {"me": worker_id}).scalar_one_or_none()
+    state = execute(connection, _HEARTBEAT, {"me": worker_id}).scalar_one_or_none()
     return None if state is None else WorkerState(state)
 
 
-_LATE = select(workers.c.id).where(
-    workers.c.state.in_(_PRESENT), workers.c.heartbeat_at <= _HEARD_SINCE
-)
+_SILENT = select(workers.c.id).where(is_present(), is_silent())
 
 
-def late(connection: Connection, *, silent_after_seconds: float) -> list[str]:
+def silent(connection: Connection, *, silent_after_seconds: float) -> list[str]:
     """Who would be cut off now: attached, and silent for that long."""
-    return list(connection.execute(_LATE, {"silence": -silent_after_seconds}).scalars())
+    return list(execute(connection, _SILENT, {"minus_ttl": -silent_after_seconds}).scalars())
 
 
-_VOUCH = (
+_REFRESH = (
     update(workers)
     .where(
         _THESE,
-        workers.c.state.in_(_PRESENT),
+        is_present(),
         workers.c.heartbeat_at < bindparam("heard_at", type_=UtcTime()),
-        HELD,
+        TERM_IS_CURRENT,
     )
     .values(heartbeat_at=bindparam("heard_at", type_=UtcTime()))
     .returning(workers.c.id)
 )
 
 
-def vouch(
+def refresh_heartbeats(
     connection: Connection, *, term: Term, worker_ids: Collection[str], heard_at: datetime
 ) -> frozenset[str]:
     """The leader knows by another way that workers lived at that moment of the database's clock, and
@@ -110,30 +107,30 @@ def vouch(
     if not worker_ids:
         return frozenset()
     heard = {"ids": sorted(worker_ids), "heard_at": heard_at, "epoch": term.epoch}
-    return frozenset(connection.execute(_VOUCH, heard).scalars())
+    return frozenset(connection.execute(_REFRESH, heard).scalars())
 
 
 # Whoever's row is held is left for the next look: to wait would mean to go by a time that is past.
-_HEARD_AHEAD = (
+_IN_FUTURE = (
     select(workers.c.id)
     .where(
         workers.c.state != WorkerState.GONE,
-        workers.c.heartbeat_at > db_now(AHEAD_SECONDS),
+        is_heard_in_future(),
     )
     .with_for_update(key_share=True, skip_locked=True)
 )
-_SET_BACK = (
+_RESET_FUTURE = (
     update(workers)
-    .where(workers.c.id.in_(_HEARD_AHEAD), HELD)
+    .where(workers.c.id.in_(_IN_FUTURE), TERM_IS_CURRENT)
     .values(heartbeat_at=db_now())
     .returning(workers.c.id)
 )
 
 
-def set_back(connection: Connection, *, term: Term) -> frozenset[str]:
+def reset_future_heartbeats(connection: Connection, *, term: Term) -> frozenset[str]:
     """Nobody was heard at a moment that is yet to come: the clock was put back since. Counted from now,
     the silence of whoever is dead is noticed as soon as any other's; who lives speaks again."""
-    return frozenset(connection.execute(_SET_BACK, {"epoch": term.epoch}).scalars())
+    return frozenset(execute(connection, _RESET_FUTURE, {"epoch": term.epoch}).scalars())
 
 
 def _setting(
@@ -152,14 +149,14 @@ def _setting(
 
 
 _DRAIN = _setting(and_(_THESE, workers.c.state == WorkerState.ATTACHED), WorkerState.DRAINING)
-_EXPEL = _setting(
+_DETACH = _setting(
     and_(_THESE, workers.c.state != WorkerState.GONE), WorkerState.DETACHED, DetachReason.OPERATOR
 )
 _DETACH_SILENT = _setting(
     and_(
         workers.c.state == WorkerState.ATTACHED,
-        workers.c.heartbeat_at <= _HEARD_SINCE,
-        HELD,
+        is_silent(),
+        TERM_IS_CURRENT,
     ),
     WorkerState.DETACHED,
     DetachReason.SILENT,
@@ -168,8 +165,8 @@ _REATTACH = _setting(
     and_(
         workers.c.state == WorkerState.DETACHED,
         workers.c.detach_reason == DetachReason.SILENT,
-        workers.c.heartbeat_at > _HEARD_SINCE,
-        HELD,
+        is_heard(),
+        TERM_IS_CURRENT,
     ),
     WorkerState.ATTACHED,
 )
@@ -180,28 +177,28 @@ def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
     return frozenset(connection.execute(_DRAIN, {"ids": worker_ids}).scalars())
 
 
-def expel(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
+def detach(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
     """An operator cuts workers off. They are not re-attached."""
-    return frozenset(connection.execute(_EXPEL, {"ids": worker_ids}).scalars())
+    return frozenset(connection.execute(_DETACH, {"ids": worker_ids}).scalars())
 
 
 def detach_silent(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
     """The leader cuts off whoever has been silent that long. Not who drains: it gets nothing new
-    anyway, and coming back it would be attached and no longer know that it is to leave."""
-    judged = {"silence": -silent_after_seconds, "epoch": term.epoch}
-    return frozenset(connection.execute(_DETACH_SILENT, judged).scalars())
+    anyway, and coming back it would be attached and no longer know that it is to deregister."""
+    judged = {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
+    return frozenset(execute(connection, _DETACH_SILENT, judged).scalars())
 
 
-def reattach_heard(
+def reattach_and_confirm(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
     """The leader takes back workers that were only silent and speak again, and answers the
     question their runs were asking: they go on."""
-    judged = {"silence": -silent_after_seconds, "epoch": term.epoch}
-    back = frozenset(connection.execute(_REATTACH, judged).scalars())
-    connection.execute(_ANSWER, judged)
+    judged = {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
+    back = frozenset(execute(connection, _REATTACH, judged).scalars())
+    execute(connection, _CONFIRM, judged)
     return back
 
 
@@ -217,29 +214,29 @@ def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-_ASKING_IN_TIME = and_(
-    is_in(RunState.RUNNING),
+_CONFIRMING_IN_TIME = and_(
+    in_indexed_state(RunState.RUNNING),
     job_runs.c.continuation_state == ContinuationState.CONFIRMING,
     job_runs.c.continuation_check_deadline_at > db_now(),
-    job_runs.c.assigned_worker_id.in_(
-        select(workers.c.id).where(
-            workers.c.state.in_(_PRESENT), workers.c.heartbeat_at > _HEARD_SINCE
-        )
-    ),
+    job_runs.c.assigned_worker_id.in_(select(workers.c.id).where(is_present(), is_heard())),
 )
-_ANSWER = (
+_CONFIRM = (
     update(job_runs)
-    .where(job_runs.c.id.in_(_locked_in_order(_ASKING_IN_TIME)), _ASKING_IN_TIME, HELD)
+    .where(
+        job_runs.c.id.in_(_locked_in_order(_CONFIRMING_IN_TIME)),
+        _CONFIRMING_IN_TIME,
+        TERM_IS_CURRENT,
+    )
     .values(continuation_state=ContinuationState.NONE, continuation_check_deadline_at=None)
 )
-_UNASKED = and_(
+_UNMARKED = and_(
     job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
-    is_in(RunState.RUNNING),
+    in_indexed_state(RunState.RUNNING),
     job_runs.c.continuation_state == ContinuationState.NONE,
 )
-_ASK = (
+_REQUEST_CONFIRMATION = (
     update(job_runs)
-    .where(job_runs.c.id.in_(_locked_in_order(_UNASKED)), _UNASKED)
+    .where(job_runs.c.id.in_(_locked_in_order(_UNMARKED)), _UNMARKED)
     .values(
         continuation_state=ContinuationState.CONFIRMING,
         continuation_check_deadline_at=db_now(bindparam("deadline_seconds", type_=Float())),
@@ -247,49 +244,49 @@ _ASK = (
 )
 
 
-def ask_to_continue(connection: Connection, *, worker_id: str, deadline_seconds: float) -> int:
+def request_confirmation(connection: Connection, *, worker_id: str, deadline_seconds: float) -> int:
     """A worker in doubt marks all it runs as CONFIRMING. Answers how many there are."""
     asked = {"me": worker_id, "deadline_seconds": deadline_seconds}
-    return connection.execute(_ASK, asked).rowcount
+    return execute(connection, _REQUEST_CONFIRMATION, asked).rowcount
 
 
-_LEAVE = _setting(_ME, WorkerState.GONE)
-_DROP_NAME = _setting(
+_DEREGISTER = _setting(_ME, WorkerState.GONE)
+_RETIRE_ID = _setting(
     workers.c.id.in_(select(workers.c.id).where(_ME).with_for_update(skip_locked=True)),
     WorkerState.GONE,
 )
 _BUSY = select(job_runs.c.assigned_worker_id).where(
     job_runs.c.assigned_worker_id == workers.c.id,
-    is_in(RunState.ASSIGNED, RunState.RUNNING),
+    in_indexed_state(RunState.ASSIGNED, RunState.RUNNING),
 )
-_BURY_SILENT = _setting(
+_MARK_GONE = _setting(
     and_(
-        workers.c.state.in_([WorkerState.DETACHED, WorkerState.DRAINING]),
-        workers.c.heartbeat_at <= _HEARD_SINCE,
+        in_states(WorkerState.DETACHED, WorkerState.DRAINING),
+        is_silent(),
         ~_BUSY.exists(),
-        HELD,
+        TERM_IS_CURRENT,
     ),
     WorkerState.GONE,
 )
 
 
-def leave(connection: Connection, worker_id: str) -> bool:
+def deregister(connection: Connection, worker_id: str) -> bool:
     """A worker says goodbye."""
-    return connection.execute(_LEAVE, {"me": worker_id}).scalar_one_or_none() is not None
+    return execute(connection, _DEREGISTER, {"me": worker_id}).scalar_one_or_none() is not None
 
 
-def drop_name(connection: Connection, worker_id: str) -> bool:
+def retire_id(connection: Connection, worker_id: str) -> bool:
     """A name that its worker does not use any more: nobody should give it anything. Waits for nobody; if
     somebody holds the row, the silence of that name will tell."""
-    return connection.execute(_DROP_NAME, {"me": worker_id}).scalar_one_or_none() is not None
+    return execute(connection, _RETIRE_ID, {"me": worker_id}).scalar_one_or_none() is not None
 
 
-def bury_silent(
+def mark_silent_gone(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
     """Whoever has been silent for long and runs nothing any more is gone for good."""
-    judged = {"silence": -silent_after_seconds, "epoch": term.epoch}
-    return frozenset(connection.execute(_BURY_SILENT, judged).scalars())
+    judged = {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
+    return frozenset(execute(connection, _MARK_GONE, judged).scalars())
 
 
 _BY_ID = select(workers).where(_ME)

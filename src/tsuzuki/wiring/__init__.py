@@ -13,8 +13,8 @@ from tsuzuki.collectors.books import BOOKS
 from tsuzuki.collectors.collector import Collector
 from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.config import Configuration, JobKind, load_configuration
-from tsuzuki.engine.archive import DeferredArchive, LogArchive
-from tsuzuki.engine.coordination import Coordination, NoCoordination, connect
+from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
+from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.services.audit import Audit
@@ -29,8 +29,8 @@ from tsuzuki.services.logs import RunLogs
 from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
-from tsuzuki.store.database import Database, open_database
-from tsuzuki.store.migrate import ENGINE, Component
+from tsuzuki.store.schema.migrate import ENGINE, Component
+from tsuzuki.store.sql.database import Database, open_database
 
 COLLECTORS: tuple[Collector, ...] = (COMMITS, BOOKS)
 """Every collector, named here and nowhere else."""
@@ -112,19 +112,19 @@ def join(
     actor: str,
     coordination: Callable[[], Coordination],
 ) -> Application:
-    def ring(names: Collection[str]) -> None:
-        # What is rung for is stored already: whoever starts an engine is told of a wrong URL.
+    def wake_others(names: Collection[str]) -> None:
+        # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
         with suppress(ConfigurationError):
-            coordination().ring(names)
+            coordination().wake(names)
 
     jobs = Jobs(database=database, reload=reload, kinds=JOB_KINDS, actor=actor)
-    runs = Runs(database=database, actor=actor, ring=ring)
+    runs = Runs(database=database, actor=actor, wake_others=wake_others)
     return Application(
         configuration=configuration,
         database=database,
         jobs=jobs,
         runs=runs,
-        events=Events(database=database, ring=ring),
+        events=Events(database=database, wake_others=wake_others),
         fleet=Fleet(database=database, actor=actor),
         logs=RunLogs(database=database, archive=log_archive_of(configuration, database)),
         due=DueNow(database=database),

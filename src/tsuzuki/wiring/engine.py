@@ -9,9 +9,9 @@ from typing import Any
 
 from tsuzuki.collectors.collector import Equipment, Handler
 from tsuzuki.config import expand
-from tsuzuki.engine.executors import Executors
-from tsuzuki.engine.executors.command import CommandExecutor
-from tsuzuki.engine.executors.python import PythonExecutor
+from tsuzuki.engine.executors.command.executor import CommandExecutor
+from tsuzuki.engine.executors.python.executor import PythonExecutor
+from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
 from tsuzuki.wiring import COLLECTORS, JOB_KINDS, Application, log_archive_of
@@ -39,7 +39,7 @@ def build_engine(
         kill_grace_seconds=kill_grace_seconds,
         clock=database.clock,
     )
-    executors = Executors(
+    executors = ExecutorRegistry(
         {
             **dict.fromkeys(JOB_KINDS, python),
             "command": CommandExecutor(

@@ -7,8 +7,8 @@ import pytest
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store.database import Database
-from tsuzuki.store.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.sql.database import Database
 
 from .shop import Shop, opened_shop
 

@@ -15,9 +15,10 @@ from tsuzuki.collectors.books.handler import work
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.shelf import find
 from tsuzuki.collectors.collector import Equipment
-from tsuzuki.engine.context import Leash, RunContext
-from tsuzuki.engine.desk import Desk
+from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
+from tsuzuki.engine.worker.output_buffer import OutputBuffer
+from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.job import JobSource, JobSpec
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -26,11 +27,12 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store import jobs, moves, runs
-from tsuzuki.store.database import Database
+from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.moves import Assignment, Ending
-from tsuzuki.store.runs import RunFilter
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs.moves import Assignment, RunEnd
+from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.sql.database import Database
 
 WORKER = "host-1-aaaa"
 KEY = "k3y-that-nobody-may-see"
@@ -56,8 +58,8 @@ class ShopRun:
 
     shop: "Shop"
     task: Task
-    desk: Desk
-    leash: Leash
+    output: OutputBuffer
+    stop_signal: StopSignal
     context: ObservedContext
 
     def work(self) -> dict[str, Any]:
@@ -72,9 +74,9 @@ class ShopRun:
 
     def end(self, state: RunState) -> None:
         reason = None if state is RunState.SUCCEEDED else Reason.HANDLER_FAILED
-        ending = Ending(run=self.task.started, state=state, reason=reason)
+        ending = RunEnd(run=self.task.started, state=state, reason=reason)
         with self.shop.database.write() as connection:
-            assert moves.finish(connection, worker_id=WORKER, endings=[ending])
+            assert moves.finish(connection, worker_id=WORKER, ends=[ending])
 
     def when_said(self, words: str, act: Callable[[], object]) -> None:
         """Do something in the middle of the run."""
@@ -83,9 +85,9 @@ class ShopRun:
     @property
     def log(self) -> list[str]:
         """What it has said so far."""
-        papers = self.desk.take()
-        self.desk.put_back(papers)
-        return [line.body for _, line in papers.lines]
+        buffered = self.output.take()
+        self.output.put_back(buffered)
+        return [line.body for _, line in buffered.lines]
 
 
 @dataclass
@@ -125,17 +127,15 @@ class Shop:
             job = jobs.get_by_name(connection, name)
         assert job is not None
         task = Task(run=run, started=run.started, spec=job.spec)
-        desk = Desk(
-            database=self.database,
-            clock=self.database.clock,
-            settings=EngineSettings,
-            worker_id=lambda: WORKER,
-        )
-        leash = Leash()
+        output = OutputBuffer(clock=self.database.clock, settings=EngineSettings)
+        run_io = WorkerRunIO(database=self.database, output=output, worker_id=lambda: WORKER)
+        stop_signal = StopSignal()
         context = ObservedContext(
-            task=task, surroundings=desk, clock=self.database.clock, leash=leash
+            task=task, run_io=run_io, clock=self.database.clock, stop_signal=stop_signal
         )
-        self.last = ShopRun(shop=self, task=task, desk=desk, leash=leash, context=context)
+        self.last = ShopRun(
+            shop=self, task=task, output=output, stop_signal=stop_signal, context=context
+        )
         return self.last
 
     def collect(self, name: str = "novelties", **options: Any) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.handler import work
 from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.quota import Calls
-from tsuzuki.engine.context import RunStopped
+from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import volumes
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 from .shop import Shop
 
@@ -156,7 +156,7 @@ def test_a_commit_that_fails_loses_its_page_and_the_one_asked_for_ahead_and_noth
 
 def test_a_run_that_is_asked_to_stop_drops_what_it_has_asked_for_ahead(shop: Shop) -> None:
     run = shop.start()
-    run.when_said("Page 2", run.leash.pull)
+    run.when_said("Page 2", run.stop_signal.set)
     with pytest.raises(RunStopped):
         work(run.context, shop.equipment)
     assert shop.cursor() == (80, False)

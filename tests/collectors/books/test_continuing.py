@@ -12,12 +12,12 @@ from tsuzuki.collectors.books.cursors import reset_collect_cursors_by_job
 from tsuzuki.collectors.books.handler import work
 from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
-from tsuzuki.engine.context import RunStopped
+from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Conflict, Fenced
 from tsuzuki.model.run import RunRef
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, old_limit_error, volumes
-from tsuzuki.store import moves
+from tsuzuki.store.runs import moves
 
 from .shop import Shop
 
@@ -258,7 +258,7 @@ def test_a_run_that_was_taken_away_stores_nothing_more(shop: Shop) -> None:
 
 def test_a_run_that_is_asked_to_stop_stops_within_a_page(shop: Shop) -> None:
     run = shop.start()
-    run.when_said("Page 1", run.leash.pull)
+    run.when_said("Page 1", run.stop_signal.set)
     with pytest.raises(RunStopped):
         work(run.context, shop.equipment)
     assert shop.cursor() == (40, False)
@@ -267,7 +267,7 @@ def test_a_run_that_is_asked_to_stop_stops_within_a_page(shop: Shop) -> None:
 def test_a_run_that_waits_for_its_source_stops_when_asked(shop: Shop) -> None:
     shop.server.faults.add(Fault(status=503, times=None))
     run = shop.start()
-    run.when_said("Asking again", run.leash.pull)
+    run.when_said("Asking again", run.stop_signal.set)
     with pytest.raises(RunStopped):
         work(run.context, shop.equipment)
     assert len(shop.asked()) == 1

@@ -18,10 +18,10 @@ from tsuzuki.collectors.books.cursors import (
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.states import RunState
-from tsuzuki.store.database import Database
 from tsuzuki.store.inspection import inspect_database
-from tsuzuki.store.migrate import ENGINE, upgrade
-from tsuzuki.store.migration_steps import drift
+from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migration_steps import drift
+from tsuzuki.store.sql.database import Database
 
 from .shop import Shop
 

@@ -31,8 +31,8 @@ from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceRefu
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store.database import Database
-from tsuzuki.store.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.sql.database import Database
 
 from .shop import Shop, opened_shop
 

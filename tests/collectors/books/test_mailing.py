@@ -17,7 +17,8 @@ from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.google_books import volume, volumes
 from tsuzuki.sandbox.smtp import MailServer, Step
 from tsuzuki.services.books import Books
-from tsuzuki.store import audit, moves
+from tsuzuki.store import audit
+from tsuzuki.store.runs import moves
 
 from .shop import Shop
 

@@ -6,7 +6,7 @@ from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_has
 from tsuzuki.collectors.failures import SourceRefused, SourceUnwell
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, limit_error, volume, volumes
-from tsuzuki.store import runs
+from tsuzuki.store.runs import runs
 
 from .shop import Shop
 

@@ -6,7 +6,7 @@ import pytest
 
 from support.collecting import Collecting
 from support.histories import wayward
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture

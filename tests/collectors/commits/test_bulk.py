@@ -12,7 +12,7 @@ from tsuzuki.collectors.commits.collect import chosen
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.collectors.failures import RateLimited
-from tsuzuki.engine.context import RunStopped
+from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, Unreachable
 
 
@@ -101,7 +101,7 @@ def test_a_cancelled_collection_keeps_what_is_done_and_writes_no_more(
 def test_asked_to_stop_it_stops_at_the_next_page(collecting: Collecting, three: list[Path]) -> None:
     def pull(number: int) -> None:
         if number == 3:
-            collecting.leash.pull()
+            collecting.stop_signal.set()
 
     with pytest.raises(RunStopped):
         collecting.collect(after=pull)

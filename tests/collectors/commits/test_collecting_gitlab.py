@@ -17,7 +17,7 @@ from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.gitlab.api import GitLabApi
 from tsuzuki.sandbox.gitlab.making import RepositoryMaker
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 PAGE_SIZE = 6
 

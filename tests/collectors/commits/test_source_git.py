@@ -15,7 +15,7 @@ from tsuzuki.collectors.commits.git_program import Answer, Git
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
 from tsuzuki.collectors.failures import SourceFailed, SourceRefused, SourceUnwell
-from tsuzuki.engine.context import RunStopped
+from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import SystemClock
 
 ABSENT = "0123456789" * 4

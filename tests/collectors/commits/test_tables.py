@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from support.collecting import Collecting
 from tsuzuki.collectors.commits import COMMITS, ledger, reports
 from tsuzuki.collectors.commits.targets import Target
-from tsuzuki.store.migration_steps import drift
+from tsuzuki.store.schema.migration_steps import drift
 
 RUN = {
     "run_id": "550e8400-e29b-41d4-a716-446655440000",

@@ -7,7 +7,7 @@ import pytest
 from support.checker import check_history
 from support.moving_clock import MovingClock
 from support.worker_bench import Bench
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture

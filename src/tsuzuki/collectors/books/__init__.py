@@ -6,7 +6,7 @@ from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.collectors.collector import Collector, Equipment, Handler
 from tsuzuki.config import JobKind
-from tsuzuki.engine.context import RunContext
+from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
 
 

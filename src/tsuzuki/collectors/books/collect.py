@@ -25,16 +25,16 @@ from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.books.resumption import ask_for_run_at
 from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
 from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceFailed, SourceUnwell
-from tsuzuki.engine.context import RunContext, RunStopped
+from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.cursor import Cursor, StopReason, advance, exhaust
 from tsuzuki.model.errors import Conflict
-from tsuzuki.store.database import Database
+from tsuzuki.store.sql.database import Database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from tsuzuki.store.database import Connection
+    from tsuzuki.store.sql.database import Connection
 
 TRIES_MAX = 4
 PAUSES_SECONDS = (1.0, 5.0, 20.0)

@@ -15,8 +15,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from tsuzuki.collectors.books.tables import books_searches, collect_cursor
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.states import RunState
-from tsuzuki.store import runs
-from tsuzuki.store.plain_sql import plain
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.plain_sql import plain
 
 _NOW = {
     "sqlite": "datetime('now')",

@@ -11,7 +11,7 @@ from tsuzuki.collectors.books.postbox import postbox_of
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
 from tsuzuki.collectors.collector import Equipment
 from tsuzuki.collectors.http import HttpClient
-from tsuzuki.engine.context import RunContext
+from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import UsageError
 

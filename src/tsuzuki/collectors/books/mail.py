@@ -22,8 +22,8 @@ from tsuzuki.collectors.books.postbox import (
     Verdict,
 )
 from tsuzuki.collectors.books.tables import MailState
-from tsuzuki.engine.context import RunContext
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.engine.run_context import RunContext
+from tsuzuki.store.sql.database import Connection, Database
 
 MAILS_PER_RUN_MAX = 10
 

@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 from tsuzuki.collectors.books.query_set import short_hash
 from tsuzuki.collectors.books.source import Page
-from tsuzuki.engine.context import RunContext
+from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import Cursor, StopReason
 from tsuzuki.model.errors import TsuzukiError
 

@@ -14,7 +14,7 @@ from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.shelf import books_of
 from tsuzuki.collectors.books.tables import MailState, book_deliveries, book_mails, books
 from tsuzuki.model.states import RunState
-from tsuzuki.store.tables import job_runs
+from tsuzuki.store.schema.tables import job_runs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.books.tables import books_quota_days
-from tsuzuki.store.plain_sql import plain
+from tsuzuki.store.sql.plain_sql import plain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from tsuzuki.engine.context import RunContext
+from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.run import NewRun
 from tsuzuki.model.states import Trigger
-from tsuzuki.store import jobs, runs
-from tsuzuki.store.database import Connection
+from tsuzuki.store import jobs
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Connection
 
 
 def ask_for_run_at(connection: Connection, run: RunContext, moment: datetime) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, sel
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.tables import book_deliveries, book_finds, books
-from tsuzuki.store.types import to_text
+from tsuzuki.store.sql.types import to_text
 
 _KEPT_FROM_THE_FIRST_TIME = {"volume_id", "first_seen_at"}
 

@@ -26,9 +26,9 @@ from sqlalchemy import (
     text,
 )
 
-from tsuzuki.store.migrate import Component
-from tsuzuki.store.tables import NAMES, one_of
-from tsuzuki.store.types import BigId, JsonText, KeyText, PlainText, UtcTime
+from tsuzuki.store.schema.migrate import Component
+from tsuzuki.store.schema.tables import NAMES, one_of
+from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
 
 metadata = MetaData(naming_convention=NAMES)
 

@@ -9,7 +9,7 @@ from tsuzuki.collectors.collector import Collector, Equipment, Handler
 from tsuzuki.collectors.commits.settings import CommitsOptions, CommitsSection
 from tsuzuki.collectors.commits.tables import COMPONENT
 from tsuzuki.config import JobKind
-from tsuzuki.engine.context import RunContext
+from tsuzuki.engine.run_context import RunContext
 
 
 def _handler(equipment: Equipment) -> Handler:

@@ -19,10 +19,10 @@ from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Rang
 from tsuzuki.collectors.commits.tables import NoteKind
 from tsuzuki.collectors.commits.targets import Target, TargetState
 from tsuzuki.collectors.failures import SourceRefused
-from tsuzuki.engine.context import RunContext, RunStopped
+from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Fenced
-from tsuzuki.store.database import Connection, Database
+from tsuzuki.store.sql.database import Connection, Database
 
 
 @dataclass(frozen=True, kw_only=True)

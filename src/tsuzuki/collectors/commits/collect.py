@@ -20,11 +20,11 @@ from tsuzuki.collectors.commits.settings import CommitsSection
 from tsuzuki.collectors.commits.sources import Sources, host_of
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.collectors.commits.targets import Target
-from tsuzuki.engine.context import RunContext
+from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
-from tsuzuki.store import runs
-from tsuzuki.store.database import Connection
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Connection
 
 
 def collect(equipment: Equipment, run: RunContext) -> dict[str, Any]:

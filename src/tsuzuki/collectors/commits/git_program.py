@@ -21,7 +21,7 @@ from typing import IO
 
 from tsuzuki.collectors.commits.redaction import redacted
 from tsuzuki.collectors.failures import SourceRefused, SourceUnwell
-from tsuzuki.engine.context import RunStopped
+from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import Clock
 
 PROTOCOLS = "file:http:https:ssh"

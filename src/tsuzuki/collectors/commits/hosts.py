@@ -17,8 +17,8 @@ from tsuzuki.collectors.commits.settings import CommitsSection
 from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.sources import THIS_MACHINE
 from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceUnwell
-from tsuzuki.engine.context import RunContext, RunStopped
 from tsuzuki.engine.executors.failures import traceback_lines
+from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, Unreachable
 

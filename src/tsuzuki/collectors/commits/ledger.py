@@ -23,7 +23,7 @@ from tsuzuki.collectors.commits.tables import (
     bulk_collection_runs,
 )
 from tsuzuki.collectors.commits.targets import Target
-from tsuzuki.store.types import to_text
+from tsuzuki.store.sql.types import to_text
 
 _runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
 _owners = bulk_collection_owners

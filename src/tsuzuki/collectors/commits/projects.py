@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from tsuzuki.collectors.commits.tables import ProjectKind, commit_totals, projects
-from tsuzuki.store.types import to_text
+from tsuzuki.store.sql.types import to_text
 
 
 @dataclass(frozen=True, kw_only=True)

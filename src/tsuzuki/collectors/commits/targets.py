@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.tables import commit_targets, commits
-from tsuzuki.store.types import to_text
+from tsuzuki.store.sql.types import to_text
 
 
 @dataclass(frozen=True, order=True)

@@ -12,7 +12,7 @@ ERROR_CHARACTERS_MAX = 2_000
 FRAMES_MAX = 20
 LINES_MAX = 200
 
-_OURS = Path(__file__).parent
+_EXECUTORS = Path(__file__).parent
 
 
 def failure_of(problem: BaseException) -> Failed:
@@ -42,7 +42,7 @@ def sentence_of(problem: BaseException) -> str:
 def traceback_lines(problem: BaseException) -> Iterator[str]:
     """The last frames of the handler's own code, without ours above them."""
     frames = problem.__traceback__
-    while frames is not None and Path(frames.tb_frame.f_code.co_filename).parent == _OURS:
+    while frames is not None and _EXECUTORS in Path(frames.tb_frame.f_code.co_filename).parents:
         frames = frames.tb_next
     summary = TracebackException(type(problem), problem, frames, limit=-FRAMES_MAX, compact=True)
     lines = "".join(summary.format()).splitlines()

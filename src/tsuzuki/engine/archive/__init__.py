@@ -1,0 +1,1 @@
+"""Old logs out of the database: who moves them, where to, and in which format."""

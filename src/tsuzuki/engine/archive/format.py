@@ -1,0 +1,147 @@
+"""How a log is kept outside the database: JSON lines, gzip'd, under a name made of what they say.
+
+The name holds the run, the day it finished and a digest of its lines. The same lines have the same name
+wherever and however often they are written, so writing them again replaces them by themselves; lines that
+differ have another name and replace nothing. A leader that does not know yet that it is deposed can
+therefore do no harm here, although no fence reaches a file. The digest also tells on reading whether the
+lines are still those that were written.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import IO
+
+from tsuzuki.model import jsontext
+from tsuzuki.model.errors import ConfigurationError, NotFound, Unreachable
+from tsuzuki.store.logs import LogLine
+from tsuzuki.store.sql.types import to_text
+
+DIGEST_BYTES = 8
+COMPRESSION = 6
+_NAME = re.compile(r"\d{4}/\d\d/\d\d/run-[1-9]\d*-(?P<digest>[0-9a-f]{16})\.jsonl\.gz", re.ASCII)
+_DAMAGE = (
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    RecursionError,
+)
+
+
+class DamagedLog(Unreachable):
+    """An archived log is there, but is not what was written. Trying again does not mend it."""
+
+    code = "log_archive_damaged"
+    permanent = True
+
+
+def name_of(run_id: int, finished_at: datetime, digest: str) -> str:
+    """Where a log is kept, relative to its archive: a folder for each day, a file for each run."""
+    day = finished_at.astimezone(UTC).strftime("%Y/%m/%d")
+    return f"{day}/run-{run_id}-{digest}.jsonl.gz"
+
+
+def name_in(ref: str, *, scheme: str) -> str:
+    """The name that `ref` holds, if it is a ref of this kind of archive.
+
+    Only names that `name_of` makes are let through, so no ref leads out of its archive.
+    """
+    kind, _, name = ref.partition(":")
+    if kind != scheme and _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"the log {ref} is kept in another archive than the one in use",
+            hint="`log_archive` was changed since: bring its files along, or set it back.",
+            code="log_archive_changed",
+        )
+    if kind != scheme or not _NAME.fullmatch(name):
+        raise NotFound(
+            f"{ref!r} does not name an archived log",
+            hint="Somebody else than Tsuzuki wrote this reference.",
+            code="log_ref",
+        )
+    return name
+
+
+def write_lines(target: IO[bytes], lines: Iterable[LogLine]) -> str:
+    """Write `lines`, one at a time, and answer their digest."""
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    # Neither a time nor a file's name goes into the header: the same lines are the same bytes.
+    with gzip.GzipFile(
+        filename="", mode="wb", compresslevel=COMPRESSION, fileobj=target, mtime=0
+    ) as packed:
+        for line in lines:
+            raw = _packed(line)
+            digest.update(raw)
+            packed.write(raw)
+    return digest.hexdigest()
+
+
+def read_lines(source: IO[bytes], *, ref: str, after_seq: int) -> Iterator[LogLine]:
+    """The lines after `after_seq`, one at a time. Raises `DamagedLog`, at the latest at the end."""
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    try:
+        with gzip.GzipFile(fileobj=source, mode="rb") as text:
+            for raw in text:
+                digest.update(raw)
+                line = _unpacked(raw)
+                if line.seq > after_seq:
+                    yield line
+    except _DAMAGE as problem:
+        raise damaged(ref) from problem
+    except OSError as problem:
+        raise unreadable(ref, problem.strerror) from problem
+    found = _NAME.search(ref)
+    if found is None or found["digest"] != digest.hexdigest():
+        raise damaged(ref)
+
+
+def missing(ref: str) -> NotFound:
+    return NotFound(
+        f"the archived log {ref} is not there",
+        hint="Was it removed or moved? Look where `log_archive` points.",
+        code="log_archive_missing",
+    )
+
+
+def damaged(ref: str) -> DamagedLog:
+    return DamagedLog(
+        f"the archived log {ref} is damaged",
+        hint="Restore this file of the archive from a backup.",
+    )
+
+
+def unreadable(ref: str, said: str | None) -> Unreachable:
+    return Unreachable(
+        f"the archived log {ref} cannot be read: {said or 'no answer'}",
+        hint="Check `log_archive` and the rights of this user there.",
+        code="log_archive",
+    )
+
+
+def unwritable(place: str, said: str | None) -> Unreachable:
+    return Unreachable(
+        f"the log archive {place} cannot be written: {said or 'no answer'}",
+        hint="No log was lost: it stays where it is until the archive can be written.",
+        code="log_archive",
+    )
+
+
+def _packed(line: LogLine) -> bytes:
+    kept = {"seq": line.seq, "at": to_text(line.at), "stream": line.stream, "body": line.body}
+    return jsontext.encode(kept).encode() + b"\n"
+
+
+def _unpacked(raw: bytes) -> LogLine:
+    kept = jsontext.decode(raw.decode())
+    return LogLine(
+        seq=kept["seq"],
+        at=datetime.fromisoformat(kept["at"]),
+        stream=kept["stream"],
+        body=kept["body"],
+    )

@@ -1,0 +1,130 @@
+"""Logs in an object store: S3 and what speaks it, Google, Azure, or whatever else obstore opens.
+
+Credentials are obstore's affair: it reads the variables each store's own tools read.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore, from_url
+
+from tsuzuki.engine.archive.format import (
+    missing,
+    name_in,
+    name_of,
+    read_lines,
+    unreadable,
+    unwritable,
+    write_lines,
+)
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.store.logs import LogLine
+
+SPOOLED_BYTES_MAX = 4 * 1024 * 1024
+"""A log that is smaller when packed is not put on the local disk on its way."""
+
+CHUNK_BYTES = 256 * 1024
+
+PATIENCE: dict[str, Any] = {
+    # Whoever reads a log waits for this; whoever writes one tries again a minute later.
+    "client_options": {"connect_timeout": "5s", "timeout": "60s"},
+    "retry_config": {"max_retries": 3, "retry_timeout": timedelta(seconds=20)},
+}
+
+
+class ObjectArchive:
+    """An object for each run, below the prefix that the URL names."""
+
+    SCHEME = "object"
+
+    def __init__(self, url: str) -> None:
+        self._place = _without_secrets(url)
+        self._store = _open(url, place=self._place)
+
+    def write(self, run_id: int, finished_at: datetime, lines: Iterable[LogLine]) -> str:
+        # Packed before anything is sent: the name is known only then, and a log that cannot be
+        # read to its end leaves nothing behind in the store.
+        with SpooledTemporaryFile(max_size=SPOOLED_BYTES_MAX) as packed, self._telling():
+            name = name_of(run_id, finished_at, write_lines(packed, lines))
+            packed.seek(0)
+            self._store.put(name, packed)
+        return f"{self.SCHEME}:{name}"
+
+    def read(self, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
+        name = name_in(ref, scheme=self.SCHEME)
+        try:
+            chunks = iter(self._store.get(name).stream(min_chunk_size=CHUNK_BYTES))
+            with io.BufferedReader(_Chunks(chunks)) as source:
+                yield from read_lines(source, ref=ref, after_seq=after_seq)
+        except FileNotFoundError:
+            raise missing(ref) from None
+        except BaseError as problem:
+            raise unreadable(ref, _said(problem)) from problem
+
+    def delete(self, ref: str) -> None:
+        name = name_in(ref, scheme=self.SCHEME)
+        with self._telling():
+            try:
+                self._store.delete(name)
+            except FileNotFoundError:
+                return  # some stores mind, others do not
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError) as problem:
+            raise unwritable(self._place, _said(problem)) from problem
+
+
+class _Chunks(io.RawIOBase):
+    """Chunks as they arrive, as a file that can be read once from its beginning."""
+
+    def __init__(self, chunks: Iterator[Any]) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        taken = min(len(buffer), len(self._rest))
+        buffer[:taken] = self._rest[:taken]
+        self._rest = self._rest[taken:]
+        return taken
+
+
+def _open(url: str, *, place: str) -> ObjectStore:
+    options = {"mkdir": True} if url.startswith("file:") else PATIENCE
+    try:
+        return from_url(url, **options)
+    except (BaseError, ValueError, OSError):
+        raise ConfigurationError(
+            f"`log_archive` cannot be opened as an object store: {place}",
+            hint="Write s3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix, "
+            "or the path of a folder.",
+            code="log_archive",
+        ) from None  # its own words may repeat a password of the URL
+
+
+def _without_secrets(url: str) -> str:
+    """Enough of `url` to know which archive is meant."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+
+
+def _said(problem: Exception) -> str:
+    """The store's complaint: its first line, and no query of a URL, which may hold a signature."""
+    first, *_ = str(problem).splitlines() or [type(problem).__name__]
+    return re.sub(r"\?\S+", "", first)

@@ -1,0 +1,265 @@
+"""Coordination through a Redis. Every key expires by itself and is believed only while it can be true.
+
+    <prefix>:worker:beat:<worker id>     milliseconds it counts for    while the worker lives
+    <prefix>:jobrun:lease:<job run id>   worker id                     while the run is being given out
+    <prefix>:wake:<audience>             a channel; the names of workers, or nothing for all
+
+`?prefix=` at the end of the URL sets the prefix, so that several installations can share one Redis.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tsuzuki.engine.coordination.circuit_breaker import CircuitBreaker
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel, messages, recipients
+from tsuzuki.store.wakeups.listeners import Listener
+
+PREFIX_DEFAULT = "tsuzuki"
+
+SOCKET_TIMEOUT_SECONDS = 0.2
+"""Of each step on the wire; less than the patience of a caller, so that the cause is known first."""
+
+HEALTH_CHECK_SECONDS = 15
+"""A connection that was idle for so long is tried before it is used."""
+
+PING_AFTER_SECONDS = 5.0
+"""A listener that has heard nothing for so long asks whether anybody is there."""
+
+PONG_WITHIN_SECONDS = 5.0
+"""And gives up if nobody answers for so long."""
+
+PROBE_MILLISECONDS = 1000
+
+LEASE = """
+local elsewhere = {}
+for place, key in ipairs(KEYS) do
+  local ttl, worker = tonumber(ARGV[1]), ARGV[place + 1]
+  if not redis.call('SET', key, worker, 'NX', 'PX', ttl) then
+    local left = redis.call('PTTL', key)
+    if left < 0 or left > ttl then
+      redis.call('SET', key, worker, 'PX', ttl)
+    elseif redis.call('GET', key) ~= worker then
+      elsewhere[#elsewhere + 1] = place
+    end
+  end
+end
+return elsewhere
+"""
+"""Marks keys 1 … n for the workers behind the time to live, and answers the places of those that another
+worker has. In one step, because a round has hundreds of them. A mark that outlives its time, because the
+server's clock was set back or it is not ours, is replaced: it would hold a run up for as long as it lasts."""
+
+
+class RedisCoordination:
+    """Starts without a connection; one is made by the first call, in the thread of the breaker."""
+
+    def __init__(self, url: str, *, clock: Clock) -> None:
+        location, self._prefix = _without_prefix(url)
+        self._client = _client(location)
+        self._clock = clock
+        self._channels = {who: self._key("wake", who.name.lower()) for who in Channel}
+        self._breaker = CircuitBreaker(service=_place(self._client), probe=self._probe, clock=clock)
+
+    @property
+    def is_configured(self) -> bool:
+        return True
+
+    def heartbeat(self, worker_id: str, *, ttl_seconds: float) -> None:
+        key, ttl = self._heartbeat_key(worker_id), _milliseconds(ttl_seconds)
+        self._breaker.post(key, partial(self._client.set, key, str(ttl), px=ttl))
+
+    def heard_recently(self, worker_ids: Collection[str]) -> frozenset[str]:
+        if not worker_ids:
+            return frozenset()
+        return self._breaker.call(partial(self._read_heartbeats, list(worker_ids))) or frozenset()
+
+    def lease(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
+        if not assignments:
+            return frozenset()
+        ttl = _milliseconds(ttl_seconds)
+        return self._breaker.call(partial(self._lease, dict(assignments), ttl)) or frozenset()
+
+    def release(self, run_ids: Collection[int]) -> None:
+        if run_ids:
+            keys = [self._lease_key(run_id) for run_id in run_ids]
+            self._breaker.call(partial(self._client.delete, *keys))
+
+    def wake(self, names: Collection[str]) -> None:
+        for audience, whom in messages(names).items():
+            channel = self._channels[audience]
+            self._breaker.post((channel, whom), partial(self._client.publish, channel, whom))
+
+    def listener(self) -> Listener | None:
+        if not self._breaker.allows_calls():
+            return None
+        return RedisListener(
+            self._client.pubsub,
+            {channel: audience for audience, channel in self._channels.items()},
+            breaker=self._breaker,
+            clock=self._clock,
+        )
+
+    def close(self) -> None:
+        self._breaker.shut_down(self._client.close)
+
+    # --- in the thread of the breaker -----------------------------------------------------------
+
+    def _read_heartbeats(self, worker_ids: Sequence[str]) -> frozenset[str]:
+        with self._client.pipeline(transaction=False) as pipeline:
+            for worker_id in worker_ids:
+                pipeline.get(self._heartbeat_key(worker_id))
+                pipeline.pttl(self._heartbeat_key(worker_id))
+            answers = pipeline.execute()
+        found = zip(worker_ids, answers[::2], answers[1::2], strict=True)
+        return frozenset(who for who, ttl, left in found if _is_plausible(ttl, left))
+
+    def _lease(self, assignments: Mapping[int, str], ttl: int) -> frozenset[int]:
+        run_ids = list(assignments)
+        keys = [self._lease_key(run_id) for run_id in run_ids]
+        arguments: list[int | str] = [ttl, *assignments.values()]
+        elsewhere: Any = self._client.eval(LEASE, len(keys), *keys, *arguments)
+        return frozenset(run_ids[place - 1] for place in elsewhere)
+
+    def _probe(self) -> None:
+        """Everything we need: a server may answer and yet be full, read-only, or not let us in."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.set(self._key("probe"), "", px=PROBE_MILLISECONDS)
+            pipeline.publish(self._key("wake", "probe"), "")
+            pipeline.eval(LEASE, 0, PROBE_MILLISECONDS)
+            pipeline.execute()
+
+    def _heartbeat_key(self, worker_id: str) -> str:
+        return self._key("worker", "beat", worker_id)
+
+    def _lease_key(self, run_id: int) -> str:
+        return self._key("jobrun", "lease", str(run_id))
+
+    def _key(self, *names: str) -> str:
+        return ":".join((self._prefix, *names))
+
+
+class RedisListener:
+    """An ear of its own connection, made by the first `wait`. Used by one thread."""
+
+    def __init__(
+        self,
+        new_subscription: Callable[[], Any],
+        channels: Mapping[str, Channel],
+        *,
+        breaker: CircuitBreaker,
+        clock: Clock,
+    ) -> None:
+        self._new_subscription = new_subscription
+        self._channels = channels
+        self._breaker = breaker
+        self._clock = clock
+        self._subscription: Any = None
+        self._heard_at = 0.0
+        self._asked_at: float | None = None
+
+    def wait(self, seconds: float) -> Collection[str]:
+        try:
+            if self._subscription is None:
+                self._subscribe()
+                return ALL_CHANNELS
+            return self._listen(seconds)
+        except Exception as problem:
+            self._breaker.record_failure(problem)
+            raise Unreachable(f"the Redis stopped talking: {problem}") from problem
+
+    def close(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.close()
+
+    def _subscribe(self) -> None:
+        self._subscription = self._new_subscription()
+        self._subscription.subscribe(*self._channels)
+        for _ in self._channels:
+            if self._subscription.get_message(timeout=SOCKET_TIMEOUT_SECONDS) is None:
+                raise TimeoutError("it did not confirm that we listen")
+        self._heard_at = self._clock.monotonic()
+
+    def _listen(self, seconds: float) -> Collection[str]:
+        message = self._subscription.get_message(timeout=seconds)
+        now = self._clock.monotonic()
+        if message is None:
+            self._check_silence(now)
+            return ()
+        self._heard_at, self._asked_at = now, None
+        if message["type"] != "message":
+            return ()
+        return recipients(self._channels[message["channel"]], message["data"])
+
+    def _check_silence(self, now: float) -> None:
+        """A server that was cut off says as little as one where nothing happens."""
+        if self._asked_at is None:
+            if now - self._heard_at >= PING_AFTER_SECONDS:
+                self._subscription.ping()
+                self._asked_at = now
+        elif now - self._asked_at >= PONG_WITHIN_SECONDS:
+            raise TimeoutError(f"no answer within {PONG_WITHIN_SECONDS:g} s")
+
+
+def _is_plausible(ttl: str | None, left_milliseconds: int) -> bool:
+    """Nothing of ours lives longer than it was given. What does was left by a clock that was set
+    back, or is not ours; to believe it would keep a dead worker for as long as it lasts."""
+    return ttl is not None and ttl.isdecimal() and 0 < left_milliseconds <= int(ttl)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(round(seconds * 1000), 1)
+
+
+def _without_prefix(url: str) -> tuple[str, str]:
+    """The URL as the library knows it, and our prefix."""
+    location, _, query = url.partition("?")
+    options = [option for option in query.split("&") if not option.startswith("prefix=")]
+    prefix = parse_qs(query, keep_blank_values=True).get("prefix", [PREFIX_DEFAULT])[-1]
+    if not re.fullmatch(r"[A-Za-z0-9_.:-]+", prefix):
+        raise ConfigurationError(
+            f"the prefix of the Redis URL cannot be {prefix!r}",
+            hint="Letters, digits, and any of _ . : - make a prefix: ?prefix=tsuzuki-staging",
+            code="redis_url",
+        )
+    return "?".join(filter(None, (location, "&".join(options)))), prefix
+
+
+def _client(url: str) -> Redis:
+    """A client that never tries twice by itself: whoever called would have to wait for it."""
+    try:
+        client = Redis.from_url(
+            url,
+            protocol=2,
+            decode_responses=True,
+            socket_timeout=SOCKET_TIMEOUT_SECONDS,
+            socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+            health_check_interval=HEALTH_CHECK_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+        # Connects to nothing yet; but an option that nobody knows is found out here, not later.
+        client.connection_pool.make_connection()
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            "the URL of the Redis cannot be understood",
+            hint="Write redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket; "
+            "an option behind the `?` may be misspelt.",
+            code="redis_url",
+        ) from None  # the library's own words may repeat a part of the URL, and so of a password
+    return client
+
+
+def _place(client: Redis) -> str:
+    """Where it is, for a log: never the URL, which may hold a password."""
+    options = client.connection_pool.connection_kwargs
+    address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
+    return f"redis {options.get('path') or address}"

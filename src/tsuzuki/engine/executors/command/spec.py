@@ -1,0 +1,123 @@
+"""What a supervisor must know to run a command: its words, environment and folder, all checked."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tsuzuki.engine.executors.command.environment import (
+    Expand,
+    declared,
+    documents,
+    inherited,
+    naming,
+)
+from tsuzuki.engine.task import Task
+from tsuzuki.model.errors import UsageError
+
+INLINE_BYTES_MAX = 64 * 1024
+"""Linux takes no variable of 128 KiB, and 2 MiB in all: a longer document goes into a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSpec:
+    """One command. `scratch` are the files made for it; they go when it has ended."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    cwd: str
+    scratch: Sequence[str] = ()
+
+    def as_bytes(self) -> bytes:
+        """For the supervisor, which turns the escapes of what was not UTF-8 back into bytes."""
+        return json.dumps(vars(self)).encode("ascii")
+
+    def discard(self) -> None:
+        """Remove what was made for it."""
+        _remove(self.scratch)
+
+
+def command_spec_for(
+    task: Task, *, expand: Expand, environ: Mapping[str, str], base_folder: Path
+) -> CommandSpec:
+    """The spec for this run. Raises `UsageError` for what no process can be given, and
+    `ConfigurationError` for a variable that cannot be filled in."""
+    options = task.spec.options
+    added = declared(_environment(options), expand=expand, environ=environ)
+    variables = {**inherited(environ), **added, **naming(task)}
+    texts = documents(task)
+    long_texts = {n: text for n, text in texts.items() if len(text.encode()) > INLINE_BYTES_MAX}
+    short_texts = {n: text for n, text in texts.items() if n not in long_texts}
+    spec = CommandSpec(
+        argv=_words(options.get("argv")),
+        environment=_variables({**variables, **short_texts}),
+        cwd=_portable(str(base_folder / (options.get("cwd") or "")), "`cwd`"),
+    )
+    # Last, so that nothing can be refused any more once there are files.
+    return _with_files(spec, long_texts, run_id=task.run.id) if long_texts else spec
+
+
+def _words(argv: object) -> list[str]:
+    if not isinstance(argv, list) or not argv or not argv[0]:
+        raise UsageError("the job's command must be a list of words that begins with a program")
+    return [_portable(word, f"word {number} of the command") for number, word in enumerate(argv, 1)]
+
+
+def _environment(options: Mapping[str, Any]) -> Mapping[str, str]:
+    environment = options.get("environment") or {}
+    if not isinstance(environment, Mapping):
+        raise UsageError("the job's `environment` must be a mapping of names to text")
+    for name, text in environment.items():
+        _portable(text, f"the environment variable {name}")
+    return environment
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    for name in environment:
+        if not name or "=" in name:
+            raise UsageError(f"{name!r} cannot be the name of an environment variable")
+    return {
+        _portable(name, "the name of an environment variable"): _portable(
+            value, f"the environment variable {name}"
+        )
+        for name, value in environment.items()
+    }
+
+
+def _portable(text: object, what: str) -> str:
+    """`text` as the operating system would have it, in a form that JSON can carry. The text itself
+    may be a secret, so it is never part of the complaint."""
+    if not isinstance(text, str):
+        raise UsageError(f"{what} must be text")
+    if "\0" in text:
+        raise UsageError(f"{what} contains a NUL character, which no process can be given")
+    try:
+        return os.fsencode(text).decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise UsageError(f"{what} contains characters that cannot be encoded") from None
+
+
+def _with_files(spec: CommandSpec, texts: Mapping[str, str], *, run_id: int) -> CommandSpec:
+    """The spec with each text in a file of its own, which only our user can read."""
+    files: dict[str, str] = {}
+    try:
+        for name, text in texts.items():
+            handle, path = tempfile.mkstemp(prefix=f"tsuzuki-run-{run_id}-", suffix=".json")
+            files[f"{name}_FILE"] = path
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+    except OSError:
+        _remove(files.values())
+        raise
+    environment = {**spec.environment, **files}
+    return replace(spec, environment=environment, scratch=list(files.values()))
+
+
+def _remove(paths: Iterable[str]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            Path(path).unlink()

@@ -1,0 +1,88 @@
+"""Forks a supervisor for each request of the worker, and looks after what a dead one leaves."""
+
+import gc
+import os
+import signal
+import socket
+import sys
+import traceback
+from contextlib import suppress
+from typing import NoReturn
+
+from .processes import adopt_orphans, kill_children
+from .signal_pipe import SignalPipe
+from .watch import report, supervise
+
+DESCRIPTORS = 4
+"""Sent with each request: the line to the worker, standard output, standard error, the order."""
+
+
+class Server:
+    """Runs until the worker is gone, or hangs up, and all supervisors have ended."""
+
+    def __init__(self, link: socket.socket, worker: int | None) -> None:
+        self._link: socket.socket | None = link
+        self._worker = worker
+        self._signals = SignalPipe()
+        self._supervisors: set[int] = set()
+
+    def run(self) -> None:
+        while self._link or self._supervisors:
+            sources = (self._link, self._worker) if self._link else ()
+            ready = self._signals.wait_with(*sources)
+            self._reap()
+            if self._worker in ready:
+                self._link = None
+            elif self._link and self._link in ready:
+                self._answer(self._link)
+
+    def _answer(self, link: socket.socket) -> None:
+        request, descriptors, _, _ = socket.recv_fds(link, 1, DESCRIPTORS)
+        if not request:
+            self._link = None
+            return
+        try:
+            pid = os.fork()
+        except OSError as problem:
+            with socket.socket(fileno=os.dup(descriptors[0])) as line:
+                report(line, refused=problem.errno)
+        else:
+            if pid == 0:
+                link.close()  # or the worker would not notice if the server were gone
+                _supervise_and_exit(descriptors, self._worker)
+            self._supervisors.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _reap(self) -> None:
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                is_supervisor = pid in self._supervisors
+                self._supervisors.discard(pid)
+                if status != 0 or not is_supervisor:
+                    kill_children(spare=self._supervisors)
+
+
+def _supervise_and_exit(descriptors: list[int], worker: int | None) -> NoReturn:
+    code = 1
+    try:
+        supervise(*descriptors, worker=worker)
+        code = 0
+    except BaseException:  # noqa: BLE001 -- nothing of the server's may go on in its fork
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def main() -> None:
+    link_number, worker_pid = map(int, sys.argv[-2:])
+    link = socket.socket(fileno=link_number)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    adopt_orphans()
+    try:
+        worker = os.pidfd_open(worker_pid)
+    except OSError:  # it is gone, or a sandbox forbids it: the line to it has to do
+        worker = None
+    gc.freeze()  # what is not collected is not copied by the forks
+    Server(link, worker if os.getppid() == worker_pid else None).run()

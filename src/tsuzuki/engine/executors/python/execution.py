@@ -1,0 +1,241 @@
+"""One call of one Python function, from its begin to its one end."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
+from tsuzuki.engine.executors.failures import failure_of, traceback_lines
+from tsuzuki.engine.executors.python.functions import Function, Functions
+from tsuzuki.engine.executors.python.thread_pool import HandlerThreadPool
+from tsuzuki.engine.outcome import SUCCEEDED, Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal
+from tsuzuki.engine.task import OnOutcome, RunIO, Task
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+from tsuzuki.model.jsontext import decode, encode
+from tsuzuki.model.states import Reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonRuntime:
+    """Where functions are called. `timer` runs none of them, so that none can hold it up; `live` are the
+    executions that have not ended."""
+
+    functions: Functions
+    threads: HandlerThreadPool
+    loop: EventLoopThread
+    timer: EventLoopThread
+    kill_grace_seconds: Callable[[], float]
+    clock: Clock
+    live: "set[PythonExecution]" = field(default_factory=set)
+
+
+class _Phase(Enum):
+    WAITING = auto()
+    IN_THREAD = auto()
+    ON_LOOP = auto()
+    ENDED = auto()
+
+
+class PythonExecution:
+    """Several may try to end it: the function, whoever stops it, the timer. The first one does."""
+
+    __slots__ = (
+        "_cause",
+        "_lock",
+        "_on_outcome",
+        "_phase",
+        "_run_io",
+        "_running",
+        "_runtime",
+        "_stop_signal",
+        "_task",
+    )
+
+    def __init__(
+        self, task: Task, run_io: RunIO, runtime: PythonRuntime, on_outcome: OnOutcome
+    ) -> None:
+        self._task = task
+        self._run_io = run_io
+        self._runtime = runtime
+        self._on_outcome = on_outcome
+        self._stop_signal = StopSignal()
+        self._lock = threading.Lock()
+        self._phase = _Phase.WAITING
+        self._cause: StopCause | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Have it called: on the loop if it is known to be async, else in a thread, where it is
+        found first."""
+        function = self._runtime.functions.known(self._function_name)
+        if function is not None and function.is_async:
+            self._runtime.loop.post(self._enter_loop, function)
+        else:
+            self._runtime.threads.do(self._enter_thread)
+
+    def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
+        with self._lock:
+            if self._phase is _Phase.ENDED:
+                return
+            is_first = self._cause is None
+            self._cause = cause = self._cause or cause
+            phase = self._phase
+            if phase is _Phase.WAITING:
+                self._phase = _Phase.ENDED
+        self._stop_signal.set()
+        # The outcome is told by the timer's thread: whoever stops us may hold what `on_outcome` needs.
+        if phase is _Phase.WAITING:
+            self._runtime.timer.post(self._tell, Stopped(cause=cause))
+            return
+        if phase is _Phase.ON_LOOP:
+            self._runtime.loop.post(self._cancel)
+        if at_once:
+            self._runtime.timer.post(self._give_up, cause)
+        elif is_first:
+            self._runtime.timer.later(self._runtime.kill_grace_seconds(), self._give_up, cause)
+
+    # --- in a thread ----------------------------------------------------------------------------
+
+    def _enter_thread(self) -> None:
+        if not self._move(_Phase.IN_THREAD):
+            return
+        thread = threading.current_thread()
+        idle_name, thread.name = thread.name, f"run-{self._task.run.id} {self._task.job_name}"
+        if not self._perform():
+            self._runtime.threads.reclaim()
+        thread.name = idle_name
+
+    def _perform(self) -> bool:
+        """Find the function, and call it or hand it on; false if nobody waited for that."""
+        try:
+            function = self._runtime.functions.find(self._function_name)
+        except NotFound as problem:
+            if problem.__cause__ is not None:
+                self._log_traceback(problem.__cause__)
+            return self._end(Failed(reason=Reason.HANDLER_UNKNOWN, error=problem.message))
+        if not function.is_async:
+            return self._end(self._outcome_of_call(function))
+        if not self._move(_Phase.WAITING):
+            return False
+        self._runtime.loop.post(self._enter_loop, function)
+        return True
+
+    def _outcome_of_call(self, function: Function) -> Outcome:
+        keywords = self._keywords(function)
+        if isinstance(keywords, Failed):
+            return keywords
+        try:
+            # A context of its own: what it binds there does not reach the next run in this thread.
+            return _succeeded(Context().run(function.call, **keywords))
+        except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+            return self._outcome_of_raising(problem)
+
+    # --- on the loop ----------------------------------------------------------------------------
+
+    def _enter_loop(self, function: Function) -> None:
+        if self._cause is not None:  # asked to stop while the function was being found
+            self._give_up(self._cause)
+            return
+        self._running = asyncio.get_running_loop().create_task(self._await(function))
+        # Only now can it be cancelled: a task that is cancelled before its first step never says so.
+        if not self._move(_Phase.ON_LOOP):
+            self._running.cancel()
+
+    async def _await(self, function: Function) -> None:
+        outcome: Outcome
+        keywords = self._keywords(function)
+        if isinstance(keywords, Failed):
+            outcome = keywords
+        else:
+            try:
+                outcome = _succeeded(await function.call(**keywords))
+            except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+                outcome = self._outcome_of_raising(problem)
+        self._end(outcome)
+
+    def _cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _move(self, phase: _Phase) -> bool:
+        """Go on to the next phase; false if it has ended meanwhile."""
+        with self._lock:
+            if self._phase is _Phase.ENDED:
+                return False
+            self._phase = phase
+            return True
+
+    def _end(self, outcome: Outcome) -> bool:
+        """The function has ended with this; false if the run had ended without it."""
+        if not self._move(_Phase.ENDED):
+            return False
+        self._tell(outcome)
+        return True
+
+    def _give_up(self, cause: StopCause) -> None:
+        """End it without the function."""
+        with self._lock:
+            if self._phase is _Phase.ENDED:
+                return
+            if self._phase is _Phase.IN_THREAD:
+                self._runtime.threads.abandon()
+            self._phase = _Phase.ENDED
+        self._tell(Stopped(cause=cause))
+
+    def _tell(self, outcome: Outcome) -> None:
+        # Once it was asked to stop nobody knows whether it did all it should have, whatever it says.
+        self._stop_signal.fence()
+        self._runtime.live.discard(self)
+        self._on_outcome(self._task, outcome if self._cause is None else Stopped(cause=self._cause))
+
+    # --- from a call to its outcome -------------------------------------------------------------
+
+    @property
+    def _function_name(self) -> str:
+        spec = self._task.spec
+        return str(spec.options.get("function", "")) if spec.handler == "python" else spec.handler
+
+    def _keywords(self, function: Function) -> dict[str, Any] | Failed:
+        try:
+            return function.keywords(self._task.run.arguments, self._context)
+        except UsageError as problem:
+            return Failed(reason=Reason.ARGUMENTS_INVALID, error=problem.message)
+
+    def _context(self) -> RunContext:
+        return RunContext(
+            task=self._task,
+            run_io=self._run_io,
+            clock=self._runtime.clock,
+            stop_signal=self._stop_signal,
+        )
+
+    def _outcome_of_raising(self, problem: BaseException) -> Outcome:
+        asked = isinstance(problem, RunStopped | asyncio.CancelledError)
+        if self._cause is not None and asked:
+            return Stopped(cause=self._cause)
+        if not isinstance(problem, TsuzukiError):
+            self._log_traceback(problem)
+        return failure_of(problem)
+
+    def _log_traceback(self, problem: BaseException) -> None:
+        for line in traceback_lines(problem):
+            self._stop_signal.unless_fenced(self._run_io.log, self._task, "stderr", line)
+
+
+def _succeeded(value: Any) -> Outcome:
+    """The value as it will be read back; it may be changed by its maker after this."""
+    if value is None:
+        return SUCCEEDED
+    try:
+        return Succeeded(result=decode(encode(value)))
+    except UsageError as problem:
+        sentence = f"what the function returned cannot be kept: {problem.message}"
+        return Failed(reason=Reason.HANDLER_FAILED, error=sentence)

@@ -1,0 +1,61 @@
+"""Python functions: synchronous ones in threads, asynchronous ones together on one event loop.
+
+A function can only be asked to stop. A thread that does not heed it is left behind: its run ends all
+the same, and whatever it still does through its context has no effect. What a function prints goes
+where the worker prints; only `run.log` reaches the log of the run.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
+from tsuzuki.engine.executors.python.execution import PythonExecution, PythonRuntime
+from tsuzuki.engine.executors.python.functions import Functions
+from tsuzuki.engine.executors.python.thread_pool import HandlerThreadPool
+from tsuzuki.engine.outcome import StopCause
+from tsuzuki.engine.task import Execution, OnOutcome, RunIO, Task
+from tsuzuki.model.clock import Clock
+
+
+class PythonExecutor:
+    """Calls `options["function"]`: one of `functions`, or else `package.module:function`. For any
+    other handler than `python` it calls the one of `functions` that has the handler's name."""
+
+    def __init__(
+        self,
+        *,
+        functions: Mapping[str, Callable[..., Any]],
+        base_folder: Path,
+        max_threads: int,
+        kill_grace_seconds: Callable[[], float],
+        clock: Clock,
+    ) -> None:
+        self._runtime = PythonRuntime(
+            functions=Functions(functions, base_folder=base_folder),
+            threads=HandlerThreadPool(threads_max=max_threads),
+            loop=EventLoopThread(name="tsuzuki-async-handlers"),
+            timer=EventLoopThread(name="tsuzuki-handler-timer"),
+            kill_grace_seconds=kill_grace_seconds,
+            clock=clock,
+        )
+
+    @property
+    def abandoned_threads(self) -> int:
+        """How many threads are still busy with a run that was ended without them."""
+        return self._runtime.threads.abandoned
+
+    def start(self, task: Task, run_io: RunIO, on_outcome: OnOutcome) -> Execution:
+        """Start the function. `on_outcome` is never called from within."""
+        execution = PythonExecution(task, run_io, self._runtime, on_outcome)
+        self._runtime.live.add(execution)
+        execution.start()
+        return execution
+
+    def close(self) -> None:
+        """Give up what still runs, and begin nothing more."""
+        for execution in list(self._runtime.live):
+            execution.stop(StopCause.SHUTDOWN, at_once=True)
+        self._runtime.threads.close()
+        self._runtime.loop.close()
+        self._runtime.timer.close()

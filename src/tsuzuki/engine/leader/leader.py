@@ -1,0 +1,193 @@
+"""The leader's duties, round by round: plan, take in events, assign, rescue.
+
+A round is in one of three modes. Busy: only assign, between two polls. Woken while idle: assign the first
+due run at once, for the lowest latency. Otherwise: poll, and do the duties it calls for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from random import Random
+
+from tsuzuki.engine.coordination.protocol import Coordination
+from tsuzuki.engine.leader.assigner import Assigner, LocalWorker
+from tsuzuki.engine.leader.event_intake import EventIntake
+from tsuzuki.engine.leader.planner import Planned, Planner
+from tsuzuki.engine.leader.rescuer import Rescued, Rescuer
+from tsuzuki.engine.leader.silence_guard import SilenceGuard
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store import leader_poll
+from tsuzuki.store.leader_poll import LeaderPoll
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import queue
+from tsuzuki.store.sql.database import Database
+
+POLL_INTERVAL_BUSY_SECONDS = 0.1
+"""How long a busy leader may only assign before it polls again."""
+
+PAUSE_AFTER_FIRST_SECONDS = 0.005
+"""How long a leader that was woken and assigned one run waits before it polls: the run starts now."""
+
+
+@dataclass(kw_only=True)
+class LeaderRound:
+    """What one round did, and when the next one is due at the latest (None: by the poll interval)."""
+
+    planned: int = 0
+    skipped: int = 0
+    events: int = 0
+    assigned: int = 0
+    rescued: int = 0
+    again_at_once: bool = False
+    next_at: datetime | None = None
+    seconds_to_next: float | None = None
+    """The same by the database's clock, which ours may be far from."""
+
+    @property
+    def did_something(self) -> bool:
+        return bool(self.planned or self.skipped or self.events or self.assigned or self.rescued)
+
+
+class Leader:
+    """Each duty is its own small transactions under the term."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        planner: Planner,
+        event_intake: EventIntake,
+        rescuer: Rescuer,
+        assigner: Assigner,
+        silence_guard: SilenceGuard,
+        settings: Callable[[], EngineSettings],
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._planned_for: tuple[int, ...] | None = None
+        self._next_tick: datetime | None = None
+        self._is_busy = False
+        self._polled_at = 0.0
+        self._planner = planner
+        self._event_intake = event_intake
+        self._rescuer = rescuer
+        self._assigner = assigner
+        self._silence_guard = silence_guard
+
+    @classmethod
+    def with_all_duties(
+        cls,
+        *,
+        database: Database,
+        settings: Callable[[], EngineSettings],
+        random: Random,
+        coordination: Coordination,
+        local_worker: LocalWorker | None = None,
+    ) -> "Leader":
+        rescuer = Rescuer(
+            database=database, settings=settings, random=random, coordination=coordination
+        )
+        return cls(
+            database=database,
+            planner=Planner(database=database, settings=settings),
+            event_intake=EventIntake(database=database),
+            rescuer=rescuer,
+            assigner=Assigner(
+                database=database, coordination=coordination, local_worker=local_worker
+            ),
+            silence_guard=SilenceGuard(clock=database.clock, settings=settings),
+            settings=settings,
+        )
+
+    def tick(self, term: Term, *, woken: bool = False) -> LeaderRound:
+        """One round; `woken` says that a wake-up, and not the poll interval, called for it."""
+        now = self._database.clock.monotonic()
+        if self._is_busy and now - self._polled_at < POLL_INTERVAL_BUSY_SECONDS:
+            done = self._busy_round(term)
+        elif woken and not self._is_busy:
+            done = self._first_run_round(term)
+        else:
+            done = None
+        return done or self._full_round(term)
+
+    # --- the three modes ------------------------------------------------------------------------
+
+    def _busy_round(self, term: Term) -> LeaderRound | None:
+        assigned = self._assigner.tick(term)
+        return LeaderRound(assigned=assigned, again_at_once=True) if assigned else None
+
+    def _first_run_round(self, term: Term) -> LeaderRound | None:
+        if not self._assigner.assign_first(term):
+            return None
+        self._is_busy = True
+        return LeaderRound(assigned=1, seconds_to_next=PAUSE_AFTER_FIRST_SECONDS)
+
+    def _full_round(self, term: Term) -> LeaderRound:
+        """Poll, then the duties in this order: what waits is assigned first, because a caller may be
+        waiting for it; then the others, in the order in which they make work for each other."""
+        self._polled_at = self._database.clock.monotonic()
+        polled = self._poll()
+        assigned = self._assigner.tick(term) if polled.is_due else 0
+        planned = self._plan(term, polled)
+        events = self._event_intake.tick(term) if polled.has_events else 0
+        # Asked in every round, so that a clock step between two of them is seen in the next.
+        self._silence_guard.may_judge(term, polled.now)
+        rescued = self._rescue(term) if polled.needs_rescue else Rescued()
+        if planned.created or events or rescued.made_work:
+            assigned += self._assigner.tick(term)
+        self._is_busy = bool(assigned)
+        done = LeaderRound(
+            planned=planned.created,
+            skipped=planned.skipped + rescued.canceled,
+            events=events,
+            assigned=assigned,
+            rescued=rescued.orphaned + rescued.failed + rescued.reattached,
+            again_at_once=bool(planned.more or events or assigned),
+        )
+        if not done.again_at_once:
+            self._set_next(done, polled, planned.next_at)
+        return done
+
+    def _set_next(self, done: LeaderRound, polled: LeaderPoll, next_tick: datetime | None) -> None:
+        """When the next round is due: at the next tick, the next run, or the end of listening."""
+        next_run = self._next_run() if done.did_something else polled.next_due_at
+        done.next_at = min((at for at in (next_tick, next_run) if at), default=None)
+        waits = []
+        if done.next_at is not None:
+            passed = self._database.clock.monotonic() - self._polled_at
+            waits.append((done.next_at - polled.now).total_seconds() - passed)
+        if polled.needs_rescue and (left := self._silence_guard.seconds_left()) > 0:
+            waits.append(left)
+        done.seconds_to_next = min(waits, default=None)
+
+    # --- the duties -----------------------------------------------------------------------------
+
+    def _poll(self) -> LeaderPoll:
+        settings = self._settings()
+        with self._database.read() as connection:
+            return leader_poll.poll(
+                connection,
+                silent_after_seconds=settings.worker_ttl_seconds,
+                max_orphans=settings.max_orphans,
+            )
+
+    def _plan(self, term: Term, polled: LeaderPoll) -> Planned:
+        """Plan if a tick has come, or if jobs were changed since the last planning."""
+        known = (term.epoch, *polled.jobs)
+        is_early = self._next_tick is None or polled.now < self._next_tick
+        if known == self._planned_for and is_early:
+            return Planned(now=polled.now, next_at=self._next_tick)
+        self._planned_for = None
+        planned = self._planner.tick(term)
+        self._next_tick = planned.next_at
+        if planned.is_complete:
+            self._planned_for = known
+        return planned
+
+    def _rescue(self, term: Term) -> Rescued:
+        return self._rescuer.tick(term, may_judge=partial(self._silence_guard.may_judge, term))
+
+    def _next_run(self) -> datetime | None:
+        with self._database.read() as connection:
+            return queue.next_due_at(connection)

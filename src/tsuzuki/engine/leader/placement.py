@@ -1,0 +1,107 @@
+"""Placement: which worker gets a run, within the limits of jobs and keys; the least loaded one that may."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+
+from tsuzuki.model.job import Job
+from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
+from tsuzuki.store.runs.queue import DueRun
+
+
+@dataclass(kw_only=True)
+class _JobLimits:
+    """What a job may hold at once, and how much of it is taken."""
+
+    limit: int | None
+    key_limit: int | None
+    workers: "_LeastLoaded"
+    taken: int
+
+
+class _LeastLoaded:
+    """The workers that may have certain runs, as a heap by load."""
+
+    def __init__(self, workers: Sequence[WorkerCapacity], held_by_worker: dict[str, int]) -> None:
+        self._workers = workers
+        self._held = held_by_worker
+        self._heap = [
+            (held_by_worker.get(worker.id, 0) / worker.capacity, index)
+            for index, worker in enumerate(workers)
+        ]
+        heapify(self._heap)
+
+    def take(self) -> str | None:
+        """A slot at the least loaded worker; None if all are full. Other heaps share the same workers, so
+        a load that has grown meanwhile is corrected when it comes to the front."""
+        heap, held = self._heap, self._held
+        while heap:
+            load, index = heap[0]
+            worker_id, capacity, _ = self._workers[index]
+            has = held.get(worker_id, 0)
+            if has >= capacity:
+                heappop(heap)
+            elif has / capacity > load:
+                heapreplace(heap, (has / capacity, index))
+            else:
+                held[worker_id] = has + 1
+                heapreplace(heap, ((has + 1) / capacity, index))
+                return worker_id
+        return None
+
+
+class Placement:
+    """Free slots and limits, kept up to date while runs are placed. Blocked jobs and keys are remembered,
+    so that they are left out of the next query."""
+
+    def __init__(self, capacity: Capacity, *, jobs: Mapping[int, Job]) -> None:
+        self.blocked_jobs: set[int] = set()
+        self.blocked_keys: set[tuple[int, str]] = set()
+        self._workers = capacity.workers
+        self._held = capacity.held
+        self._jobs = jobs
+        self._limits: dict[int, _JobLimits] = {}
+        self._by_tags: dict[frozenset[str], _LeastLoaded] = {}
+
+    def free_slots(self) -> int:
+        held = self._held.by_worker
+        return sum(max(w.capacity - held.get(w.id, 0), 0) for w in self._workers)
+
+    def place(self, run: DueRun) -> str | None:
+        """The worker for a run; None if it cannot be assigned now."""
+        job_id, key = run.job_id, run.concurrency_key
+        if job_id in self.blocked_jobs:
+            return None
+        limits = self._limits.get(job_id) or self._limits_of(job_id)
+        if limits.limit is not None and limits.taken >= limits.limit:
+            self.blocked_jobs.add(job_id)
+            return None
+        if key is not None and self._at_key_limit(job_id, key, limits):
+            self.blocked_keys.add((job_id, key))
+            return None
+        worker_id = limits.workers.take()
+        if worker_id is None:
+            self.blocked_jobs.add(job_id)
+            return None
+        limits.taken += 1
+        if key is not None:
+            self._held.by_key[job_id, key] = self._held.by_key.get((job_id, key), 0) + 1
+        return worker_id
+
+    def _at_key_limit(self, job_id: int, key: str, limits: _JobLimits) -> bool:
+        limit = limits.key_limit
+        return limit is not None and self._held.by_key.get((job_id, key), 0) >= limit
+
+    def _limits_of(self, job_id: int) -> _JobLimits:
+        spec = self._jobs[job_id].spec
+        workers = self._by_tags.get(spec.tags)
+        if workers is None:
+            able = [worker for worker in self._workers if spec.tags <= worker.tags]
+            workers = self._by_tags[spec.tags] = _LeastLoaded(able, self._held.by_worker)
+        limits = self._limits[job_id] = _JobLimits(
+            limit=spec.concurrency_limit,
+            key_limit=spec.max_concurrent_per_key,
+            workers=workers,
+            taken=self._held.by_job.get(job_id, 0),
+        )
+        return limits

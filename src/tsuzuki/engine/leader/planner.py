@@ -1,0 +1,153 @@
+"""Turns due ticks into runs, and into recorded skips. Each tick once, whoever leads.
+
+A job's runs, its skips and how far it has been planned are one transaction under the leader's term: after a
+crash, or a change of leader in the middle, the next planning begins exactly where the last one ended.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from tsuzuki.model.job import Job
+from tsuzuki.model.misfire import TickPlan, plan_ticks
+from tsuzuki.model.overlap import Overlap, decide_overlap
+from tsuzuki.model.run import NewRun, RunRef
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason, Trigger
+from tsuzuki.store import jobs
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
+
+
+@dataclass(kw_only=True)
+class Planned:
+    """What one tick did, at which moment of the database's clock; `next_at` is the next tick of any
+    job. Unless `is_complete`, a tick that was due could not be planned."""
+
+    now: datetime
+    created: int = 0
+    skipped: int = 0
+    more: bool = False
+    next_at: datetime | None = None
+    is_complete: bool = True
+
+
+class Planner:
+    def __init__(self, *, database: Database, settings: Callable[[], EngineSettings]) -> None:
+        self._database = database
+        self._settings = settings
+        self._jobs: dict[int, Job] = {}
+        # Asking a schedule for its next tick costs more than a row; a job that has not changed
+        # has the same answer.
+        self._next: dict[int, tuple[int, datetime, datetime]] = {}
+
+    def tick(self, term: Term) -> Planned:
+        """Plan every job that is due."""
+        with self._database.read() as connection:
+            scheduled = jobs.find_scheduled(connection, known=self._jobs)
+            now = self._database.now(connection)
+        self._jobs = {job.id: job for job in scheduled}
+        planned = Planned(now=now)
+        upcoming: list[datetime] = []
+        for job in scheduled:
+            is_due = self._next_tick(job) <= now
+            after = self._plan(job, term, now, planned) if is_due else job
+            upcoming.append(self._next_tick(after))
+        planned.next_at = min((tick for tick in upcoming if tick > now), default=None)
+        planned.is_complete = all(tick > now for tick in upcoming)
+        return planned
+
+    def _next_tick(self, job: Job) -> datetime:
+        cached = self._next.get(job.id)
+        if cached is not None and cached[:2] == (job.version, job.planned_until):
+            return cached[2]
+        if job.spec.schedule is None:
+            raise ValueError(f"job {job.spec.name} has no schedule")
+        tick = job.spec.schedule.next_after(job.planned_until)
+        self._next[job.id] = (job.version, job.planned_until, tick)
+        return tick
+
+    def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> Job:
+        """Answers the job as it is afterwards."""
+        if job.spec.schedule is None:
+            return job
+        plan = plan_ticks(
+            job.spec.schedule,
+            planned_until=job.planned_until,
+            now=now,
+            misfire=job.spec.misfire,
+            catchup_window=timedelta(seconds=job.spec.catchup_window_seconds),
+            grace=timedelta(seconds=self._settings().misfire_grace_seconds),
+        )
+        with self._database.write() as connection:
+            # First the one statement that only one planning of this stretch can win.
+            if not jobs.advance_planning(
+                connection, term=term, job=job, planned_until=plan.planned_until
+            ):
+                return job
+            planned.skipped += self._record_skips(connection, job, plan, term)
+            created, skipped = self._create(connection, job, plan, term)
+        planned.created += created
+        planned.skipped += skipped
+        planned.more = planned.more or plan.more
+        return replace(job, planned_until=plan.planned_until)
+
+    def _record_skips(self, connection: Connection, job: Job, plan: TickPlan, term: Term) -> int:
+        late = [
+            _run_for(job, ticks.first, covers_ticks=ticks.count, covers_until=ticks.last)
+            for ticks in plan.skipped
+        ]
+        return _store_skipped(connection, late, Reason.LATE, term)
+
+    def _create(
+        self, connection: Connection, job: Job, plan: TickPlan, term: Term
+    ) -> tuple[int, int]:
+        if not plan.run:
+            return 0, 0
+        live = runs.find_live(connection, job.id)
+        wanted = [_run_for(job, tick) for tick in plan.run]
+        match decide_overlap(
+            job.spec.concurrency_policy, live=len(live), limit=job.spec.concurrency_limit
+        ):
+            case Overlap.SKIP:
+                return 0, _store_skipped(connection, wanted, Reason.OVERLAP, term)
+            case Overlap.REPLACE:
+                replaced = moves.replace(
+                    connection,
+                    term=term,
+                    runs=[RunRef(id=run.id, version=run.version) for run in live],
+                )
+                if replaced:
+                    # Whoever runs them is to stop before the new one has gone far.
+                    channels.notify(connection, Channel.WORKERS)
+            case Overlap.START:
+                pass
+        born = runs.create(connection, wanted, term=term)
+        return sum(1 for run_id in born if run_id is not None), 0
+
+
+def _run_for(
+    job: Job, tick: datetime, *, covers_ticks: int = 1, covers_until: datetime | None = None
+) -> NewRun:
+    return NewRun(
+        job_definition_id=job.id,
+        trigger=Trigger.TIME,
+        scheduled_for=tick,
+        arguments=job.spec.arguments,
+        priority=job.spec.priority,
+        concurrency_key=job.spec.key_for(job.spec.arguments),
+        covers_ticks=covers_ticks,
+        covers_until=covers_until,
+    )
+
+
+def _store_skipped(
+    connection: Connection, skipped: list[NewRun], reason: Reason, term: Term
+) -> int:
+    """A skip is a run that was born and canceled in one transaction, so it has its history too."""
+    born = [run_id for run_id in runs.create(connection, skipped, term=term) if run_id is not None]
+    refs = [RunRef(id=run_id, version=1) for run_id in born]
+    return len(moves.skip(connection, term=term, runs=refs, reason=reason))

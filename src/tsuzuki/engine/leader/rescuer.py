@@ -1,0 +1,181 @@
+"""Nothing stays stuck: looks after workers that fell silent and the runs they held.
+
+Silence first costs a worker new work (`worker_ttl_seconds`); runs it had not begun are orphaned and given to
+others. Only after a further grace, when the worker has by its own rule stopped whatever it ran, are its
+running runs failed and retried. Who is silent in the database but was heard of elsewhere is not silent.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+
+from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, heartbeat_ttl_seconds
+from tsuzuki.engine.retries import retry_for, store_retries
+from tsuzuki.model.job import Job
+from tsuzuki.model.run import Run, RunRef
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store import jobs, workers
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves, rescue
+from tsuzuki.store.sql.database import Connection, Database
+
+REMOVED_MAX = 500
+
+
+@dataclass(kw_only=True)
+class Rescued:
+    """What one tick did."""
+
+    detached: int = 0
+    reattached: int = 0
+    orphaned: int = 0
+    failed: int = 0
+    retries: int = 0
+    canceled: int = 0
+
+    @property
+    def made_work(self) -> bool:
+        return bool(self.reattached or self.orphaned or self.retries)
+
+
+class Rescuer:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        settings: Callable[[], EngineSettings],
+        random: Random,
+        coordination: Coordination | None = None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._random = random
+        self._coordination = coordination or NoCoordination()
+
+    def tick(
+        self, term: Term, *, may_judge: Callable[[datetime], bool] = lambda _now: True
+    ) -> Rescued:
+        """Look once. A cheap look when all is well. `may_judge` is asked with the database's clock, in
+        the transaction that goes by it: if not, nobody is cut off for being silent; whoever speaks
+        is still heard."""
+        rescued = Rescued()
+        settings = self._settings()
+        ttl = settings.worker_ttl_seconds
+        with self._database.read() as connection:
+            if not self._needs_rescue(connection):
+                return rescued
+            silent = workers.silent(connection, silent_after_seconds=ttl)
+            looked_at = self._database.now(connection)
+        # Between the transactions: nobody's lock waits for an answer from elsewhere.
+        heard = self._coordination.heard_recently(silent)
+        heard_at = looked_at - timedelta(seconds=heartbeat_ttl_seconds(settings))
+        with self._database.write() as connection:
+            workers.reset_future_heartbeats(connection, term=term)
+            workers.refresh_heartbeats(connection, term=term, worker_ids=heard, heard_at=heard_at)
+            rescued.reattached = len(
+                workers.reattach_and_confirm(connection, term=term, silent_after_seconds=ttl)
+            )
+            if not may_judge(self._database.now(connection)):
+                return rescued
+            rescued.detached = len(
+                workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
+            )
+            suspects = rescue.suspects(connection, silent_after_seconds=ttl)
+            orphaned = self._orphan(connection, term, suspects, settings)
+            self._fail_lost(connection, term, suspects, settings, rescued)
+            self._fail_orphaned(connection, term, settings, rescued)
+            workers.mark_silent_gone(
+                connection, term=term, silent_after_seconds=settings.lost_after_seconds
+            )
+            removed = rescue.waiting_of_removed_jobs(connection, limit=REMOVED_MAX)
+            rescued.canceled = len(
+                moves.skip(connection, term=term, runs=removed, reason=Reason.JOB_DELETED)
+            )
+        rescued.orphaned = len(orphaned)
+        self._coordination.release(orphaned)
+        return rescued
+
+    def _needs_rescue(self, connection: Connection) -> bool:
+        settings = self._settings()
+        return rescue.needs_rescue(
+            connection,
+            silent_after_seconds=settings.worker_ttl_seconds,
+            max_orphans=settings.max_orphans,
+        )
+
+    def _orphan(
+        self,
+        connection: Connection,
+        term: Term,
+        suspects: Sequence[Run],
+        settings: EngineSettings,
+    ) -> frozenset[int]:
+        return moves.orphan(
+            connection,
+            term=term,
+            runs=_refs(suspects, RunState.ASSIGNED),
+            reassign_after_seconds=settings.reassign_after_seconds,
+            silent_after_seconds=settings.worker_ttl_seconds,
+        )
+
+    def _fail_lost(
+        self,
+        connection: Connection,
+        term: Term,
+        suspects: Sequence[Run],
+        settings: EngineSettings,
+        rescued: Rescued,
+    ) -> None:
+        lost = moves.fail_lost(
+            connection,
+            term=term,
+            runs=_refs(suspects, RunState.RUNNING),
+            silent_after_seconds=settings.lost_after_seconds,
+        )
+        failed = [run for run in suspects if run.id in lost]
+        rescued.failed += len(failed)
+        rescued.retries += self._retry(connection, term, failed, Reason.WORKER_LOST)
+
+    def _fail_orphaned(
+        self, connection: Connection, term: Term, settings: EngineSettings, rescued: Rescued
+    ) -> None:
+        orphans = rescue.orphans_at_limit(connection, max_orphans=settings.max_orphans)
+        given_up = moves.fail_orphaned(
+            connection,
+            term=term,
+            runs=_refs(orphans, RunState.ORPHANED),
+            max_orphans=settings.max_orphans,
+        )
+        failed = [run for run in orphans if run.id in given_up]
+        rescued.failed += len(failed)
+        rescued.retries += self._retry(connection, term, failed, Reason.ORPHAN_LIMIT)
+
+    def _retry(
+        self, connection: Connection, term: Term, failed: Sequence[Run], reason: Reason
+    ) -> int:
+        definitions: dict[int, Job] = jobs.get_many(
+            connection, {run.job_definition_id for run in failed}, known={}
+        )
+        now = self._database.now(connection)
+        return store_retries(
+            connection,
+            (
+                retry_for(
+                    run,
+                    definitions[run.job_definition_id].spec,
+                    state=RunState.FAILED,
+                    reason=reason,
+                    now=now,
+                    random=self._random,
+                    losses_max=self._settings().max_orphans,
+                )
+                for run in failed
+            ),
+            term=term,
+        )
+
+
+def _refs(runs: Sequence[Run], state: RunState) -> list[RunRef]:
+    return [RunRef(id=run.id, version=run.version) for run in runs if run.state is state]

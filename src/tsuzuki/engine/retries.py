@@ -1,0 +1,56 @@
+"""Retries: whether an ended run is tried again, and storing the run that does.
+
+A retry is a new run that names the one it retries. It is stored in the transaction that ends the old one, so
+no crash can fall between the two, and its idempotency key makes it happen once, whichever process ends the run.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from random import Random
+
+from tsuzuki.model.job import JobSpec
+from tsuzuki.model.retry import decide_retry
+from tsuzuki.model.run import NewRun, Run, WorkOrder, new_retry
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Connection
+
+
+def retry_for(
+    run: Run | WorkOrder,
+    spec: JobSpec,
+    *,
+    state: RunState,
+    reason: Reason | None,
+    now: datetime,
+    random: Random,
+    losses_max: int,
+    retry_after_seconds: float | None = None,
+) -> NewRun | None:
+    """The retry of `run`, now that it ended in `state`; None if there is none."""
+    decision = decide_retry(
+        spec.retry,
+        state=state,
+        reason=reason,
+        attempt=run.attempt,
+        retries_used=run.retries_used,
+        losses_max=losses_max,
+        random=random,
+        retry_after_seconds=retry_after_seconds,
+    )
+    if decision is None:
+        return None
+    return new_retry(
+        run,
+        scheduled_for=now + timedelta(seconds=decision.delay_seconds),
+        retries_used=decision.retries_used,
+    )
+
+
+def store_retries(
+    connection: Connection, retries: Iterable[NewRun | None], *, term: Term | None = None
+) -> int:
+    """Store the retries, in the transaction of the ends. Answers how many are new."""
+    wanted = [retry for retry in retries if retry is not None]
+    return sum(1 for run_id in runs.create(connection, wanted, term=term) if run_id is not None)

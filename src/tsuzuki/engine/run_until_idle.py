@@ -1,0 +1,48 @@
+"""Running the engine until nothing is due: the daemon's work without a daemon."""
+
+import threading
+from collections import Counter
+
+from tsuzuki.engine.process import Engine
+from tsuzuki.model.errors import Conflict
+from tsuzuki.model.states import RunState
+
+ROUND_SECONDS = 5.0
+
+
+def run_until_idle(engine: Engine, *, stop: threading.Event) -> Counter[RunState]:
+    """Lead and work until nothing is due, assigned or running. Answers what ended, and how.
+
+    Raises `Conflict` if another process leads: then that one does what is due.
+    """
+    engine.settings.refresh()
+    if engine.lease.seconds_until_free() or not engine.lease.tick():
+        raise Conflict(
+            "another process leads, and runs what is due",
+            hint="See who: tsuzuki leader show",
+            code="already_running",
+        )
+    engine.start()
+    try:
+        _wait_until_idle(engine, stop)
+    finally:
+        engine.shut_down()
+    return engine.ended
+
+
+def _wait_until_idle(engine: Engine, stop: threading.Event) -> None:
+    """Until nothing is held by a worker and a whole round, begun after that was seen, found nothing to
+    do. What waits then is held by a rule (its job is off, no worker has its tags), not by time."""
+    idle_since: int | None = None
+    while not stop.is_set():
+        engine.leader_steps.rounds.clear()
+        engine.wakeups.leader.wake()
+        engine.leader_steps.rounds.wait(ROUND_SECONDS)
+        last = engine.leader_steps.last_round
+        if last is None or last.did_something or not engine.is_idle():
+            idle_since = None
+        elif idle_since is None:
+            idle_since = engine.leader_steps.rounds_done
+        elif engine.leader_steps.rounds_done >= idle_since + 2:
+            return
+        stop.wait(0.01)

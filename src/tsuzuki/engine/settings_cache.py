@@ -1,0 +1,45 @@
+"""What is in force: the settings, and the tables they are kept in. Both may change while we run."""
+
+import threading
+from collections.abc import Callable
+
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store import settings
+from tsuzuki.store.sql.database import Connection, Database
+
+SETTINGS_MAX_AGE_SECONDS = 5.0
+"""How old the settings in use may be."""
+
+
+class SettingsCache:
+    """The settings in force, read again every few seconds by whoever asks. With each reading
+    `check_schema` may refuse tables that were upgraded under us."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        check_schema: Callable[[Connection], None] = lambda _connection: None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._check_schema = check_schema
+        self._lock = threading.Lock()
+        self._read_at: float | None = None
+        self._settings = EngineSettings()
+
+    def __call__(self) -> EngineSettings:
+        return self._settings
+
+    def refresh(self) -> None:
+        """Read them if they are old. Raises `Unreachable`; the old ones stay in force."""
+        now = self._clock.monotonic()
+        with self._lock:
+            if self._read_at is not None and now - self._read_at < SETTINGS_MAX_AGE_SECONDS:
+                return
+            with self._database.read() as connection:
+                self._check_schema(connection)
+                self._settings = settings.load(connection)
+            self._read_at = now

@@ -1,0 +1,50 @@
+"""A worker's identity: its id, host and process, as other processes see it."""
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+
+from tsuzuki.engine.role import Role
+from tsuzuki.store import workers
+from tsuzuki.store.sql.database import Connection
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerIdentity:
+    """`id` is new at every start, and after having been detached."""
+
+    id: str
+    host: str
+    pid: int
+    capacity: int
+    tags: frozenset[str]
+    software_version: str
+
+
+def new_identity(role: Role, *, software_version: str) -> WorkerIdentity:
+    host, pid = socket.gethostname(), os.getpid()
+    return WorkerIdentity(
+        id=f"{host}-{pid}-{secrets.token_hex(3)}",
+        host=host,
+        pid=pid,
+        capacity=role.capacity,
+        tags=role.tags,
+        software_version=software_version,
+    )
+
+
+def register(connection: Connection, worker: WorkerIdentity) -> None:
+    """From now on the leader may assign runs to it."""
+    workers.register(
+        connection,
+        worker_id=worker.id,
+        host=worker.host,
+        pid=worker.pid,
+        capacity=worker.capacity,
+        tags=worker.tags,
+        software_version=worker.software_version,
+    )
+    channels.notify(connection, Channel.LEADER)

@@ -1,0 +1,41 @@
+"""What a run may do to the database while it executes: log, report progress, and write behind the fence."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tsuzuki.engine.task import Task
+from tsuzuki.engine.worker.output_buffer import OutputBuffer
+from tsuzuki.model.errors import Fenced
+from tsuzuki.store.runs import ownership, progress
+from tsuzuki.store.sql.database import Connection, Database
+
+
+class WorkerRunIO:
+    """Implements `RunIO` for the runs of one worker."""
+
+    def __init__(
+        self, *, database: Database, output: OutputBuffer, worker_id: Callable[[], str]
+    ) -> None:
+        self._database = database
+        self._output = output
+        self._worker_id = worker_id
+        self.log = output.log
+        self.progress = output.progress
+
+    @contextmanager
+    def transaction(self, task: Task) -> Iterator[Connection]:
+        """Rows and progress in one transaction, behind the fence: it first locks the run as ours, and
+        raises `Fenced` if it is not."""
+        with self._database.write() as connection:
+            self._require_ownership(connection, task)
+            yield connection
+            report = self._output.take_progress(task.started.id)
+            if report is not None:
+                progress.report_progress(connection, worker_id=self._worker_id(), reports=[report])
+
+    def _require_ownership(self, connection: Connection, task: Task) -> None:
+        if not ownership.lock_if_owned(connection, worker_id=self._worker_id(), run=task.started):
+            raise Fenced(
+                f"run {task.started.id} was taken from this worker; nothing was written",
+                hint="Stop: another attempt continues from what was committed last.",
+            )

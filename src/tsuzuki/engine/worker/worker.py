@@ -1,0 +1,362 @@
+"""A worker: starts runs assigned to it, executes them, and reports how they ended.
+
+`tick` is one bounded step with at most one transaction: write buffered output, finish what ended (with its
+retry), start what is assigned to us. A slot is free only after the database has accepted the end. A run
+whose end it refuses is not ours any more: it is stopped, and nothing is written for it.
+
+Every run that is RUNNING in our name enters the slots through one queue, `_adopted_next`, and by the
+worker's own thread: what we started, what the leader of our own process started for us (`local_start`), and
+what we find again after a lost reply.
+
+If the reply to a transaction is lost, we do not know whether it was committed. The next tick reconciles:
+ends that were accepted are not accepted twice, and runs that were started in our name are adopted. A commit
+may still be under way by then, so for a while every poll reconciles.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from random import Random
+
+from tsuzuki.engine.outcome import Outcome, StopCause
+from tsuzuki.engine.retries import retry_for, store_retries
+from tsuzuki.engine.task import Executor, Task
+from tsuzuki.engine.worker.identity import WorkerIdentity, register
+from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
+from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
+from tsuzuki.engine.worker.run_end import retry_after_of, run_end_of
+from tsuzuki.engine.worker.run_io import WorkerRunIO
+from tsuzuki.engine.worker.slots import Slots
+from tsuzuki.engine.worker.step import WorkerStep
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.job import Job
+from tsuzuki.model.run import WorkOrder
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import RunState
+from tsuzuki.model.worker import WorkerState
+from tsuzuki.store import jobs, workers
+from tsuzuki.store.runs import moves, ownership
+from tsuzuki.store.runs.moves import RunEnd
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
+
+RUN_ENDS_MAX = 500
+"""At most so many ends in one transaction."""
+
+RECONCILE_SECONDS = 30.0
+"""For so long after a lost reply the database may still commit what we sent."""
+
+_Ended = tuple[Task, RunEnd, Outcome]
+
+
+class Worker:
+    """Not thread-safe but for `on_outcome`, which executions call from their own threads, `stop_all`,
+    `on_detached` and `stop_accepting`, and `local_start`, which is the leader's."""
+
+    def __init__(
+        self,
+        *,
+        identity: WorkerIdentity,
+        database: Database,
+        executor: Executor,
+        clock: Clock,
+        random: Random,
+        settings: Callable[[], EngineSettings],
+        wake: Callable[[], None],
+        leads_here: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.identity = identity
+        self.accepting = True
+        """Whether it starts new runs: not while it drains, nor after having been detached."""
+        self._is_draining = False
+        self._database = database
+        self._clock = clock
+        self._random = random
+        self._settings = settings
+        self._wake = wake
+        self._leads_here = leads_here
+        self.output = OutputBuffer(clock=clock, settings=settings)
+        self.run_io = WorkerRunIO(
+            database=database, output=self.output, worker_id=lambda: self.identity.id
+        )
+        self._slots = Slots(
+            executor=executor, run_io=self.run_io, on_outcome=self.on_outcome, clock=clock
+        )
+        self._adopted_next: deque[Task] = deque()
+        self._local_start_lock = threading.Lock()
+        """Held from the leader's statement that starts runs for us until they are in the queue; and by
+        code that must not miss them: to change our id, to stop accepting, to reconcile."""
+        self._outcomes: deque[tuple[Task, Outcome]] = deque()
+        self._unsaved: dict[int, _Ended] = {}
+        self._jobs: dict[int, Job] = {}
+        self._must_reconcile = False
+        self._reconcile_until = 0.0
+
+    @property
+    def worker_id(self) -> str:
+        return self.identity.id
+
+    @property
+    def running(self) -> int:
+        return len(self._slots) + len(self._adopted_next)
+
+    @property
+    def free(self) -> int:
+        return self.identity.capacity - self.running
+
+    # --- joining and leaving --------------------------------------------------------------------
+
+    def register(self) -> None:
+        with self._database.write() as connection:
+            register(connection, self.identity)
+
+    def reregister(self, identity: WorkerIdentity) -> bool:
+        """Join under a new id, after having been detached. False, and nothing has changed, if anything
+        still runs: the leader may have started something in our name at the last moment."""
+        with self._local_start_lock:
+            if self.running:
+                return False
+            with self._database.write() as connection:
+                former = workers.get(connection, self.identity.id)
+                workers.retire_id(connection, self.identity.id)
+                register(connection, identity)
+            self.identity = identity
+        self._slots.accept_again()
+        # An order to drain may have been meant for the former id, unheard.
+        self._is_draining = former is not None and former.state is WorkerState.DRAINING
+        self.accepting = not self._is_draining
+        return True
+
+    def stop_accepting(self) -> None:
+        """Start nothing new from now on, and leave when what runs has ended: written with the next poll."""
+        with self._local_start_lock:
+            self._is_draining = True
+            self.accepting = False
+
+    def drain(self) -> frozenset[int]:
+        """Start nothing new, and hand back what has not started. Answers what that is."""
+        self.stop_accepting()
+        with self._database.write() as connection:
+            handed_back = self._decline(connection)
+            channels.notify(connection, Channel.LEADER)
+        return handed_back
+
+    def leave(self) -> frozenset[int]:
+        """Hand back what has not started, and deregister. Answers what was handed back."""
+        self.stop_accepting()
+        with self._database.write() as connection:
+            handed_back = self._hand_back(connection)
+            workers.deregister(connection, self.identity.id)
+            channels.notify(connection, Channel.LEADER)
+        return handed_back
+
+    def on_detached(self) -> None:
+        """Stop everything at once: nothing may go on under this id. Not the same as draining: we come
+        back under another one. Takes no lock, because the leader's thread may hang while it holds it."""
+        self.accepting = False
+        self.stop_all(StopCause.NOT_CONFIRMED, at_once=True)
+
+    def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
+        """Stop every execution, also those that are just starting. Their outcomes come in as usual."""
+        self._slots.stop_all(cause, at_once=at_once)
+
+    @contextmanager
+    def local_start(self) -> Iterator[LocalStart]:
+        """Around the transaction in which the leader of this process assigns runs; those it starts for us
+        are adopted after the commit."""
+        with self._local_start_lock:
+            local = LocalStart(self.identity.id if self.accepting else None)
+            try:
+                yield local
+            except BaseException:
+                self._on_unknown_commit()
+                self._wake()
+                raise
+            self._adopted_next.extend(local.tasks)
+        if local.tasks:
+            self._wake()
+
+    # --- the step -------------------------------------------------------------------------------
+
+    def tick(self, *, poll: bool = True) -> WorkerStep:
+        """One step: adopt what is in the queue, or else one transaction. `poll` also starts what is
+        assigned to us, and checks that what we run is still ours."""
+        self._slots.stop_overdue()
+        if self._adopted_next:
+            return WorkerStep(started=self._adopt())
+        step = WorkerStep()
+        ends = self._collect_ends()
+        output = self.output.take()
+        reconciles = self._must_reconcile or (poll and self._may_be_unconfirmed())
+        if not (ends or output or poll or reconciles):
+            return step
+        with self._local_start_lock if reconciles else nullcontext():
+            try:
+                self._transact(step, ends, output, poll=poll, reconciles=reconciles)
+            except BaseException:
+                self.output.put_back(output)
+                self._on_unknown_commit()
+                raise
+        self._settle(step)
+        return step
+
+    def has_outcomes(self) -> bool:
+        """Whether runs have ended whose end is not written yet."""
+        return bool(self._outcomes or self._unsaved)
+
+    def has_adoptions(self) -> bool:
+        """Whether runs are RUNNING in our name that do not execute yet."""
+        return bool(self._adopted_next)
+
+    def seconds_to_next_deadline(self) -> float | None:
+        """When `tick` must be called again because a run times out."""
+        return self._slots.seconds_to_next_deadline()
+
+    def on_outcome(self, task: Task, outcome: Outcome) -> None:
+        """An execution has ended. Called once per task, from any thread."""
+        self._outcomes.append((task, outcome))
+        self._wake()
+
+    def _adopt(self) -> list[Task]:
+        """Execute every run in the queue. They leave it afterwards, so that `running` never misses one."""
+        adopted = [self._adopted_next[i] for i in range(len(self._adopted_next))]
+        self._slots.start(adopted)
+        for _ in adopted:
+            self._adopted_next.popleft()
+        return adopted
+
+    # --- inside the transaction -----------------------------------------------------------------
+
+    def _transact(
+        self,
+        step: WorkerStep,
+        ends: Sequence[_Ended],
+        output: BufferedOutput,
+        *,
+        poll: bool,
+        reconciles: bool,
+    ) -> None:
+        started: list[Task] = []
+        with self._database.write() as connection:
+            write_output(connection, output, worker_id=self.identity.id)
+            self._finish(connection, ends, step)
+            if reconciles:
+                started += self._reconcile(connection)
+            if poll and self._slots:
+                step.lost = self._find_lost(connection, ends)
+            free = self.free + len(ends) - len(started)
+            if not self.accepting and poll:
+                self._decline(connection)
+            elif self.accepting and free > 0 and (poll or not self._leads_here()):
+                started += self._start_assigned(connection, free)
+            if step.ended and not self._leads_here():
+                channels.notify(connection, Channel.LEADER)
+        if reconciles:
+            self._must_reconcile = False
+        self._adopted_next.extend(started)
+
+    def _finish(self, connection: Connection, ends: Sequence[_Ended], step: WorkerStep) -> None:
+        accepted_ids = moves.finish(
+            connection, worker_id=self.identity.id, ends=[end for _, end, _ in ends]
+        )
+        accepted = [entry for entry in ends if entry[0].started.id in accepted_ids]
+        step.ended = [(task, end) for task, end, _ in accepted]
+        step.refused = [task for task, _, _ in ends if task.started.id not in accepted_ids]
+        unsuccessful = [entry for entry in accepted if entry[1].state is not RunState.SUCCEEDED]
+        if not unsuccessful:
+            return
+        now = self._database.now(connection)
+        step.retries = store_retries(
+            connection,
+            (
+                retry_for(
+                    task.run,
+                    task.spec,
+                    state=end.state,
+                    reason=end.reason,
+                    now=now,
+                    random=self._random,
+                    losses_max=self._settings().max_orphans,
+                    retry_after_seconds=retry_after_of(outcome),
+                )
+                for task, end, outcome in unsuccessful
+            ),
+        )
+
+    def _start_assigned(self, connection: Connection, free: int) -> list[Task]:
+        assigned = ownership.assigned_to_worker(connection, worker_id=self.identity.id, limit=free)
+        orders = moves.start(connection, worker_id=self.identity.id, runs=assigned)
+        return self._tasks(connection, [orders[run.id] for run in assigned if run.id in orders])
+
+    def _reconcile(self, connection: Connection) -> list[Task]:
+        """After a lost reply: runs that were started in our name and are not here."""
+        queued = {task.started.id for task in self._adopted_next}
+        unknown = [
+            run
+            for run in ownership.running_on_worker(connection, worker_id=self.identity.id)
+            if run.id not in self._slots and run.id not in queued
+        ]
+        return self._tasks(connection, unknown)
+
+    def _find_lost(self, connection: Connection, ends: Sequence[_Ended]) -> list[Task]:
+        """Runs that execute here and are not ours any more."""
+        ending_ids = {task.started.id for task, _, _ in ends}
+        held = [task for task in self._slots.tasks() if task.started.id not in ending_ids]
+        owned = ownership.still_owned(
+            connection, worker_id=self.identity.id, runs=[task.started for task in held]
+        )
+        return [task for task in held if task.started.id not in owned]
+
+    def _tasks(self, connection: Connection, orders: Sequence[WorkOrder]) -> list[Task]:
+        job_ids = {run.job_definition_id for run in orders}
+        self._jobs.update(jobs.get_many(connection, job_ids, known=self._jobs))
+        return load_tasks(connection, orders, self._jobs)
+
+    def _decline(self, connection: Connection) -> frozenset[int]:
+        """Repeated with each poll: the first time may have failed, and a run may have been assigned to us
+        at the same moment."""
+        if self._is_draining:
+            workers.drain(connection, [self.identity.id])
+        return self._hand_back(connection)
+
+    def _hand_back(self, connection: Connection) -> frozenset[int]:
+        assigned = ownership.assigned_to_worker(
+            connection, worker_id=self.identity.id, limit=self.identity.capacity * 2 + 100
+        )
+        return moves.hand_back(connection, worker_id=self.identity.id, runs=assigned)
+
+    # --- around it ------------------------------------------------------------------------------
+
+    def _collect_ends(self) -> list[_Ended]:
+        while self._outcomes and len(self._unsaved) < RUN_ENDS_MAX:
+            task, outcome = self._outcomes.popleft()
+            end = run_end_of(task, outcome)
+            if end is None:
+                self._release([task])
+            else:
+                self._unsaved[task.started.id] = (task, end, outcome)
+        return list(self._unsaved.values())
+
+    def _settle(self, step: WorkerStep) -> None:
+        """After the commit: free the slots of what ended, stop what was lost, adopt what was started."""
+        over = [*(task for task, _ in step.ended), *step.refused]
+        for task in over:
+            self._unsaved.pop(task.started.id, None)
+        self._release(over)
+        for task in step.lost:
+            self._slots.stop(task.started.id, StopCause.FENCED)
+        step.started = self._adopt()
+
+    def _release(self, tasks: Sequence[Task]) -> None:
+        ids = [task.started.id for task in tasks]
+        self._slots.release(ids)
+        self.output.forget(ids)
+
+    def _on_unknown_commit(self) -> None:
+        self._must_reconcile = True
+        self._reconcile_until = self._clock.monotonic() + RECONCILE_SECONDS
+
+    def _may_be_unconfirmed(self) -> bool:
+        return self._clock.monotonic() < self._reconcile_until

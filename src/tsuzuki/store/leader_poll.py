@@ -1,0 +1,53 @@
+"""The leader's poll: one query that tells whether anything is due, unprocessed, changed or in need of rescue.
+
+An idle leader asks this and nothing else.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, exists, func, select
+
+from tsuzuki.store.runs import rescue
+from tsuzuki.store.runs.queue import FIRST_NOT_DUE, earliest
+from tsuzuki.store.runs.states import WAITING
+from tsuzuki.store.schema.tables import events, job_definitions, job_runs
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.prepared import execute
+
+
+class LeaderPoll(NamedTuple):
+    """All that a leader has to know to see that there is nothing to do."""
+
+    now: datetime
+    is_due: bool
+    has_events: bool
+    needs_rescue: bool
+    jobs: tuple[int, int]
+    """How many job definitions there are, and the sum of their versions: differs when one changed."""
+    next_due_at: datetime | None
+
+
+_POLL = select(
+    db_now(),
+    exists(select(job_runs.c.id).where(WAITING, job_runs.c.scheduled_for <= db_now())),
+    exists(select(events.c.id).where(events.c.processed_at.is_(None))),
+    rescue.condition(),
+    select(func.count()).select_from(job_definitions).scalar_subquery(),
+    select(func.coalesce(func.sum(job_definitions.c.version), 0)).scalar_subquery(),
+    *FIRST_NOT_DUE,
+)
+
+
+def poll(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> LeaderPoll:
+    parameters = rescue.limits(silent_after_seconds=silent_after_seconds, max_orphans=max_orphans)
+    row = execute(connection, _POLL, parameters).one()
+    now, is_due, has_events, needs_rescue, jobs, versions, *first_not_due = row
+    return LeaderPoll(
+        now=now,
+        is_due=bool(is_due),
+        has_events=bool(has_events),
+        needs_rescue=bool(needs_rescue),
+        jobs=(jobs, int(versions)),
+        next_due_at=earliest(first_not_due),
+    )

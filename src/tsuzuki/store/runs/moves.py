@@ -1,0 +1,370 @@
+"""Every move of a run, one function each. A move is one conditional UPDATE over a batch.
+
+Each function names in its WHERE the run's `version` and `state` as the mover last saw them, and what
+entitles the mover: a leader its term, a worker its own id and the epoch it started the run under. The
+answer is the set of runs that moved. A run missing from it was moved by another process first (a lost
+race): that is an answer, not an error, and the mover does nothing more about it.
+
+The guards sit on the primary key's plan (`guard`); history is written by the database itself.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Float,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    not_,
+    or_,
+    select,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
+from tsuzuki.model.run import RunRef, Started, WorkOrder
+from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
+from tsuzuki.store.liveness import is_present
+from tsuzuki.store.runs.move_parts import (
+    assigned_to,
+    assigned_worker_is_heard,
+    ended,
+    guarded_update,
+    in_state,
+    is_assigned_to,
+    orphaned,
+    signed,
+    started,
+    takes_work,
+)
+from tsuzuki.store.runs.ownership import ORDER_COLUMNS
+from tsuzuki.store.schema.tables import job_runs, leadership, workers
+from tsuzuki.store.sql.batch import Columns, pack
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.locked_rows import LockedRows, locked_rows
+from tsuzuki.store.sql.plan_hints import guard
+from tsuzuki.store.sql.prepared import AnyConnection, Rows, execute
+from tsuzuki.store.sql.types import JsonText, PlainText
+
+REF_COLUMNS: Columns = {"id": BigInteger(), "version": Integer()}
+ASSIGN_COLUMNS: Columns = {**REF_COLUMNS, "worker_id": Text()}
+FINISH_COLUMNS: Columns = {
+    **REF_COLUMNS,
+    "epoch": BigInteger(),
+    "state": Text(),
+    "reason": Text(),
+    "error": PlainText(),
+    "result": JsonText(),
+}
+NOTHING: frozenset[int] = frozenset()
+LIVE = (RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING)
+
+_LEADER = bindparam("leader", type_=Text())
+_EPOCH = bindparam("epoch", type_=BigInteger())
+_ME = bindparam("me", type_=Text())
+_BY_LEADER = signed(Actor.LEADER, _LEADER, _EPOCH)
+_BY_ID = itemgetter(0)
+
+_Statement: TypeAlias = Callable[[Dialect, tuple[str, ...]], ReturningUpdate[Any]]
+"""A move's UPDATE, built once for each dialect and each set of columns that vary in the batch."""
+
+
+class Assignment(NamedTuple):
+    """A run and the worker the leader chose for it."""
+
+    run: RunRef
+    worker_id: str
+
+
+class RunEnd(NamedTuple):
+    """How a run ended, reported by the worker that ran it."""
+
+    run: Started
+    state: RunState
+    reason: Reason | None = None
+    error: str | None = None
+    result: Any = None
+
+
+# --- the leader's moves -------------------------------------------------------------------------
+# They skip locked rows and find them again in the next round: one handler's long transaction, or one host
+# that died inside one, must not block the leader.
+
+
+def assign(
+    connection: AnyConnection, *, term: Term, assignments: Sequence[Assignment]
+) -> frozenset[int]:
+    """PENDING or ORPHANED -> ASSIGNED, each to its worker if that worker still takes work."""
+    rows = sorted((run.id, run.version, worker_id) for run, worker_id in assignments)
+    return _ids(_move(connection, _assign, ASSIGN_COLUMNS, rows, _leading(term)))
+
+
+@lru_cache
+def _assign(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    rows = locked_rows(dialect, job_runs, ASSIGN_COLUMNS, varying, skip_locked=True)
+    return guarded_update(
+        rows,
+        in_state(RunState.PENDING, RunState.ORPHANED)
+        & takes_work(rows.c.worker_id)
+        & TERM_IS_CURRENT,
+        {**_BY_LEADER, **assigned_to(rows.c.worker_id), "state": RunState.ASSIGNED},
+    ).returning(job_runs.c.id)
+
+
+def assign_and_start(
+    connection: AnyConnection, *, term: Term, worker_id: str, runs: Sequence[RunRef]
+) -> dict[int, WorkOrder]:
+    """PENDING or ORPHANED -> ASSIGNED -> RUNNING in one UPDATE, for the worker of the leader's own
+    process. The row is written once, the history has both moves, and the guards are those of both."""
+    parameters = {**_leading(term), "me": worker_id}
+    return _orders(_move(connection, _assign_and_start, REF_COLUMNS, sorted(runs), parameters))
+
+
+@lru_cache
+def _assign_and_start(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    return guarded_update(
+        _refs(dialect, varying, skip_locked=True),
+        in_state(RunState.PENDING, RunState.ORPHANED) & takes_work(_ME) & TERM_IS_CURRENT,
+        {
+            **signed(Actor.LEADER, _LEADER, _EPOCH, moves=2),
+            **assigned_to(_ME),
+            **started(_EPOCH),
+        },
+    ).returning(*ORDER_COLUMNS)
+
+
+def orphan(
+    connection: Connection,
+    *,
+    term: Term,
+    runs: Sequence[RunRef],
+    reassign_after_seconds: float,
+    silent_after_seconds: float,
+) -> frozenset[int]:
+    """ASSIGNED -> ORPHANED, if it was assigned long ago to a worker that is detached or silent. An
+    assignment in the future is long ago too: the clock was put back since."""
+    parameters = {
+        **_leading(term),
+        "minus_reassign_after": -reassign_after_seconds,
+        "minus_ttl": -silent_after_seconds,
+    }
+    return _ids(_move(connection, _orphan, REF_COLUMNS, sorted(runs), parameters))
+
+
+@lru_cache
+def _orphan(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    assigned_before = db_now(bindparam("minus_reassign_after", type_=Float()))
+    stale = and_(
+        or_(
+            job_runs.c.assigned_at <= assigned_before,
+            job_runs.c.assigned_at > db_now(CLOCK_TOLERANCE_SECONDS),
+        ),
+        not_(assigned_worker_is_heard(attached=True)),
+    )
+    return guarded_update(
+        _refs(dialect, varying, skip_locked=True),
+        in_state(RunState.ASSIGNED) & guard(stale) & TERM_IS_CURRENT,
+        {**_BY_LEADER, **orphaned(Reason.WORKER_SILENT)},
+    ).returning(job_runs.c.id)
+
+
+def fail_lost(
+    connection: Connection,
+    *,
+    term: Term,
+    runs: Sequence[RunRef],
+    silent_after_seconds: float,
+) -> frozenset[int]:
+    """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed. No
+    confirmation deadline is further ahead than that, unless the clock was put back since it was set."""
+    parameters = {
+        **_leading(term),
+        "minus_ttl": -silent_after_seconds,
+        "deadline_max": silent_after_seconds,
+    }
+    return _ids(_move(connection, _fail_lost, REF_COLUMNS, sorted(runs), parameters))
+
+
+@lru_cache
+def _fail_lost(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    deadline = job_runs.c.continuation_check_deadline_at
+    confirming = and_(
+        job_runs.c.continuation_state == ContinuationState.CONFIRMING,
+        deadline > db_now(),
+        deadline <= db_now(bindparam("deadline_max", type_=Float())),
+    )
+    lost = and_(not_(assigned_worker_is_heard()), not_(confirming))
+    return guarded_update(
+        _refs(dialect, varying, skip_locked=True),
+        in_state(RunState.RUNNING) & guard(lost) & TERM_IS_CURRENT,
+        {**_BY_LEADER, **ended(RunState.FAILED, Reason.WORKER_LOST)},
+    ).returning(job_runs.c.id)
+
+
+def fail_orphaned(
+    connection: Connection, *, term: Term, runs: Sequence[RunRef], max_orphans: int
+) -> frozenset[int]:
+    """ORPHANED -> FAILED, if it was orphaned `max_orphans` times."""
+    parameters = {**_leading(term), "max_orphans": max_orphans}
+    return _ids(_move(connection, _fail_orphaned, REF_COLUMNS, sorted(runs), parameters))
+
+
+@lru_cache
+def _fail_orphaned(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    at_limit = job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer())
+    return guarded_update(
+        _refs(dialect, varying, skip_locked=True),
+        in_state(RunState.ORPHANED) & guard(at_limit) & TERM_IS_CURRENT,
+        {**_BY_LEADER, **ended(RunState.FAILED, Reason.ORPHAN_LIMIT)},
+    ).returning(job_runs.c.id)
+
+
+def skip(
+    connection: Connection, *, term: Term, runs: Sequence[RunRef], reason: Reason
+) -> frozenset[int]:
+    """PENDING or ORPHANED -> CANCELED: a rule says that it shall not run, and this records it."""
+    parameters = {**_leading(term), "why": reason.value}
+    return _ids(_move(connection, _skip, REF_COLUMNS, sorted(runs), parameters))
+
+
+@lru_cache
+def _skip(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    return guarded_update(
+        _refs(dialect, varying, skip_locked=True),
+        in_state(RunState.PENDING, RunState.ORPHANED) & TERM_IS_CURRENT,
+        {**_BY_LEADER, **ended(RunState.CANCELED, bindparam("why", type_=Text()))},
+    ).returning(job_runs.c.id)
+
+
+def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> frozenset[int]:
+    """Any live run -> CANCELED, because its job lets a newer one replace it. Waits for locked rows: a
+    run left out here would keep the newer one waiting."""
+    return _ids(_move(connection, _replace, REF_COLUMNS, sorted(runs), _leading(term)))
+
+
+@lru_cache
+def _replace(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    return guarded_update(
+        _refs(dialect, varying),
+        in_state(*LIVE) & TERM_IS_CURRENT,
+        {**_BY_LEADER, **ended(RunState.CANCELED, Reason.REPLACED)},
+    ).returning(job_runs.c.id)
+
+
+# --- the worker's moves -------------------------------------------------------------------------
+
+
+def start(
+    connection: AnyConnection, *, worker_id: str, runs: Sequence[RunRef]
+) -> dict[int, WorkOrder]:
+    """ASSIGNED -> RUNNING for the worker it is assigned to. Not in the answer: do not execute."""
+    return _orders(_move(connection, _start, REF_COLUMNS, sorted(runs), {"me": worker_id}))
+
+
+@lru_cache
+def _start(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    epoch = select(leadership.c.epoch).where(leadership.c.id == 1).scalar_subquery()
+    may_start = exists(select(workers.c.id).where(workers.c.id == _ME, is_present()))
+    return guarded_update(
+        _refs(dialect, varying),
+        in_state(RunState.ASSIGNED) & is_assigned_to(_ME) & may_start,
+        {**signed(Actor.WORKER, _ME, epoch), **started(epoch)},
+    ).returning(*ORDER_COLUMNS)
+
+
+def finish(connection: Connection, *, worker_id: str, ends: Sequence[RunEnd]) -> frozenset[int]:
+    """RUNNING -> its end, for the worker that started it, under the epoch it started under."""
+    rows = [(*run, *how) for run, *how in sorted(ends, key=_BY_ID)]
+    return _ids(_move(connection, _finish, FINISH_COLUMNS, rows, {"me": worker_id}))
+
+
+@lru_cache
+def _finish(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    rows = locked_rows(dialect, job_runs, FINISH_COLUMNS, varying)
+    return guarded_update(
+        rows,
+        in_state(RunState.RUNNING)
+        & is_assigned_to(_ME)
+        & guard(job_runs.c.leader_epoch == rows.c.epoch),
+        {
+            **signed(Actor.WORKER, _ME, rows.c.epoch),
+            **ended(rows.c.state, rows.c.reason),
+            "error": rows.c.error,
+            "result": rows.c.result,
+        },
+    ).returning(job_runs.c.id)
+
+
+def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> frozenset[int]:
+    """ASSIGNED -> ORPHANED by the worker that has not started it and will not. Skips locked rows."""
+    return _ids(_move(connection, _hand_back, REF_COLUMNS, sorted(runs), {"me": worker_id}))
+
+
+@lru_cache
+def _hand_back(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    return guarded_update(
+        _refs(dialect, varying, skip_locked=True),
+        in_state(RunState.ASSIGNED) & is_assigned_to(_ME),
+        {**signed(Actor.WORKER, _ME, None), **orphaned(Reason.WORKER_SHUTDOWN)},
+    ).returning(job_runs.c.id)
+
+
+# --- the operator's move ------------------------------------------------------------------------
+
+
+def cancel(connection: Connection, *, operator: str, runs: Sequence[RunRef]) -> frozenset[int]:
+    """Any live run -> CANCELED. The worker that runs it finds out and stops."""
+    return _ids(_move(connection, _cancel, REF_COLUMNS, sorted(runs), {"me": operator}))
+
+
+@lru_cache
+def _cancel(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
+    return guarded_update(
+        _refs(dialect, varying),
+        in_state(*LIVE),
+        {**signed(Actor.OPERATOR, _ME, None), **ended(RunState.CANCELED, Reason.OPERATOR)},
+    ).returning(job_runs.c.id)
+
+
+# --- sending a move -----------------------------------------------------------------------------
+
+
+def _move(
+    connection: AnyConnection,
+    statement: _Statement,
+    columns: Columns,
+    rows: Sequence[Sequence[Any]],
+    parameters: Mapping[str, Any],
+) -> Rows:
+    """Send a move of these rows, sorted by id; nothing is sent for none."""
+    if not rows:
+        return Rows([], 0)
+    packed = pack(connection.dialect, columns, rows)
+    return execute(
+        connection, statement(connection.dialect, packed.varying), packed.with_(**parameters)
+    )
+
+
+def _refs(dialect: Dialect, varying: tuple[str, ...], *, skip_locked: bool = False) -> LockedRows:
+    return locked_rows(dialect, job_runs, REF_COLUMNS, varying, skip_locked=skip_locked)
+
+
+def _leading(term: Term) -> dict[str, Any]:
+    return {"leader": term.holder, "epoch": term.epoch}
+
+
+def _ids(moved: Rows) -> frozenset[int]:
+    return frozenset(moved.scalars())
+
+
+def _orders(moved: Rows) -> dict[int, WorkOrder]:
+    return {row[0]: WorkOrder._make(row) for row in moved.all()}

@@ -1,0 +1,125 @@
+"""The queue: runs that wait, in the order in which they are assigned, and when the next one is due."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    or_,
+    select,
+)
+
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import RunState
+from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
+from tsuzuki.store.schema.tables import events, job_definitions, job_runs
+from tsuzuki.store.sql.batch import batch
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.plan_hints import likely
+from tsuzuki.store.sql.prepared import execute
+
+
+class DueRun(NamedTuple):
+    """A run that is due, as far as the assigner needs to know it."""
+
+    ref: RunRef
+    job_id: int
+    concurrency_key: str | None
+    job_version: int
+
+
+# A scalar subquery per row, answered from the primary key: a join might reverse the index walk.
+_JOB_VERSION = (
+    select(job_definitions.c.version)
+    .where(job_definitions.c.id == job_runs.c.job_definition_id)
+    .scalar_subquery()
+)
+DUE = (
+    select(
+        job_runs.c.id,
+        job_runs.c.version,
+        job_runs.c.job_definition_id,
+        job_runs.c.concurrency_key,
+        _JOB_VERSION,
+    )
+    # Along the index that has the queue in order, however long it is, without sorting it.
+    .where(likely(WAITING), job_runs.c.scheduled_for <= db_now())
+    .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
+    .limit(bindparam("limit", type_=Integer()))
+)
+
+
+def due_runs(
+    connection: Connection,
+    *,
+    limit: int,
+    without_jobs: Collection[int] = (),
+    without_keys: Collection[tuple[int, str]] = (),
+) -> list[DueRun]:
+    """Runs that may be assigned now, in order: priority, then time, then age. `without_…` leave out
+    jobs and keys that are known to be blocked, so that they cannot hide what is not."""
+    if not (without_jobs or without_keys):
+        rows = execute(connection, DUE, {"limit": limit}).all()
+    else:
+        statement = DUE.where(*_not_blocked(connection, without_jobs, without_keys))
+        rows = [*connection.execute(statement, {"limit": limit})]
+    return [
+        DueRun(RunRef(run_id, version), job_id, key, job_version)
+        for run_id, version, job_id, key, job_version in rows
+    ]
+
+
+def _not_blocked(
+    connection: Connection, jobs: Collection[int], keys: Collection[tuple[int, str]]
+) -> Iterable[ColumnElement[bool]]:
+    if jobs:
+        yield job_runs.c.job_definition_id.not_in(sorted(jobs))
+    if keys:
+        blocked = batch(connection.dialect, {"job": BigInteger(), "key": Text()}, sorted(keys))
+        same = and_(
+            blocked.c.job == job_runs.c.job_definition_id,
+            blocked.c.key == job_runs.c.concurrency_key,
+        )
+        yield ~exists(select(blocked.c.job).where(same))
+
+
+# State by state, so that each is one step into the index, however long the queue is.
+FIRST_NOT_DUE = [
+    select(job_runs.c.scheduled_for)
+    .where(in_indexed_state(state), job_runs.c.scheduled_for > db_now())
+    .order_by(job_runs.c.scheduled_for)
+    .limit(1)
+    .scalar_subquery()
+    for state in (RunState.PENDING, RunState.ORPHANED)
+]
+_NEXT_DUE = select(*FIRST_NOT_DUE)
+
+
+def next_due_at(connection: Connection) -> datetime | None:
+    """When the next waiting run that is not due yet will be."""
+    return earliest(execute(connection, _NEXT_DUE).one())
+
+
+def earliest(moments: Iterable[datetime | None]) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+_IS_BUSY = select(
+    or_(
+        exists(select(job_runs.c.id).where(HELD)),
+        exists(select(events.c.id).where(events.c.processed_at.is_(None))),
+    )
+)
+
+
+def is_idle(connection: Connection) -> bool:
+    """Nothing is assigned or running, and no event is unprocessed."""
+    return not execute(connection, _IS_BUSY).scalar_one()

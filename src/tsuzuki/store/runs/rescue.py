@@ -1,0 +1,97 @@
+"""Runs that need rescue: their worker is silent or gone, they were orphaned too often, or their job is gone.
+
+`needs_rescue` is the cheap look; the other questions find the runs themselves. Both are made of the same
+conditions.
+"""
+
+from sqlalchemy import ColumnElement, Connection, Integer, bindparam, exists, or_, select
+
+from tsuzuki.model.run import Run, RunRef
+from tsuzuki.model.states import ContinuationState, RunState
+from tsuzuki.model.worker import WorkerState
+from tsuzuki.store.liveness import is_heard, is_heard_in_future, is_present, is_silent
+from tsuzuki.store.runs.runs import run_from, select_runs
+from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
+from tsuzuki.store.schema.tables import job_definitions, job_runs, workers
+from tsuzuki.store.sql.prepared import execute
+
+_AT_ORPHAN_LIMIT = (
+    in_indexed_state(RunState.ORPHANED),
+    job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer()),
+)
+_WAITS_FOR_REMOVED_JOB = (
+    job_definitions.c.id == job_runs.c.job_definition_id,
+    job_definitions.c.deleted_at.is_not(None),
+    job_runs.c.finished_at.is_(None),
+    WAITING,
+)
+
+
+def limits(*, silent_after_seconds: float, max_orphans: int) -> dict[str, float]:
+    """The parameters of `condition`."""
+    return {"minus_ttl": -silent_after_seconds, "max_orphans": max_orphans}
+
+
+def condition() -> ColumnElement[bool]:
+    """Whether anything at all needs rescue."""
+    unwell = select(workers.c.id).where(
+        workers.c.state != WorkerState.GONE,
+        or_(workers.c.state == WorkerState.DETACHED, is_silent(), is_heard_in_future()),
+    )
+    at_limit = select(job_runs.c.id).where(*_AT_ORPHAN_LIMIT)
+    in_doubt = select(job_runs.c.id).where(
+        HELD,
+        or_(
+            job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
+            job_runs.c.assigned_worker_id.not_in(
+                select(workers.c.id).where(workers.c.state != WorkerState.GONE)
+            ),
+        ),
+    )
+    # From the few removed jobs to their runs, not from all waiting runs to their jobs. A LIMIT,
+    # because PostgreSQL would reverse a plain EXISTS.
+    same_job, is_removed, *waits = _WAITS_FOR_REMOVED_JOB
+    one_waiting = select(job_runs.c.id).where(same_job, *waits).limit(1).scalar_subquery()
+    removed = select(job_definitions.c.id).where(is_removed, one_waiting.is_not(None))
+    return or_(exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
+
+
+_NEEDS_RESCUE = select(condition())
+
+
+def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> bool:
+    """Whether anything at all needs rescue. One query, so that looking often costs little."""
+    parameters = limits(silent_after_seconds=silent_after_seconds, max_orphans=max_orphans)
+    return bool(execute(connection, _NEEDS_RESCUE, parameters).scalar_one())
+
+
+def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
+    """Assigned and running runs whose worker is silent, detached or unknown. Usually none."""
+    well = exists(
+        select(workers.c.id).where(
+            workers.c.id == job_runs.c.assigned_worker_id,
+            is_present(),
+            is_heard(-silent_after_seconds),
+        )
+    )
+    statement = select_runs().where(HELD, ~well)
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+
+
+def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:
+    """Runs that were orphaned `max_orphans` times or more."""
+    statement = select_runs().where(*_AT_ORPHAN_LIMIT)
+    rows = connection.execute(statement, {"max_orphans": max_orphans}).mappings()
+    return [run_from(row) for row in rows.all()]
+
+
+def waiting_of_removed_jobs(connection: Connection, *, limit: int) -> list[RunRef]:
+    """Waiting runs whose job was removed before they started."""
+    same_job, *removed = _WAITS_FOR_REMOVED_JOB
+    statement = (
+        select(job_runs.c.id, job_runs.c.version)
+        .join(job_definitions, same_job)
+        .where(*removed)
+        .limit(limit)
+    )
+    return [RunRef(id=row.id, version=row.version) for row in connection.execute(statement)]

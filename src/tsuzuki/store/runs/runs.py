@@ -1,0 +1,292 @@
+"""Runs: how they are born, how they are read, and what changes on them without being a move.
+
+A run is born PENDING at version 1 and nothing else; all that follows is in `store.moves`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    RowMapping,
+    Select,
+    Text,
+    bindparam,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.dml import ReturningInsert
+
+from tsuzuki.model.job import Job
+from tsuzuki.model.run import NewRun, Run, Transition
+from tsuzuki.model.states import (
+    Actor,
+    ContinuationState,
+    Reason,
+    RunState,
+    Trigger,
+)
+from tsuzuki.store.leadership import Term, epoch_is
+from tsuzuki.store.runs.states import in_indexed_state
+from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
+from tsuzuki.store.sql.batch import Columns, batch, pack, unpack
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.dialect import insert_into, is_sqlite
+from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.types import JsonText, KeyText, PlainText, UtcTime
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
+
+NEW_COLUMNS: Columns = {
+    "job_definition_id": BigInteger(),
+    "trigger": Text(),
+    "scheduled_for": UtcTime(),
+    "arguments": JsonText(),
+    "priority": Integer(),
+    "idempotency_key": KeyText(),
+    "concurrency_key": PlainText(),
+    "event_id": BigInteger(),
+    "attempt": Integer(),
+    "retries_used": Integer(),
+    "retry_of": BigInteger(),
+    "origin_id": BigInteger(),
+    "covers_ticks": Integer(),
+    "covers_until": UtcTime(),
+}
+
+
+def create(
+    connection: AnyConnection,
+    runs: Sequence[NewRun],
+    *,
+    term: Term | None = None,
+    of: Job | None = None,
+) -> list[int | None]:
+    """Store new runs, and tell the leader; the answer has the new id for each, None where its key, or its job's tick,
+    had a run already. With a `term`, nothing is stored once that term is over; with a job that they are
+    all `of`, nothing once that has changed."""
+    if not runs:
+        return []
+    packed = pack(connection.dialect, NEW_COLUMNS, runs)
+    is_keyed = any(r.idempotency_key is not None or r.trigger is Trigger.TIME for r in runs)
+    statement = _insert(
+        connection.dialect,
+        packed.varying,
+        is_led=term is not None,
+        is_known=of is not None,
+        is_keyed=is_keyed,
+    )
+    parameters = packed.parameters
+    if term is not None:
+        parameters["epoch"] = term.epoch
+    if of is not None:
+        parameters |= {"of_id": of.id, "of_version": of.version}
+    created = execute(connection, statement, parameters)
+    if term is None and is_sqlite(connection.dialect):
+        # PostgreSQL tells the leader by itself whenever runs are born.
+        channels.notify(connection, Channel.LEADER)
+    if is_keyed:
+        return _in_order_asked(runs, created.all())
+    ids = sorted(created.scalars())
+    # A term that is over, or a job that changed, stores none; nothing else refuses a run without a key.
+    return [*ids] if ids else [None] * len(runs)
+
+
+@lru_cache
+def _insert(
+    dialect: Dialect, varying: tuple[str, ...], *, is_led: bool, is_known: bool, is_keyed: bool
+) -> ReturningInsert[Any]:
+    source = unpack(dialect, NEW_COLUMNS, varying)
+    values: dict[str, ColumnElement[Any]] = {name: source.c[name] for name in NEW_COLUMNS}
+    values["scheduled_for"] = func.coalesce(source.c.scheduled_for, db_now())
+    chosen = select(*values.values(), literal(RunState.PENDING.value), literal(1), db_now())
+    if is_led:
+        chosen = chosen.where(epoch_is(bindparam("epoch", type_=BigInteger())))
+    if is_known:
+        chosen = chosen.where(_UNCHANGED)
+    names = [*NEW_COLUMNS, "state", "version", "created_at"]
+    if not is_keyed:
+        # Nothing can be in its way, and to be ready for it costs a fifth.
+        return insert(job_runs).from_select(names, chosen).returning(job_runs.c.id)
+    if is_sqlite(dialect) and not (is_led or is_known):
+        # Without a WHERE, SQLite reads "ON CONFLICT" as a join condition of the SELECT.
+        chosen = chosen.where(literal(True))
+    keyed = insert_into(dialect, job_runs).from_select(names, chosen).on_conflict_do_nothing()
+    returning: ReturningInsert[Any] = keyed.returning(*_IDENTITY)
+    return returning
+
+
+_UNCHANGED = exists(
+    select(job_definitions.c.id).where(
+        job_definitions.c.id == bindparam("of_id", type_=BigInteger()),
+        job_definitions.c.version == bindparam("of_version", type_=Integer()),
+        job_definitions.c.deleted_at.is_(None),
+    )
+)
+_IDENTITY = [
+    job_runs.c.id,
+    job_runs.c.trigger,
+    job_runs.c.job_definition_id,
+    job_runs.c.scheduled_for,
+    job_runs.c.idempotency_key,
+]
+
+
+def _in_order_asked(runs: Sequence[NewRun], born: Sequence[Sequence[Any]]) -> list[int | None]:
+    """Match what was stored to what was asked: by its key where it has one, and the keyless rest,
+    which nothing can refuse, in the order of their ids."""
+    by_key: dict[str, int] = {}
+    by_tick: dict[tuple[int, datetime | None], int] = {}
+    others: list[int] = []
+    for run_id, trigger, job_id, scheduled_for, key in born:
+        if key is not None:
+            by_key[key] = run_id
+        elif trigger == Trigger.TIME:
+            by_tick[job_id, scheduled_for] = run_id
+        else:
+            others.append(run_id)
+    keyless = iter(sorted(others))
+    answer: list[int | None] = []
+    for run in runs:
+        if run.idempotency_key is not None:
+            answer.append(by_key.pop(run.idempotency_key, None))
+        elif run.trigger is Trigger.TIME:
+            answer.append(by_tick.pop((run.job_definition_id, run.scheduled_for), None))
+        else:
+            answer.append(next(keyless, None))
+    return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFilter:
+    """Which runs to list, newest first. `before_id` continues a page."""
+
+    job_name: str | None = None
+    states: frozenset[RunState] = frozenset()
+    worker_id: str | None = None
+    reason: Reason | None = None
+    before_id: int | None = None
+    limit: int = 50
+
+
+def get(connection: Connection, run_id: int) -> Run | None:
+    row = connection.execute(select_runs().where(job_runs.c.id == run_id)).mappings().one_or_none()
+    return None if row is None else run_from(row)
+
+
+def get_many(connection: Connection, run_ids: Sequence[int]) -> list[Run]:
+    if not run_ids:
+        return []
+    chosen = batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])
+    statement = select_runs().join(chosen, chosen.c.id == job_runs.c.id).order_by(job_runs.c.id)
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+
+
+def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
+    statement = select_runs().where(job_runs.c.idempotency_key == idempotency_key)
+    row = connection.execute(statement).mappings().one_or_none()
+    return None if row is None else run_from(row)
+
+
+_HELD_STATES = frozenset({RunState.ASSIGNED, RunState.RUNNING})
+
+
+def find(connection: Connection, wanted: RunFilter) -> list[Run]:
+    statement = select_runs().limit(wanted.limit)
+    if wanted.states and wanted.states <= _HELD_STATES:
+        # Never many, and in an index of their own: sorted, instead of walking past all that ended.
+        statement = statement.order_by((job_runs.c.id + 0).desc())
+    else:
+        statement = statement.order_by(job_runs.c.id.desc())
+    if wanted.states:
+        statement = statement.where(in_indexed_state(*sorted(wanted.states)))
+    if wanted.job_name is not None:
+        statement = statement.where(job_definitions.c.name == wanted.job_name)
+    if wanted.worker_id is not None:
+        statement = statement.where(job_runs.c.assigned_worker_id == wanted.worker_id)
+    if wanted.reason is not None:
+        statement = statement.where(job_runs.c.reason == wanted.reason)
+    if wanted.before_id is not None:
+        statement = statement.where(job_runs.c.id < wanted.before_id)
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+
+
+def find_live(connection: Connection, job_id: int) -> list[Run]:
+    """Every unfinished run of a job, oldest first."""
+    statement = (
+        select_runs()
+        .where(job_runs.c.job_definition_id == job_id, job_runs.c.finished_at.is_(None))
+        .order_by(job_runs.c.id)
+    )
+    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+
+
+def history(connection: Connection, run_id: int) -> list[Transition]:
+    """Every accepted move of a run, in order."""
+    rows = connection.execute(
+        select(job_run_transitions)
+        .where(job_run_transitions.c.run_id == run_id)
+        .order_by(job_run_transitions.c.version)
+    ).mappings()
+    return [transition_from(row) for row in rows]
+
+
+def count_by_state(connection: Connection) -> dict[RunState, int]:
+    rows = connection.execute(
+        select(job_runs.c.state, func.count().label("runs")).group_by(job_runs.c.state)
+    )
+    counts = {RunState(row.state): row.runs for row in rows}
+    return {state: counts.get(state, 0) for state in RunState}
+
+
+def count_live(connection: Connection) -> dict[int, int]:
+    """Unfinished runs of each job that has any."""
+    rows = connection.execute(
+        select(job_runs.c.job_definition_id, func.count().label("runs"))
+        .where(job_runs.c.finished_at.is_(None))
+        .group_by(job_runs.c.job_definition_id)
+    )
+    return {row.job_definition_id: row.runs for row in rows}
+
+
+_RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
+
+
+def select_runs() -> Select[Any]:
+    return select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
+        job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
+    )
+
+
+def run_from(row: RowMapping) -> Run:
+    values = dict(row)
+    values["state"] = RunState(row["state"])
+    values["trigger"] = Trigger(row["trigger"])
+    values["continuation_state"] = ContinuationState(row["continuation_state"])
+    values["reason"] = None if row["reason"] is None else Reason(row["reason"])
+    return Run(**values)
+
+
+def transition_from(row: RowMapping) -> Transition:
+    return Transition(
+        run_id=row["run_id"],
+        version=row["version"],
+        from_state=RunState(row["from_state"]),
+        to_state=RunState(row["to_state"]),
+        at=row["at"],
+        actor=Actor(row["actor"]),
+        actor_id=row["actor_id"],
+        epoch=row["epoch"],
+        reason=None if row["reason"] is None else Reason(row["reason"]),
+        worker_id=row["worker_id"],
+    )

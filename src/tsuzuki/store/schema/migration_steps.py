@@ -1,0 +1,57 @@
+"""What Alembic does for us: it walks from one revision to another, and compares tables with their definitions."""
+
+import warnings
+from typing import Any
+
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+from sqlalchemy.exc import SAWarning
+
+from tsuzuki.store.schema import tables
+from tsuzuki.store.schema.migrate import MIGRATIONS, Component
+
+
+def scripts_of(component: Component) -> ScriptDirectory:
+    config = Config()
+    for option, folder in (
+        ("script_location", MIGRATIONS),
+        ("version_locations", component.versions),
+    ):
+        config.set_main_option(option, str(folder).replace("%", "%%"))  # it is a template
+    config.set_main_option("path_separator", "newline")
+    return ScriptDirectory.from_config(config)
+
+
+def run(connection: Connection, component: Component, *, to: str) -> None:
+    """Carry out every revision from the one the database is at up to `to`."""
+    scripts = scripts_of(component)
+
+    def steps(revision: Any, _context: MigrationContext) -> Any:
+        return scripts._upgrade_revs(to, revision)  # noqa: SLF001 -- what alembic.command calls
+
+    with EnvironmentContext(Config(), scripts, fn=steps, destination_rev=to) as environment:
+        environment.configure(connection=connection, version_table=component.version_table)
+        environment.run_migrations()
+
+
+def drift(connection: Connection, component: Component) -> list[str]:
+    """How the tables found differ from the ones we define; empty when they are the same."""
+    own = set(component.metadata.tables)
+
+    dialect = connection.dialect.name
+
+    def ours(thing: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
+        belongs_here = thing.info.get(tables.ONLY_ON, dialect) == dialect
+        return belongs_here and (kind != "table" or name in own)
+
+    context = MigrationContext.configure(
+        connection, opts={"version_table": component.version_table, "include_object": ours}
+    )
+    with warnings.catch_warnings():
+        # SQLite cannot reflect expression indexes; we have none, the warning is about others'.
+        warnings.simplefilter("ignore", SAWarning)
+        return [str(difference) for difference in compare_metadata(context, component.metadata)]

@@ -1,0 +1,362 @@
+"""The engine's tables. What a row may never say is refused here, by CHECK; how a run may move is
+refused by the guards of the first migration.
+
+A collector brings tables of its own the same way: its own MetaData and its own migrations (see
+`store.migrate.Component`).
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Float,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from tsuzuki.model.job import JobSource
+from tsuzuki.model.misfire import Misfire
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
+from tsuzuki.model.worker import DetachReason, WorkerState
+from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
+
+NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata = MetaData(naming_convention=NAMES)
+
+ONLY_ON = "only_on"
+"""Marks what only one kind of database has, by its name."""
+
+
+def one_of(column: str, values: type[str], *, name: str | None = None) -> CheckConstraint:
+    """A CHECK that a text column holds one of an enum's values (or NULL)."""
+    words = ", ".join(f"'{value}'" for value in values)  # type: ignore[attr-defined]
+    return CheckConstraint(f"{column} IN ({words})", name=name or column)
+
+
+def partial_index(
+    name: str, *columns: ColumnElement[Any], where: str, unique: bool = False
+) -> Index:
+    """An index of those rows of which `where` is true."""
+    condition = text(where)
+    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
+job_definitions = Table(
+    "job_definitions",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("description", PlainText, nullable=False, server_default=""),
+    Column("handler", Text, nullable=False),
+    Column("options", JsonText, nullable=False),
+    Column("arguments", JsonText, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("schedule", JsonText),
+    Column("on_event", Text),
+    Column("misfire", Text, nullable=False),
+    Column("catchup_window_seconds", Float, nullable=False),
+    Column("concurrency_policy", Text, nullable=False),
+    Column("max_concurrent", Integer),
+    Column("concurrency_key", Text),
+    Column("max_concurrent_per_key", Integer),
+    Column("priority", Integer, nullable=False),
+    Column("timeout_seconds", Float),
+    Column("retry", JsonText, nullable=False),
+    Column("tags", JsonText, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("planned_until", UtcTime, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    Column("deleted_at", UtcTime),
+    one_of("source", JobSource),
+    one_of("misfire", Misfire),
+    one_of("concurrency_policy", ConcurrencyPolicy),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="name"),
+    CheckConstraint("version >= 1", name="version"),
+    CheckConstraint("catchup_window_seconds >= 0", name="catchup_window_seconds"),
+    CheckConstraint("max_concurrent >= 1", name="max_concurrent"),
+    CheckConstraint("max_concurrent_per_key >= 1", name="max_concurrent_per_key"),
+    CheckConstraint("timeout_seconds > 0", name="timeout_seconds"),
+    CheckConstraint("priority BETWEEN -1000 AND 1000", name="priority"),
+    sqlite_autoincrement=True,
+)
+# A removed job keeps its row, because its runs do; its name is free again.
+partial_index(
+    "uq_job_definitions_name",
+    job_definitions.c.name,
+    unique=True,
+    where="deleted_at IS NULL",
+)
+
+job_runs = Table(
+    "job_runs",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("job_definition_id", BigId, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("trigger", Text, nullable=False),
+    Column("scheduled_for", UtcTime, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("arguments", JsonText, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("retries_used", Integer, nullable=False),
+    Column("orphan_count", Integer, nullable=False, server_default="0"),
+    # No foreign key: a finished run may be pruned before the run that retried it.
+    Column("retry_of", BigId),
+    # The first run of a chain of retries; NULL on that first run itself.
+    Column("origin_id", BigId),
+    Column("idempotency_key", KeyText),
+    Column("concurrency_key", PlainText),
+    Column("event_id", BigId),
+    Column("covers_ticks", Integer, nullable=False, server_default="1"),
+    Column("covers_until", UtcTime),
+    Column("assigned_worker_id", Text),
+    Column("assigned_at", UtcTime),
+    Column("leader_epoch", BigInteger),
+    Column("started_at", UtcTime),
+    Column("finished_at", UtcTime),
+    Column("continuation_state", Text, nullable=False, server_default=ContinuationState.NONE),
+    Column("continuation_check_deadline_at", UtcTime),
+    Column("reason", Text),
+    Column("error", PlainText),
+    Column("result", JsonText),
+    Column("progress_processed", BigInteger, nullable=False, server_default="0"),
+    Column("progress_total", BigInteger),
+    Column("progress_at", UtcTime),
+    Column("log_ref", Text),
+    Column("created_at", UtcTime, nullable=False),
+    # The last move, kept on the row so that the database can write the history by itself.
+    Column("moved_at", UtcTime),
+    Column("moved_as", Text),
+    Column("moved_by", Text),
+    Column("moved_epoch", BigInteger),
+    one_of("state", RunState),
+    one_of("trigger", Trigger),
+    one_of("reason", Reason),
+    one_of("moved_as", Actor),
+    one_of("continuation_state", ContinuationState),
+    CheckConstraint("version >= 1", name="version"),
+    CheckConstraint("attempt >= 1", name="attempt"),
+    CheckConstraint("retries_used >= 0 AND retries_used < attempt", name="retries_used"),
+    CheckConstraint("orphan_count >= 0", name="orphan_count"),
+    CheckConstraint("covers_ticks >= 1", name="covers_ticks"),
+    CheckConstraint("progress_processed >= 0 AND progress_total >= 0", name="progress"),
+    CheckConstraint(
+        "state <> 'PENDING' OR (assigned_worker_id IS NULL AND started_at IS NULL"
+        " AND finished_at IS NULL)",
+        name="pending",
+    ),
+    CheckConstraint(
+        "state <> 'ASSIGNED' OR (assigned_worker_id IS NOT NULL AND assigned_at IS NOT NULL"
+        " AND started_at IS NULL AND finished_at IS NULL)",
+        name="assigned",
+    ),
+    CheckConstraint(
+        "state <> 'RUNNING' OR (assigned_worker_id IS NOT NULL AND started_at IS NOT NULL"
+        " AND leader_epoch IS NOT NULL AND finished_at IS NULL)",
+        name="running",
+    ),
+    CheckConstraint(
+        "state <> 'ORPHANED' OR (orphan_count >= 1 AND started_at IS NULL AND finished_at IS NULL)",
+        name="orphaned",
+    ),
+    CheckConstraint(
+        "state NOT IN ('SUCCEEDED', 'TIMED_OUT') OR"
+        " (started_at IS NOT NULL AND finished_at IS NOT NULL)",
+        name="executed",
+    ),
+    CheckConstraint(
+        "state NOT IN ('FAILED', 'CANCELED', 'TIMED_OUT') OR"
+        " (reason IS NOT NULL AND finished_at IS NOT NULL)",
+        name="ended_for_a_reason",
+    ),
+    CheckConstraint(
+        "(continuation_state = 'CONFIRMING') = (continuation_check_deadline_at IS NOT NULL)"
+        " AND (continuation_state = 'NONE' OR state = 'RUNNING')",
+        name="continuation",
+    ),
+    UniqueConstraint("idempotency_key", info={ONLY_ON: "sqlite"}),
+    # PostgreSQL looks once per statement (a trigger), not once per row.
+    ForeignKeyConstraint(["job_definition_id"], ["job_definitions.id"], info={ONLY_ON: "sqlite"}),
+    sqlite_autoincrement=True,
+)
+# PostgreSQL writes every index with every move: what has no key needs no place in this one.
+Index(
+    "uq_job_runs_idempotency_key_given",
+    job_runs.c.idempotency_key,
+    unique=True,
+    postgresql_where=text("idempotency_key IS NOT NULL"),
+    info={ONLY_ON: "postgresql"},
+)
+# PostgreSQL writes an index anew with every move, so each holds only what is looked for in it: what
+# waits by its time, what is held by its worker, what has finished by its age.
+partial_index(
+    "ix_job_runs_state_scheduled_for",
+    job_runs.c.state,
+    job_runs.c.scheduled_for,
+    where="state IN ('PENDING', 'ORPHANED')",
+)
+partial_index(
+    "ix_job_runs_assigned_worker_id_state",
+    job_runs.c.assigned_worker_id,
+    job_runs.c.state,
+    where="state IN ('ASSIGNED', 'RUNNING')",
+)
+partial_index("ix_job_runs_created_at", job_runs.c.created_at, where="finished_at IS NOT NULL")
+# The few that went wrong, among the many that did not.
+partial_index(
+    "ix_job_runs_ended_badly",
+    job_runs.c.id,
+    where="state IN ('FAILED', 'TIMED_OUT', 'CANCELED')",
+)
+# One tick, one run. Runs made by hand, by an event or by a retry may share a moment.
+partial_index(
+    "uq_job_runs_job_definition_id_scheduled_for",
+    job_runs.c.job_definition_id,
+    job_runs.c.scheduled_for,
+    unique=True,
+    where="trigger = 'time'",
+)
+# What waits, in the order in which it is given out.
+partial_index(
+    "ix_job_runs_due",
+    job_runs.c.priority.desc(),
+    job_runs.c.scheduled_for,
+    job_runs.c.id,
+    where="state IN ('PENDING', 'ORPHANED')",
+)
+# Live runs of a job are counted often and are few; finished ones do not weigh here.
+partial_index(
+    "ix_job_runs_live",
+    job_runs.c.job_definition_id,
+    where="finished_at IS NULL",
+)
+
+job_run_transitions = Table(
+    "job_run_transitions",
+    metadata,
+    # No foreign key: rows come only from the guard on job_runs, and leave only after their run.
+    Column("run_id", BigId, primary_key=True, autoincrement=False),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("from_state", Text, nullable=False),
+    Column("to_state", Text, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("actor_id", Text, nullable=False),
+    Column("epoch", BigInteger),
+    Column("reason", Text),
+    Column("worker_id", Text),
+    sqlite_with_rowid=False,
+)
+
+job_run_logs = Table(
+    "job_run_logs",
+    metadata,
+    Column("run_id", BigId, primary_key=True, autoincrement=False),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", UtcTime, nullable=False),
+    Column("stream", Text, nullable=False),
+    Column("body", PlainText, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("event_type", KeyText, nullable=False),
+    Column("payload", JsonText, nullable=False),
+    Column("dedupe_key", KeyText),
+    Column("created_at", UtcTime, nullable=False),
+    Column("processed_at", UtcTime),
+    UniqueConstraint("dedupe_key"),
+    sqlite_autoincrement=True,
+)
+Index("ix_events_processed_at_created_at", events.c.processed_at, events.c.created_at)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("detach_reason", Text),
+    Column("capacity", Integer, nullable=False),
+    Column("tags", JsonText, nullable=False),
+    Column("software_version", Text, nullable=False),
+    Column("started_at", UtcTime, nullable=False),
+    Column("heartbeat_at", UtcTime, nullable=False),
+    one_of("state", WorkerState),
+    one_of("detach_reason", DetachReason),
+    CheckConstraint("capacity >= 0", name="capacity"),
+    CheckConstraint("(state = 'DETACHED') = (detach_reason IS NOT NULL)", name="detached"),
+)
+
+leadership = Table(
+    "leadership",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    # Unique, so that PostgreSQL treats it as part of a key: raising the epoch waits for every
+    # leader write that holds FOR KEY SHARE on this row, while renewing the lease does not.
+    Column("epoch", BigInteger, nullable=False, unique=True),
+    Column("holder", Text),
+    Column("lease_expires_at", UtcTime, nullable=False),
+    Column("taken_at", UtcTime),
+    Column("lease_seconds", Float, nullable=False, server_default=text("600")),
+    CheckConstraint("id = 1", name="single"),
+    CheckConstraint("epoch >= 0", name="epoch"),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", JsonText, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    Column("updated_by", Text, nullable=False),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("at", UtcTime, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("object_type", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("before", JsonText),
+    Column("after", JsonText),
+    sqlite_autoincrement=True,
+)
+Index("ix_audit_log_at", audit_log.c.at)
+Index("ix_audit_log_object_type_object_id", audit_log.c.object_type, audit_log.c.object_id)
+
+# For whom something was committed, and how often: an SQLite file's way of telling other processes, where
+# PostgreSQL has NOTIFY.
+notices = Table(
+    "notices",
+    metadata,
+    Column("audience", Text, primary_key=True),
+    Column("stamp", Integer, nullable=False),
+)

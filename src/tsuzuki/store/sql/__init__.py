@@ -1,0 +1,1 @@
+"""How SQL reaches a database: opening it, transactions, prepared statements, batches, types, errors."""

@@ -1,0 +1,147 @@
+"""A batch of rows as a table inside one statement, so that a hundred moves are one round trip.
+
+PostgreSQL unnests one array per column; SQLite reads one JSON text.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BindParameter,
+    FromClause,
+    Select,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import Text, TypeEngine
+
+from tsuzuki.store.sql.dialect import is_sqlite
+
+Columns = Mapping[str, TypeEngine[Any]]
+NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
+_Parameter = Callable[[str, TypeEngine[Any]], BindParameter[Any]]
+
+
+class Packed(NamedTuple):
+    """Rows as parameters of a statement. Which of its columns vary from row to row decides how the
+    statement is written; with the same ones varying, it is the same statement. In a single row none
+    does, and then it is a plain statement, which is planned and executed sooner."""
+
+    varying: tuple[str, ...]
+    parameters: dict[str, Any]
+
+    def with_(self, **others: Any) -> dict[str, Any]:
+        """All parameters of a statement that has others beside the batch."""
+        return {**self.parameters, **others}
+
+
+def pack(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> Packed:
+    """The first column is sent for every row. Of the others, one in which all rows agree is sent
+    once: in most batches nearly all of them do."""
+    if len(rows) == 1:
+        return Packed((), {f"batch_{n}": v for n, v in zip(columns, rows[0], strict=True)})
+    values = dict(zip(columns, zip(*rows, strict=True), strict=True))
+    key, *others = columns
+    varying = (key, *(name for name in others if not _agree(values[name])))
+    each = {name: _bound(dialect, columns[name], values[name]) for name in varying}
+    parameters = {f"batch_{name}": values[name][0] for name in others if name not in each}
+    if is_sqlite(dialect):
+        rows_text = json.dumps(list(zip(*each.values(), strict=True)), separators=(",", ":"))
+        return Packed(varying, {**parameters, "batch_rows": rows_text})
+    arrays = {f"batch_{name}": _array_text(column) for name, column in each.items()}
+    return Packed(varying, {**parameters, **arrays})
+
+
+def unpack(
+    dialect: Dialect,
+    columns: Columns,
+    varying: Sequence[str],
+    parameters: Mapping[str, Any] = NO_PARAMETERS,
+) -> FromClause:
+    """Packed rows as a FROM clause named `batch`. A prepared statement gets its parameters each time it
+    is executed; for any other they are given here."""
+
+    def parameter(name: str, kind: TypeEngine[Any]) -> BindParameter[Any]:
+        return bindparam(name, parameters.get(name), type_=kind)
+
+    if not varying:
+        return select(
+            *(value.label(name) for name, value in agreed(columns, parameters).items())
+        ).subquery("batch")
+    source = (_json_rows if is_sqlite(dialect) else _unnested)(columns, varying, parameter)
+    if len(varying) == len(columns):
+        return source.subquery("batch")
+    inner = source.subquery("varying")
+    every = [
+        inner.c[name] if name in varying else parameter(f"batch_{name}", kind).label(name)
+        for name, kind in columns.items()
+    ]
+    return select(*every).subquery("batch")
+
+
+def agreed(
+    columns: Columns, parameters: Mapping[str, Any] = NO_PARAMETERS
+) -> dict[str, BindParameter[Any]]:
+    """Columns that are sent once, for all rows."""
+    return {
+        name: bindparam(f"batch_{name}", parameters.get(f"batch_{name}"), type_=kind)
+        for name, kind in columns.items()
+    }
+
+
+def batch(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> FromClause:
+    """`rows` as a FROM clause named `batch` with the given columns."""
+    packed = pack(dialect, columns, rows)
+    return unpack(dialect, columns, packed.varying, packed.parameters)
+
+
+def _agree(values: Sequence[Any]) -> bool:
+    return values.count(values[0]) == len(values)
+
+
+def _bound(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
+    """A column's values as the database keeps them."""
+    bind = kind.dialect_impl(dialect).bind_processor(dialect)
+    return [bind(value) for value in values] if bind else values
+
+
+def _unnested(columns: Columns, varying: Sequence[str], parameter: _Parameter) -> Select[Any]:
+    arrays = [
+        cast(parameter(f"batch_{name}", Text()), ARRAY(columns[name], dimensions=1))
+        for name in varying
+    ]
+    return select(*func.unnest(*arrays).table_valued(*varying, name="rows").render_derived().c)
+
+
+def _array_text(values: Sequence[Any]) -> str:
+    """A column's values as PostgreSQL writes an array. The driver would look at each value to find
+    out what it is, several times over; we know, and that was most of the price of a batch."""
+    if set(map(type, values)) == {int}:
+        return "{" + ",".join(map(str, values)) + "}"
+    return "{" + ",".join(["NULL" if value is None else _element(value) for value in values]) + "}"
+
+
+def _element(value: Any) -> str:
+    if isinstance(value, int):
+        return str(value)
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _json_rows(columns: Columns, varying: Sequence[str], parameter: _Parameter) -> Select[Any]:
+    source = func.json_each(parameter("batch_rows", Text())).table_valued("value")
+    return select(
+        *(
+            func.json_extract(
+                source.c.value, literal_column(f"'$[{i}]'"), type_=columns[name]
+            ).label(name)
+            for i, name in enumerate(varying)
+        )
+    )

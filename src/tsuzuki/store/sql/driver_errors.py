@@ -1,0 +1,118 @@
+"""Driver errors, translated: a database that is unreachable, locked, full or read-only, in plain words."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, InterfaceError, StatementError
+from sqlalchemy.exc import OperationalError as SqlOperationalError
+
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
+
+BUSY_SECONDS = 60.0
+"""SQLite's busy timeout: how long a writer waits for the write lock of another process."""
+
+RETRY_AFTER_SECONDS = 1.0
+
+SQLITE_ERRORS = (
+    (
+        "unable to open database file",
+        "cannot be opened",
+        "Does the folder exist, and may you write there?",
+    ),
+    (
+        "readonly database",
+        "is read-only",
+        "Give this user write access to the file and its folder.",
+    ),
+    ("disk is full", "has no room left", "Free some space; nothing that was confirmed is lost."),
+    ("disk i/o error", "cannot be read or written", "Look at the disk; then run: tsuzuki db check"),
+    (
+        "file is not a database",
+        "is not an SQLite database",
+        "Is the path right? Nothing was changed.",
+    ),
+    ("malformed", "is damaged", "Restore a backup; run: tsuzuki db check"),
+    (
+        "is locked",
+        f"stayed locked by another writer for {BUSY_SECONDS:.0f} s (lock timeout)",
+        "Find what holds it, then try again.",
+    ),
+)
+"""By a phrase of SQLite's message."""
+
+POSTGRES_ERRORS = {
+    "25006": ("is read-only", "Is it a standby? Use the URL of the primary server."),
+    "40P01": ("ended this transaction because of a deadlock", "Nothing was changed; try again."),
+    "53100": ("has no room left", "Free some space; nothing that was confirmed is lost."),
+    "55P03": ("did not grant a lock in time (lock timeout)", "Nothing was changed; try again."),
+    "57014": ("ended this statement (statement timeout)", "Is its statement_timeout very short?"),
+}
+"""By SQLSTATE."""
+
+TOO_MANY_CONNECTIONS = ("too many clients already", "remaining connection slots")
+"""Said while connecting, where the driver keeps no SQLSTATE."""
+
+
+def invalid_url(problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        problem,
+        hint="Write sqlite:///path/to/file.db or postgresql://user@host/name.",
+        code="database_url",
+    )
+
+
+@contextmanager
+def translate_errors(url: URL) -> Iterator[None]:
+    """Raise driver errors about the database itself as `Unreachable`; mistakes in a statement as they
+    are."""
+    try:
+        yield
+    except (SqlOperationalError, InterfaceError) as problem:
+        if getattr(problem.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+            raise  # a mistake in the statement
+        raise _unreachable(problem.orig, url) from problem
+    except DBAPIError as problem:
+        is_known = getattr(problem.orig, "sqlstate", None) in POSTGRES_ERRORS
+        if problem.connection_invalidated or is_known or _is_corrupt(problem):
+            raise _unreachable(problem.orig, url) from problem
+        raise
+    except StatementError as problem:
+        # A value that one of our own column types refused, wrapped by SQLAlchemy.
+        if isinstance(problem.orig, TsuzukiError):
+            raise problem.orig from None
+        raise
+
+
+def _is_corrupt(problem: DBAPIError) -> bool:
+    """Whether the file is damaged or not a database: SQLite raises its general error for that."""
+    message = str(problem.orig)
+    return "file is not a database" in message or "disk image is malformed" in message
+
+
+def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
+    message = next(iter(str(problem or "").strip().splitlines()), "no answer")
+    if url.get_backend_name() == "sqlite":
+        for phrase, what, hint in SQLITE_ERRORS:
+            if phrase in message.lower():
+                return _error(str(url.database), what, hint)
+    shown = url.difference_update_query(["password", "sslpassword"])
+    name = shown.render_as_string(hide_password=True)
+    if any(phrase in message for phrase in TOO_MANY_CONNECTIONS):
+        hint = "Raise max_connections there, or run fewer processes: each keeps about four."
+        return _error(name, "has no connection left", hint)
+    known = POSTGRES_ERRORS.get(getattr(problem, "sqlstate", None) or "")
+    if known is not None:
+        return _error(name, *known)
+    hint = "Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL."
+    return _error(name, f"does not answer: {message}", hint)
+
+
+def _error(name: str, what: str, hint: str) -> Unreachable:
+    return Unreachable(
+        f"the database {name} {what}",
+        hint=hint,
+        code="database",
+        retry_after_seconds=RETRY_AFTER_SECONDS,
+    )

@@ -1,0 +1,85 @@
+"""Hints to the query planner: conditions that must, or must not, choose the index.
+
+A batch's key must drive the plan, never an index on `state` or a scan, which stale statistics may make
+look cheaper. `by_key` leaves the planner no other join, `guard` hides a condition from it, `likely` tells
+SQLite that a condition leaves out next to nothing.
+"""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import FunctionElement
+from sqlalchemy.sql.operators import OperatorType
+from sqlalchemy.types import Boolean
+
+
+def by_key(primary: ColumnElement[Any], key: ColumnElement[Any]) -> ColumnElement[bool]:
+    """`primary = key`, joined by looking each key up."""
+    return ByKey(primary, key)
+
+
+class Bare(FunctionElement[bool]):
+    """A condition written as it is, where SQLAlchemy would append `= 1` for SQLite."""
+
+    type = Boolean()
+    inherit_cache = True
+
+    def self_group(self, against: OperatorType | None = None) -> "Bare":  # noqa: ARG002
+        return self
+
+
+class ByKey(Bare):
+    inherit_cache = True
+
+
+@compiles(ByKey, "sqlite")
+def _by_key_sqlite(element: ByKey, compiler: SQLCompiler, **kw: Any) -> str:
+    primary, key = (compiler.process(side, **kw) for side in element.clauses)
+    return f"{primary} = {key}"
+
+
+@compiles(ByKey)
+def _by_key(element: ByKey, compiler: SQLCompiler, **kw: Any) -> str:
+    primary, key = (compiler.process(side, **kw) for side in element.clauses)
+    return f"{primary} = ANY (ARRAY[{key}])"  # an index can serve this, a hash cannot
+
+
+def guard(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition itself, out of reach of indexes and estimates."""
+    return Guard(condition)
+
+
+class Guard(Bare):
+    inherit_cache = True
+
+
+@compiles(Guard, "sqlite")
+def _guard_sqlite(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"+({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(Guard)
+def _guard(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"CASE WHEN {compiler.process(element.clauses, **kw)} THEN true ELSE false END"
+
+
+def likely(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition, with a word to SQLite that it leaves out next to nothing. SQLite keeps no
+    statistics unless asked, and takes every comparison for a strict one."""
+    return Likely(condition)
+
+
+class Likely(Bare):
+    inherit_cache = True
+
+
+@compiles(Likely, "sqlite")
+def _likely_sqlite(element: Likely, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"likelihood({compiler.process(element.clauses, **kw)}, 0.99)"
+
+
+@compiles(Likely)
+def _likely(element: Likely, compiler: SQLCompiler, **kw: Any) -> str:
+    return compiler.process(element.clauses, **kw)

@@ -1,0 +1,120 @@
+"""Prepared statements: compiled to SQL text once per dialect, then sent with their values only.
+
+The one way in which the store and the collectors send a statement whose shape does not depend on its
+values, in a transaction (`Connection`) and in autocommit mode (`AutocommitConnection`) alike. SQLAlchemy
+writes the SQL; its own way through compilation cache, execution context and result takes several times
+as long as a short statement does. Statements assembled from filters go through `Connection.execute`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import Float, Numeric
+
+from tsuzuki.store.sql.autocommit import AutocommitConnection
+from tsuzuki.store.sql.batch import NO_PARAMETERS
+
+AnyConnection: TypeAlias = "Connection | AutocommitConnection"
+"""What a prepared statement can be sent on."""
+
+_Processor = Callable[[Any], Any]
+
+
+class Rows:
+    """The answer to a prepared statement: rows as tuples in the order of its columns."""
+
+    __slots__ = ("_rows", "rowcount")
+
+    def __init__(self, rows: list[Any], rowcount: int) -> None:
+        self._rows = rows
+        self.rowcount = rowcount
+
+    def all(self) -> list[Any]:
+        return self._rows
+
+    def scalars(self) -> list[Any]:
+        """The first column."""
+        return [row[0] for row in self._rows]
+
+    def one(self) -> Any:
+        (row,) = self._rows
+        return row
+
+    def one_or_none(self) -> Any:
+        if len(self._rows) > 1:
+            raise RuntimeError("one row was expected at most")
+        return self._rows[0] if self._rows else None
+
+    def scalar_one(self) -> Any:
+        return self.one()[0]
+
+    def scalar_one_or_none(self) -> Any:
+        row = self.one_or_none()
+        return None if row is None else row[0]
+
+
+def execute(
+    connection: AnyConnection, statement: Any, parameters: Mapping[str, Any] = NO_PARAMETERS
+) -> Rows:
+    """Send a statement that is built once and kept: it is compiled when first sent, and remembered by
+    identity. Raises what SQLAlchemy would raise."""
+    prepared = _prepare(connection.dialect, statement)
+    values = {**prepared.constants, **parameters}
+    for name, processor in prepared.bind_processors.items():
+        if name in parameters:
+            values[name] = processor(values[name])
+    order = prepared.parameter_order
+    sent = values if order is None else tuple([values[name] for name in order])
+    if isinstance(connection, AutocommitConnection):
+        rows, rowcount = connection.send(prepared.sql, sent)
+    else:
+        result = connection.exec_driver_sql(prepared.sql, sent)
+        rowcount = result.rowcount
+        rows = list(result.fetchall()) if result.returns_rows else []
+    if prepared.result_processors:
+        rows = [_processed(row, prepared.result_processors) for row in rows]
+    return Rows(rows, rowcount)
+
+
+class _Prepared(NamedTuple):
+    """`parameter_order` names the values for a driver with positional placeholders."""
+
+    sql: str
+    parameter_order: tuple[str, ...] | None
+    constants: Mapping[str, Any]
+    bind_processors: Mapping[str, _Processor]
+    result_processors: tuple[tuple[int, _Processor], ...]
+
+
+@lru_cache(maxsize=512)
+def _prepare(dialect: Dialect, statement: Any) -> _Prepared:
+    compiled = statement.compile(dialect=dialect)
+    if compiled.post_compile_params:
+        raise RuntimeError(f"an IN list of any length cannot be prepared: {compiled}")
+    types = {name: bind.type.dialect_impl(dialect) for name, bind in compiled.binds.items()}
+    processors = {name: kind.bind_processor(dialect) for name, kind in types.items()}
+    bind = {name: processor for name, processor in processors.items() if processor}
+    columns = [column.type.dialect_impl(dialect) for column in statement.exported_columns]
+    # Drivers give numbers as they are; SQLAlchemy would ask for the type that came back.
+    readers = [
+        None if isinstance(kind, Numeric | Float) else kind.result_processor(dialect, None)
+        for kind in columns
+    ]
+    fixed = {n: value for n, value in compiled.params.items() if not compiled.binds[n].required}
+    return _Prepared(
+        sql=compiled.string,
+        parameter_order=tuple(compiled.positiontup) if compiled.positional else None,
+        constants={name: bind[name](v) if name in bind else v for name, v in fixed.items()},
+        bind_processors=bind,
+        result_processors=tuple((place, reader) for place, reader in enumerate(readers) if reader),
+    )
+
+
+def _processed(row: Any, readers: tuple[tuple[int, _Processor], ...]) -> tuple[Any, ...]:
+    values = list(row)
+    for place, reader in readers:
+        values[place] = reader(values[place])
+    return tuple(values)

@@ -1,0 +1,102 @@
+"""SQLAlchemy's engine for SQLite: WAL, explicit BEGIN, pragmas, and our clock as an SQL function."""
+
+import sqlite3
+import threading
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.store.sql.driver_errors import BUSY_SECONDS, invalid_url
+from tsuzuki.store.sql.types import to_text
+
+WAL_PAUSE_SECONDS = 0.01
+VERSION_OLDEST = (3, 35, 0)
+SYNCHRONOUS = ("full", "normal", "off", "extra")
+
+
+def create_engine(url: URL, clock: Clock) -> Engine:
+    if sqlite3.sqlite_version_info < VERSION_OLDEST:
+        raise Unreachable(
+            f"this Python brings SQLite {sqlite3.sqlite_version}, which is too old",
+            hint="Use a Python built with SQLite 3.35 or newer, or PostgreSQL.",
+            code="sqlite_too_old",
+        )
+    if url.database in (None, "", ":memory:"):
+        raise invalid_url("an SQLite database needs a file, which several processes can share")
+    synchronous = _synchronous(url)
+    engine = sqlalchemy.create_engine(
+        url.difference_update_query(["synchronous"]),
+        connect_args={"timeout": BUSY_SECONDS},
+        pool_size=8,
+        max_overflow=16,
+        pool_use_lifo=True,
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(raw: sqlite3.Connection, _record: object) -> None:
+        raw.isolation_level = None  # `begin` below says BEGIN
+        register_clock(raw, clock)
+        _use_wal(raw)
+        for pragma in (
+            f"synchronous = {synchronous}",
+            "foreign_keys = ON",
+            "temp_store = MEMORY",
+            "cache_size = -16000",
+            "journal_size_limit = 67108864",
+        ):
+            raw.execute(f"PRAGMA {pragma}")
+
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def register_clock(raw: Any, clock: Clock) -> None:
+    """Make `tsuzuki_now` read this clock."""
+    raw.create_function(
+        "tsuzuki_now", 1, lambda offset: to_text(clock.now() + timedelta(seconds=offset))
+    )
+
+
+def _synchronous(url: URL) -> str:
+    synchronous = str(url.query.get("synchronous", "full")).lower()
+    if synchronous not in SYNCHRONOUS:
+        raise ConfigurationError(
+            f"synchronous={synchronous} is not known",
+            hint=f"Use one of: {', '.join(SYNCHRONOUS)}.",
+            code="database_url",
+        )
+    return synchronous
+
+
+def _begin(connection: Connection) -> None:
+    is_write = connection.get_execution_options().get("tsuzuki_write", False)
+    # Straight to the driver: SQLAlchemy's way takes longer than the statement.
+    raw: Any = connection.connection.driver_connection
+    begin = "BEGIN IMMEDIATE" if is_write else "BEGIN"
+    try:
+        raw.execute(begin)
+    except sqlite3.OperationalError as problem:
+        raise OperationalError(begin, None, problem) from problem
+    except sqlite3.DatabaseError as problem:
+        raise DatabaseError(begin, None, problem) from problem
+
+
+def _use_wal(raw: sqlite3.Connection) -> None:
+    """Switch the file to WAL, which it stays in. Only the first connection ever has to. SQLite does not
+    wait for the lock here when several processes race for it, so we do."""
+    pause = threading.Event()
+    for _ in range(int(BUSY_SECONDS / WAL_PAUSE_SECONDS)):
+        try:
+            if raw.execute("PRAGMA journal_mode = WAL").fetchone()[0] in ("wal", "memory"):
+                return
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem):
+                raise
+        pause.wait(WAL_PAUSE_SECONDS)
+    raise sqlite3.OperationalError("database is locked")

@@ -1,0 +1,1 @@
+"""Wake-ups between processes through the database: NOTIFY/LISTEN, or a watched SQLite file."""

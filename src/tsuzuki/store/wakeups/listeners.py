@@ -1,0 +1,122 @@
+"""Listeners for the wake-ups that other processes commit, one per process.
+
+PostgreSQL: a connection of its own that blocks on LISTEN. SQLite: every commit touches the write-ahead
+log, and inotify tells the listener; `PRAGMA data_version` is the fallback.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy.exc import DBAPIError
+
+from tsuzuki.model.errors import Unreachable
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.driver_errors import translate_errors
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel, recipients
+from tsuzuki.store.wakeups.file_watch import watch
+
+POLL_SECONDS = 0.01
+"""How often to poll an SQLite file where inotify is not available."""
+
+WATCHED_POLL_SECONDS = 0.1
+"""How often to poll where it is: for commits of other programs, and to be able to stop waiting."""
+
+
+class Listener(Protocol):
+    """Used by one thread."""
+
+    def wait(self, seconds: float) -> Collection[str]:
+        """Wait at most that long; answer who should look now: channels, or workers by name.
+        Raises `Unreachable`."""
+
+    def close(self) -> None: ...
+
+
+def listen(database: Database, channels: Collection[Channel] = ALL_CHANNELS) -> Listener:
+    """Begin to listen: commits from now on are heard, on these channels at least."""
+    with translate_errors(database.engine.url):
+        if database.is_sqlite:
+            return SqliteListener(database)
+        return PostgresListener(database, channels)
+
+
+class SqliteListener:
+    """Reads the counters when the log was touched. The poll reads the file's change counter first, which
+    is shared memory: no query, no lock."""
+
+    def __init__(self, database: Database) -> None:
+        self._clock = database.clock
+        self._never = threading.Event()
+        self._connection = database.engine.connect()
+        raw: Any = self._connection.connection.driver_connection
+        self._raw: sqlite3.Connection = raw
+        self._seen_version = self._data_version()
+        self._seen_counters = self._counters()
+        # The log stays the same file while any connection, such as this one, is open.
+        self._watch = watch([Path(f"{database.path}-wal")])
+
+    def wait(self, seconds: float) -> Collection[Channel]:
+        if self._watch is None:
+            self._clock.wait(self._never, min(seconds, POLL_SECONDS))
+        elif self._watch.wait(min(seconds, WATCHED_POLL_SECONDS)):
+            return self._notified()
+        return self._notified() if self._has_changed() else ()
+
+    def _has_changed(self) -> bool:
+        before, self._seen_version = self._seen_version, self._data_version()
+        return before != self._seen_version
+
+    def _notified(self) -> Collection[Channel]:
+        before, self._seen_counters = self._seen_counters, self._counters()
+        return frozenset(c for c in Channel if before.get(c) != self._seen_counters.get(c))
+
+    def _counters(self) -> dict[str, int]:
+        return dict(self._query("SELECT audience, stamp FROM notices"))
+
+    def _data_version(self) -> int:
+        return int(self._query("PRAGMA data_version")[0][0])
+
+    def _query(self, sql: str) -> list[Any]:
+        try:
+            return self._raw.execute(sql).fetchall()
+        except sqlite3.Error as problem:
+            raise Unreachable(f"the database file cannot be watched: {problem}") from problem
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._connection.close()
+
+
+class PostgresListener:
+    """Blocks on NOTIFY."""
+
+    def __init__(self, database: Database, channels: Collection[Channel]) -> None:
+        self._connection = database.engine.connect()
+        raw: Any = self._connection.connection.driver_connection
+        # Out of the pool: a connection that listens must never be lent to other code.
+        self._connection.detach()
+        raw.autocommit = True
+        for channel in channels:
+            raw.execute(f'LISTEN "{channel.value}"')
+        self._raw = raw
+
+    def wait(self, seconds: float) -> Collection[str]:
+        try:
+            notifications = list(self._raw.notifies(timeout=seconds, stop_after=1))
+        except Exception as problem:
+            raise Unreachable(f"the database stopped talking: {problem}") from problem
+        return frozenset(
+            name
+            for notification in notifications
+            for name in recipients(Channel(notification.channel), notification.payload)
+        )
+
+    def close(self) -> None:
+        try:
+            self._connection.close()
+        except DBAPIError:
+            self._connection.invalidate()

@@ -1,0 +1,94 @@
+"""Real processes, killed without warning in the middle of moving a log or forgetting a run."""
+
+import multiprocessing
+import os
+import signal
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from support.databases import opened
+from support.interruptions import Interposed, Writes
+from support.makers import depose_and_take
+from support.moving_clock import MovingClock
+from support.old_logs import Stage, files_in, folder_stage, numbered
+from tsuzuki.engine.archive.archivist import Archivist
+from tsuzuki.engine.archive.log_archive import FolderArchive
+from tsuzuki.model.clock import ManualClock
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.sql.database import Database
+
+pytestmark = pytest.mark.slow
+
+BODIES = [f"line {number}" for number in range(4_500)]
+LINES = numbered(BODIES)
+PATIENCE_SECONDS = 60.0
+
+# The transactions of moving a log of this length: its ref, then three slices of rows; of forgetting
+# the run afterwards: the mark, then the run itself.
+WHILE_WRITING, BETWEEN_ROWS, BEFORE_RUN_GOES = 0, 4, 2
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def archive_and_die(
+    url: str, now: datetime, folder: Path, term: Term, settings: EngineSettings, point: int
+) -> None:
+    with opened(url, ManualClock(now)) as database:
+        writes = Writes(database, pytest.MonkeyPatch())
+        writes.before(point, die)
+        archive = FolderArchive(folder)
+        Archivist(
+            database=database,
+            settings=lambda: settings,
+            archive=Interposed(archive, after_first_line=die)
+            if point == WHILE_WRITING
+            else archive,
+            clock=ManualClock(now),
+        ).tick(term)
+
+
+def run_until_killed(stage: Stage, url: str, folder: Path, point: int) -> None:
+    process = multiprocessing.get_context("spawn").Process(
+        target=archive_and_die,
+        args=(url, stage.clock.now(), folder, stage.term, stage.settings, point),
+    )
+    process.start()
+    process.join(PATIENCE_SECONDS)
+    assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("point", [WHILE_WRITING, BETWEEN_ROWS])
+def test_a_log_survives_the_killing_of_its_archivist_and_the_next_one_finishes(
+    database: Database, database_url: str, clock: MovingClock, tmp_path: Path, point: int
+) -> None:
+    stage = folder_stage(database, clock, tmp_path)
+    run_id = stage.old_run(BODIES)
+    run_until_killed(stage, database_url, tmp_path, point)
+    assert stage.reader.read(run_id, limit=10_000) == LINES
+
+    stage.new_archivist().tick(depose_and_take(database))
+
+    assert stage.rows_of(run_id) == []
+    assert stage.reader.read(run_id, limit=10_000) == LINES
+    assert len(files_in(tmp_path)) == 1
+
+
+def test_a_run_that_was_being_forgotten_when_its_archivist_was_killed_goes_with_the_next_one(
+    database: Database, database_url: str, clock: MovingClock, tmp_path: Path
+) -> None:
+    stage = folder_stage(database, clock, tmp_path)
+    run_id = stage.old_run()
+    stage.tick()
+    stage.settings = EngineSettings(run_retention_days=1)
+    run_until_killed(stage, database_url, tmp_path, BEFORE_RUN_GOES)
+    assert files_in(tmp_path) == []
+    assert stage.left_of(run_id) == {"job_runs", "job_run_transitions"}
+
+    stage.new_archivist().tick(depose_and_take(database))
+
+    assert stage.left_of(run_id) == set()

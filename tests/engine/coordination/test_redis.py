@@ -1,0 +1,251 @@
+"""Coordination through a real Redis on a good day, and how one is connected."""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from support.coordination import (
+    LONG_SECONDS,
+    be_patient,
+    everything,
+    is_heard,
+    listening,
+    next_heard,
+)
+from support.moving_clock import MovingClock
+from support.redis_server import RedisServer
+from support.threads import at_once, in_background
+from support.waiting import wait_until
+from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
+from tsuzuki.engine.coordination.redis import PING_AFTER_SECONDS
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+
+SECRET = "not-for-the-log"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def coordination(server: RedisServer, clock: MovingClock) -> Iterator[Coordination]:
+    with closing(connect(server.url, clock)) as coordination:
+        yield coordination
+
+
+@pytest.fixture
+def other(server: RedisServer) -> Iterator[Coordination]:
+    """The same Redis, as another process sees it."""
+    with closing(connect(server.url, SystemClock())) as other:
+        yield other
+
+
+class TestSignsOfLife:
+    def test_who_has_beaten_is_heard_and_nobody_else(
+        self, coordination: Coordination, other: Coordination
+    ) -> None:
+        coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
+        coordination.heartbeat("w-2", ttl_seconds=LONG_SECONDS)
+        assert coordination.heard_recently(["w-1", "w-2", "w-3"]) == {"w-1", "w-2"}
+        assert other.heard_recently({"w-2", "w-3"}) == {"w-2"}
+
+    def test_a_beat_stops_counting_by_itself(self, coordination: Coordination) -> None:
+        coordination.heartbeat("w-1", ttl_seconds=0.2)
+        assert coordination.heard_recently(["w-1"]) == {"w-1"}
+        wait_until(lambda: not coordination.heard_recently(["w-1"]), "the beat has expired")
+
+    def test_a_later_beat_counts_longer(
+        self, coordination: Coordination, server: RedisServer
+    ) -> None:
+        coordination.heartbeat("w-1", ttl_seconds=1.0)
+        assert coordination.heard_recently(["w-1"]) == {"w-1"}
+        assert is_heard(coordination)
+        with server.client() as client:
+            assert client.pttl("tsuzuki:worker:beat:w-1") > 1_000
+
+    @pytest.mark.parametrize("left_milliseconds", [None, 60_000])
+    def test_a_beat_that_outlives_its_time_is_not_believed(
+        self, coordination: Coordination, server: RedisServer, left_milliseconds: int | None
+    ) -> None:
+        """As after the server's clock was set back: it would keep a dead worker attached."""
+        with server.client() as client:
+            client.set("tsuzuki:worker:beat:w-1", "4000", px=left_milliseconds)
+        assert coordination.heard_recently(["w-1"]) == frozenset()
+        assert is_heard(coordination), "the next beat puts it right"
+
+
+class TestLeases:
+    def test_the_first_worker_has_it_and_another_one_is_told(
+        self, coordination: Coordination, other: Coordination
+    ) -> None:
+        first = coordination.lease({1: "w-1", 2: "w-1"}, ttl_seconds=LONG_SECONDS)
+        assert first == frozenset()
+        assert other.lease({2: "w-2", 3: "w-2"}, ttl_seconds=LONG_SECONDS) == {2}
+
+    def test_the_same_worker_may_have_it_again(self, coordination: Coordination) -> None:
+        for _ in range(2):
+            assert coordination.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS) == frozenset()
+
+    def test_of_many_that_want_it_at_once_one_gets_it(self, coordination: Coordination) -> None:
+        def want(number: int) -> bool:
+            return not coordination.lease({1: f"w-{number}"}, ttl_seconds=LONG_SECONDS)
+
+        assert sum(at_once(8, want)) == 1
+
+    def test_it_is_over_when_released(self, coordination: Coordination) -> None:
+        coordination.lease({1: "w-1", 2: "w-1"}, ttl_seconds=LONG_SECONDS)
+        coordination.release([1])
+        assert coordination.lease({1: "w-2", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == {2}
+
+    def test_it_ends_by_itself(self, coordination: Coordination) -> None:
+        coordination.lease({1: "w-1"}, ttl_seconds=0.2)
+        wait_until(lambda: not coordination.lease({1: "w-2"}, ttl_seconds=0.2), "it has ended")
+
+    @pytest.mark.parametrize("left_milliseconds", [None, 3_600_000])
+    def test_one_that_outlives_its_time_holds_nothing_up(
+        self, coordination: Coordination, server: RedisServer, left_milliseconds: int | None
+    ) -> None:
+        with server.client() as client:
+            client.set("tsuzuki:jobrun:lease:1", "w-1", px=left_milliseconds)
+        assert coordination.lease({1: "w-2"}, ttl_seconds=2.0) == frozenset()
+        assert coordination.lease({1: "w-3"}, ttl_seconds=2.0) == {1}, "it is w-2's now"
+
+    def test_a_full_round_fits_into_one_call(self, coordination: Coordination) -> None:
+        wanted = {run_id: f"w-{run_id % 7}" for run_id in range(500)}
+        by_another = dict.fromkeys(wanted, "w-other")
+        assert coordination.lease(wanted, ttl_seconds=LONG_SECONDS) == frozenset()
+        assert coordination.lease(by_another, ttl_seconds=LONG_SECONDS) == frozenset(wanted)
+
+
+class TestWakeUps:
+    def test_a_ring_reaches_a_listener_that_waits_elsewhere(
+        self, coordination: Coordination, other: Coordination
+    ) -> None:
+        with listening(other) as listener:
+            waiting = in_background(lambda: next_heard(listener))
+            coordination.wake({Channel.LEADER})
+            assert waiting.result(10.0) == {Channel.LEADER}
+            coordination.wake({Channel.WORKERS})
+            assert next_heard(listener) == {Channel.WORKERS}
+
+    def test_everybody_means_everybody(
+        self, coordination: Coordination, other: Coordination
+    ) -> None:
+        with listening(other) as listener:
+            coordination.wake(ALL_CHANNELS)
+            heard = {who for _ in range(2) for who in next_heard(listener)}
+        assert heard == ALL_CHANNELS
+
+    def test_a_last_ring_leaves_before_the_end(
+        self, server: RedisServer, other: Coordination
+    ) -> None:
+        """A command that asks for a run and exits at once."""
+        with listening(other) as listener:
+            with closing(connect(server.url, SystemClock())) as short_lived:
+                short_lived.wake({Channel.LEADER})
+            assert next_heard(listener) == {Channel.LEADER}
+
+    def test_silence_is_questioned_and_an_answer_is_enough(
+        self, coordination: Coordination, clock: MovingClock
+    ) -> None:
+        with listening(coordination) as listener:
+            for _ in range(5):
+                clock.advance(PING_AFTER_SECONDS)
+                assert listener.wait(0) == ()
+                assert listener.wait(LONG_SECONDS) == (), "the answer ends the wait"
+            coordination.wake({Channel.LEADER})
+            assert next_heard(listener) == {Channel.LEADER}
+
+
+class TestConnecting:
+    def test_installations_with_different_prefixes_do_not_meet(
+        self, server: RedisServer, clock: MovingClock
+    ) -> None:
+        with (
+            closing(connect(f"{server.url}?prefix=green", clock)) as green,
+            closing(connect(f"{server.url}?prefix=blue&db=0", clock)) as blue,
+            listening(blue) as listener,
+        ):
+            assert is_heard(green)
+            green.wake({Channel.LEADER})
+            green.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS)
+            assert blue.heard_recently(["w-1"]) == frozenset()
+            assert blue.lease({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
+            blue.wake({Channel.WORKERS})
+            assert next_heard(listener) == {Channel.WORKERS}
+            with server.client() as client:
+                keys = {"green:worker:beat:w-1", "green:jobrun:lease:1", "blue:jobrun:lease:1"}
+                assert set(client.keys()) == keys
+
+    def test_a_socket_file_will_do(self, server: RedisServer, clock: MovingClock) -> None:
+        with closing(connect(f"{server.unix_url}?prefix=a.b:c-d_1", clock)) as coordination:
+            assert is_heard(coordination)
+
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+    def test_a_forked_process_is_helped_too(self, coordination: Coordination) -> None:
+        assert is_heard(coordination)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if is_heard(coordination) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert is_heard(coordination)
+
+    def test_rediss_speaks_tls(self, clock: MovingClock) -> None:
+        """Nobody answers it here, so it is an outage; what counts is what is on the wire."""
+        with socket.create_server(("127.0.0.1", 0)) as doorway:
+            url = f"rediss://127.0.0.1:{doorway.getsockname()[1]}"
+            with closing(connect(url, clock)) as coordination:
+                coordination.wake(ALL_CHANNELS)
+                visitor, _ = doorway.accept()
+                with visitor:
+                    handshake_record = b"\x16\x03"
+                    assert visitor.recv(2) == handshake_record
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "redis://127.0.0.1/0?prefix=",
+            "redis://127.0.0.1/0?prefix=a%20b",
+            "redis://127.0.0.1/0?prefix=a*",
+            "redis://127.0.0.1/0?socket_timeout=soon",
+            "redis://127.0.0.1/0?nobody_knows_this=1",
+            f"redis://:{SECRET}/1@127.0.0.1:6379",
+            "http://127.0.0.1",
+        ],
+    )
+    def test_a_url_that_cannot_be_meant_is_refused(self, url: str, clock: MovingClock) -> None:
+        with pytest.raises(ConfigurationError) as refused:
+            connect(url, clock)
+        assert refused.value.hint
+        assert SECRET not in f"{refused.value} {refused.value.hint}"
+        assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+    def test_a_missing_library_is_named(
+        self, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delitem(sys.modules, "tsuzuki.engine.coordination.redis")
+        monkeypatch.setitem(sys.modules, "redis", None)
+        with pytest.raises(ConfigurationError) as missing:
+            connect("redis://127.0.0.1", clock)
+        assert missing.value.hint is not None
+        assert "pip install 'tsuzuki[redis]'" in missing.value.hint
+
+    def test_without_any_nothing_happens(self) -> None:
+        nobody = NoCoordination()
+        assert not nobody.is_configured
+        everything(nobody)
+        assert nobody.listener() is None
+        nobody.close()

@@ -1,0 +1,116 @@
+"""CoordinationSteps: a worker that may go on says so; what others ring wakes this process."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pytest
+
+from support.coordination import be_patient, lose_touch, reach
+from support.moving_clock import MovingClock
+from support.redis_server import RedisServer
+from tsuzuki.engine.coordination.protocol import (
+    Coordination,
+    NoCoordination,
+    connect,
+    heartbeat_ttl_seconds,
+)
+from tsuzuki.engine.coordination.steps import WAIT_SECONDS, CoordinationSteps
+from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store.wakeups.channels import Channel
+
+SETTINGS = EngineSettings()
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """One process's steps, over a real Redis."""
+
+    server: RedisServer
+    coordination: Coordination
+    clock: MovingClock
+    wakeups: ProcessWakeUps
+    steps: CoordinationSteps
+    living: str | None = "w-1"
+
+
+@pytest.fixture
+def bench(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    be_patient(monkeypatch)
+    wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
+    with RedisServer() as server, closing(connect(server.url, clock)) as coordination:
+        steps = CoordinationSteps(
+            coordination=coordination,
+            wakeups=wakeups,
+            settings=lambda: SETTINGS,
+            live_worker_id=lambda: bench.living,
+        )
+        bench = Bench(
+            server=server, coordination=coordination, clock=clock, wakeups=wakeups, steps=steps
+        )
+        with closing(steps):
+            yield bench
+
+
+def test_a_worker_that_lives_is_heard_and_two_beats_fit_into_one_ones_time(bench: Bench) -> None:
+    assert bench.steps.heartbeat_step() * 2 <= heartbeat_ttl_seconds(SETTINGS)
+    assert bench.coordination.heard_recently(["w-1"]) == {"w-1"}
+
+
+def test_a_worker_that_may_not_go_on_says_nothing(bench: Bench) -> None:
+    bench.living = None
+    bench.steps.heartbeat_step()
+    assert bench.coordination.heard_recently(["w-1"]) == frozenset()
+
+
+@pytest.mark.parametrize("interval_seconds", [0.1, 2.0, 3.0])
+def test_a_sign_never_counts_as_long_as_a_worker_may_be_silent(interval_seconds: float) -> None:
+    settings = EngineSettings(heartbeat_interval_seconds=interval_seconds).checked()
+    assert interval_seconds <= heartbeat_ttl_seconds(settings) < settings.worker_ttl_seconds
+
+
+def test_a_new_listener_wakes_everybody_and_then_whom_others_ring_for(bench: Bench) -> None:
+    assert bench.steps.listen_step() == 0.0
+    assert bench.wakeups.leader.wait(0)
+    assert bench.wakeups.worker.wait(0)
+    bench.coordination.wake({Channel.WORKERS})
+    bench.steps.listen_step()
+    assert bench.wakeups.worker.wait(0)
+    assert not bench.wakeups.leader.wait(0)
+
+
+def test_a_worker_that_is_called_by_its_name_wakes_and_another_does_not(bench: Bench) -> None:
+    bench.steps.listen_step()
+    bench.wakeups.worker.wait(0)
+    bench.coordination.wake({"w-2", "w-3"})
+    bench.steps.listen_step()
+    assert not bench.wakeups.worker.wait(0)
+    bench.coordination.wake({"w-1", "w-2"})
+    bench.steps.listen_step()
+    assert bench.wakeups.worker.wait(0)
+
+
+def test_a_server_that_went_away_is_listened_to_again_when_it_is_back(bench: Bench) -> None:
+    bench.steps.listen_step()
+    bench.server.kill()
+    assert bench.steps.listen_step() == WAIT_SECONDS
+    lose_touch(bench.coordination)
+    assert bench.steps.listen_step() == WAIT_SECONDS
+    bench.server.start()
+    reach(bench.coordination, bench.clock)
+    assert bench.wakeups.leader.wait(0), "from the first listener"
+    assert bench.steps.listen_step() == 0.0
+    assert bench.wakeups.leader.wait(0)
+
+
+def test_without_coordination_there_is_nothing_to_hear(clock: MovingClock) -> None:
+    steps = CoordinationSteps(
+        coordination=NoCoordination(),
+        wakeups=ProcessWakeUps(clock, worker_id=lambda: "w-1"),
+        settings=lambda: SETTINGS,
+        live_worker_id=lambda: "w-1",
+    )
+    steps.heartbeat_step()
+    assert steps.listen_step() == WAIT_SECONDS
+    steps.close()

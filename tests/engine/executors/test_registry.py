@@ -1,0 +1,63 @@
+"""The executor of a task is the one that its job names."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from support.executions import Begun, a_task
+from tsuzuki.engine.executors.registry import ExecutorRegistry
+from tsuzuki.engine.outcome import Failed, StopCause, Succeeded
+from tsuzuki.engine.task import Execution, NotStarted, OnOutcome, RunIO, Task
+from tsuzuki.model.states import Reason
+
+
+class Immediate:
+    """Ends whatever it is given, at once."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> Execution:
+        done(task, Succeeded(result=task.spec.handler))
+        return NotStarted()
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_task_goes_to_the_executor_of_its_handler() -> None:
+    begun = Begun(ExecutorRegistry({"a": Immediate(), "b": Immediate()}))
+    begun.start(a_task("b", {}))
+    assert begun.outcome() == Succeeded(result="b")
+
+
+def test_an_unknown_handler_is_a_failure_that_tells_the_known_ones() -> None:
+    begun = Begun(ExecutorRegistry({"python": Immediate(), "command": Immediate()}))
+    begun.start(a_task("ruby", {})).stop(StopCause.CANCELED)
+    assert begun.outcome() == Failed(
+        reason=Reason.HANDLER_UNKNOWN, error="no handler 'ruby' here; known: command, python"
+    )
+
+
+def test_that_failure_is_not_told_from_within_the_begin() -> None:
+    told = threading.Event()
+    lock = threading.Lock()
+
+    def done(*_: Any) -> None:
+        with lock:
+            told.set()
+
+    with lock:
+        ExecutorRegistry({}).start(a_task("ruby", {}), None, done)  # type: ignore[arg-type]
+        assert not told.is_set()
+    assert told.wait(10)
+
+
+def test_closing_closes_them_all_and_nothing_begins_after_it() -> None:
+    parts = [Immediate(), Immediate()]
+    executors = ExecutorRegistry({"a": parts[0], "b": parts[1]})
+    executors.close()
+    assert [part.closed for part in parts] == [1, 1]
+    with pytest.raises(RuntimeError, match="closed"):
+        Begun(executors).start(a_task("a", {}))

@@ -1,0 +1,259 @@
+"""No write of a leader takes effect once its term is over, however the two cross."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, text
+
+from support.dialects import only_on_postgresql
+from support.leader_writes import LEADER_WRITES, everything, functions_that_carry_a_term
+from support.makers import (
+    WORKER,
+    add_job,
+    add_worker,
+    depose_and_take,
+    new_run,
+    read_run,
+    run_in_state,
+    take_lead,
+)
+from support.movers import BY_LEADER, LONG_AGO, MOVERS, states_taken
+from support.moving_clock import MovingClock
+from support.threads import in_background
+from support.waiting import wait_until_blocked
+from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.states import RunState
+from tsuzuki.store import leadership, workers
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves, progress, runs
+from tsuzuki.store.runs.moves import Assignment, RunEnd
+from tsuzuki.store.sql.database import Database
+
+
+def test_every_function_that_carries_a_term_is_proven_here() -> None:
+    assert functions_that_carry_a_term() == set(LEADER_WRITES)
+
+
+@pytest.mark.parametrize("name", LEADER_WRITES)
+def test_a_write_under_an_old_term_changes_nothing(
+    database: Database, clock: MovingClock, name: str
+) -> None:
+    old = take_lead(database)
+    write = LEADER_WRITES[name](database, clock, old)
+    new = depose_and_take(database)
+    before = everything(database)
+    for stale in (old, Term(holder=new.holder, epoch=old.epoch), Term(holder="x", epoch=99)):
+        with database.write() as connection:
+            assert not write(connection, stale)
+    assert everything(database) == before
+    with database.write() as connection:
+        assert write(connection, new), "the case proves nothing: the new leader changed nothing"
+    assert everything(database) != before
+
+
+# --- two connections at once ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def old_term(database: Database) -> Term:
+    add_worker(database)
+    return take_lead(database)
+
+
+@contextmanager
+def impatient(database: Database) -> Iterator[Connection]:
+    """A transaction that fails rather than wait for a lock."""
+    with database.write() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '1s'"))
+        yield connection
+
+
+def assign(database: Database, term: Term, run: RunRef) -> frozenset[int]:
+    with database.write() as connection:
+        chosen = [Assignment(run=run, worker_id=WORKER)]
+        return moves.assign(connection, term=term, assignments=chosen)
+
+
+def take(database: Database) -> Term | None:
+    with database.write() as connection:
+        return leadership.take(connection, holder="leader-2", lease_seconds=60)
+
+
+@only_on_postgresql
+@pytest.mark.parametrize("name", LEADER_WRITES)
+def test_a_takeover_waits_until_the_write_of_the_old_leader_is_in(
+    database: Database, clock: MovingClock, name: str
+) -> None:
+    old = take_lead(database)
+    write = LEADER_WRITES[name](database, clock, old)
+    with database.write() as connection:
+        leadership.depose(connection)
+    with database.write() as connection:
+        assert write(connection, old)
+        takeover = in_background(lambda: take(database))
+        wait_until_blocked(database)
+        assert not takeover.done()
+    assert takeover.result(30) == Term(holder="leader-2", epoch=old.epoch + 1)
+
+
+@only_on_postgresql
+def test_a_renewal_does_not_wait_for_the_leaders_own_writes(
+    database: Database, old_term: Term
+) -> None:
+    run = run_in_state(database, RunState.PENDING, old_term)
+
+    def renew() -> bool:
+        with impatient(database) as connection:
+            return leadership.renew(connection, term=old_term, lease_seconds=60)
+
+    with database.write() as connection:
+        chosen = [Assignment(run=run, worker_id=WORKER)]
+        assert moves.assign(connection, term=old_term, assignments=chosen)
+        assert in_background(renew).result(30)
+
+
+@only_on_postgresql
+@pytest.mark.parametrize("outcome", ["commits", "rolls back"])
+def test_a_write_that_meets_a_takeover_waits_for_its_outcome(
+    database: Database, clock: MovingClock, old_term: Term, outcome: str
+) -> None:
+    run = run_in_state(database, RunState.PENDING, old_term)
+    clock.advance(120)
+    with database.engine.connect() as connection:
+        connection.begin()
+        assert leadership.take(connection, holder="leader-2", lease_seconds=60)
+        late = in_background(lambda: assign(database, old_term, run))
+        wait_until_blocked(database)
+        assert not late.done()
+        connection.commit() if outcome == "commits" else connection.rollback()
+    assert late.result(30) == (frozenset() if outcome == "commits" else {run.id})
+    expected = RunState.PENDING if outcome == "commits" else RunState.ASSIGNED
+    assert read_run(database, run.id).state is expected
+
+
+@only_on_postgresql
+@pytest.mark.parametrize("name", sorted(set(BY_LEADER) - {"replace"}))
+def test_a_leader_leaves_out_a_run_that_somebody_is_just_writing(
+    database: Database, clock: MovingClock, old_term: Term, name: str
+) -> None:
+    run = run_in_state(database, min(states_taken(name)), old_term)
+    clock.advance(LONG_AGO)
+
+    def lead() -> set[int]:
+        with impatient(database) as connection:
+            return set(MOVERS[name](connection, old_term, run))
+
+    with database.write() as connection:
+        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run.id} FOR UPDATE"))
+        assert in_background(lead).result(30) == set()
+    assert lead() == {run.id}
+
+
+@only_on_postgresql
+def test_a_move_that_waited_for_a_progress_report_still_takes(
+    database: Database, old_term: Term
+) -> None:
+    run = run_in_state(database, RunState.RUNNING, old_term)
+    ours = Started(id=run.id, version=run.version, epoch=old_term.epoch)
+
+    def replace() -> frozenset[int]:
+        with database.write() as connection:
+            return moves.replace(connection, term=old_term, runs=[run])
+
+    with database.write() as connection:
+        report = progress.ProgressReport(run=ours, processed=5, total=10)
+        assert progress.report_progress(connection, worker_id=WORKER, reports=[report])
+        waiting = in_background(replace)
+        wait_until_blocked(database)
+    assert waiting.result(30) == {run.id}
+    after = read_run(database, run.id)
+    assert (after.state, after.progress_processed) == (RunState.CANCELED, 5)
+
+
+@only_on_postgresql
+def test_a_move_that_waited_for_another_move_has_lost(database: Database, old_term: Term) -> None:
+    run = run_in_state(database, RunState.RUNNING, old_term)
+    ours = Started(id=run.id, version=run.version, epoch=old_term.epoch)
+
+    def replace() -> frozenset[int]:
+        with database.write() as connection:
+            return moves.replace(connection, term=old_term, runs=[run])
+
+    with database.write() as connection:
+        done = RunEnd(run=ours, state=RunState.SUCCEEDED)
+        assert moves.finish(connection, worker_id=WORKER, ends=[done])
+        waiting = in_background(replace)
+        wait_until_blocked(database)
+    assert waiting.result(30) == frozenset()
+    assert read_run(database, run.id).state is RunState.SUCCEEDED
+
+
+# --- batches that meet ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(database: Database, old_term: Term) -> list[RunRef]:
+    """Ten of many running runs. They do not lie on the disk in the order of their ids, and plans
+    are made without indexes: so that an order which only comes from the plan is found out."""
+    job_id = add_job(database)
+    with database.write() as connection:
+        born = runs.create(connection, [new_run(database, job_id) for _ in range(50)])
+        refs = [RunRef(id=run_id or 0, version=1) for run_id in born]
+        chosen = [Assignment(run=ref, worker_id=WORKER) for ref in refs]
+        moves.assign(connection, term=old_term, assignments=chosen)
+        assigned = [RunRef(id=ref.id, version=2) for ref in refs]
+        begun = moves.start(connection, worker_id=WORKER, runs=assigned)
+        ours = [run.started for run in begun.values()][20:30]
+    with database.write() as connection:
+        reports = [progress.ProgressReport(run=run, processed=1, total=None) for run in ours[:5]]
+        progress.report_progress(connection, worker_id=WORKER, reports=reports)
+        connection.execute(text("ANALYZE"))
+        for way in ("indexscan", "bitmapscan", "material", "hashjoin", "mergejoin"):
+            name = database.engine.url.database
+            connection.execute(text(f"ALTER DATABASE {name} SET enable_{way} = off"))
+    database.engine.dispose()
+    return [RunRef(id=run.id, version=run.version) for run in ours]
+
+
+@only_on_postgresql
+@pytest.mark.parametrize("meeting_at", [2, 7])
+@pytest.mark.parametrize("other", ["finish", "report_progress", "ask_to_continue", "reattach"])
+def test_two_writers_of_the_same_runs_never_wait_for_each_other_in_a_circle(
+    database: Database, old_term: Term, running: list[RunRef], other: str, meeting_at: int
+) -> None:
+    """One names them backwards; both are stopped by a run that a third one holds."""
+    ours = [Started(id=run.id, version=run.version, epoch=old_term.epoch) for run in running]
+    if other == "reattach":
+        with database.write() as connection:
+            workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=60)
+
+    def cancel() -> int:
+        with database.write() as connection:
+            return len(moves.cancel(connection, operator="me", runs=running[::-1]))
+
+    def second() -> None:
+        with database.write() as connection:
+            match other:
+                case "finish":
+                    endings = [RunEnd(run=run, state=RunState.SUCCEEDED) for run in ours]
+                    moves.finish(connection, worker_id=WORKER, ends=endings)
+                case "report_progress":
+                    reports = [
+                        progress.ProgressReport(run=run, processed=1, total=None) for run in ours
+                    ]
+                    progress.report_progress(connection, worker_id=WORKER, reports=reports)
+                case "ask_to_continue":
+                    workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=60)
+                case "reattach":
+                    workers.reattach_and_confirm(connection, term=old_term, silent_after_seconds=6)
+
+    with database.write() as connection:
+        held = running[meeting_at].id
+        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
+        backwards = in_background(cancel)
+        wait_until_blocked(database, 1)
+        forwards = in_background(second)
+        wait_until_blocked(database, 2)
+    assert backwards.result(30) == 10
+    forwards.result(30)

@@ -1,0 +1,281 @@
+"""A database is brought to the tables we need: from nothing, from any earlier revision, once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import insert, select, text, update
+
+from support.by_hand import MOMENT
+from support.databases import PostgresServer, SqliteFolder, opened
+from support.makers import add_job, create_run, take_lead
+from support.migrating import prepare_all
+from support.processes import in_processes
+from support.statements import recorded
+from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.store import leadership
+from tsuzuki.store.inspection import inspect_database
+from tsuzuki.store.runs import runs
+from tsuzuki.store.schema.migrate import (
+    ENGINE,
+    Component,
+    current_revision,
+    require_current,
+    table_names,
+    upgrade,
+)
+from tsuzuki.store.schema.migration_steps import drift, scripts_of
+from tsuzuki.store.schema.tables import job_definitions, job_runs
+from tsuzuki.store.sql.database import Database
+from tsuzuki.wiring import COMPONENTS
+
+REVISIONS = ENGINE.revisions
+EARLIER = REVISIONS[:-1]
+
+
+@pytest.fixture
+def empty(empty_database_url: str) -> Iterator[Database]:
+    with opened(empty_database_url) as database:
+        yield database
+
+
+def revision(database: Database, component: Component = ENGINE) -> str | None:
+    with database.read() as connection:
+        return current_revision(connection, component)
+
+
+def differences(database: Database, component: Component = ENGINE) -> list[str]:
+    with database.read() as connection:
+        return drift(connection, component)
+
+
+def tables(database: Database) -> set[str]:
+    with database.read() as connection:
+        return table_names(connection)
+
+
+# --- from nothing and from before -----------------------------------------------------------------
+
+
+def test_an_empty_database_gets_every_table(empty: Database) -> None:
+    (done,) = upgrade(empty)
+    assert (done.before, done.after, done.changed) == (None, REVISIONS[-1], True)
+    assert tables(empty) == {*ENGINE.metadata.tables, ENGINE.version_table}
+    assert differences(empty) == []
+    require_current(empty)
+    assert all(finding.is_ok for finding in inspect_database(empty))
+    with empty.read() as connection:
+        assert leadership.current(connection).epoch == 0
+
+
+def test_the_new_database_is_ready_for_work(empty: Database) -> None:
+    upgrade(empty)
+    run = create_run(empty, add_job(empty))
+    assert take_lead(empty).epoch == 1
+    with empty.read() as connection:
+        assert runs.get(connection, run.id) is not None
+
+
+@pytest.mark.parametrize("start", EARLIER)
+def test_an_earlier_revision_is_brought_up_with_what_it_holds(empty: Database, start: str) -> None:
+    upgrade(empty, to=start)
+    assert revision(empty) == start
+    with pytest.raises(SchemaMismatch, match=f"{start}.*needs {REVISIONS[-1]}") as refused:
+        require_current(empty)
+    assert refused.value.hint == "Run: tsuzuki db upgrade"
+    with empty.write() as connection:
+        plain = {"source": "file", "handler": "x", "options": {}, "arguments": {}, "enabled": True}
+        rules = {"misfire": "one", "concurrency_policy": "allow", "catchup_window_seconds": 1.0}
+        moments = dict.fromkeys(("planned_until", "created_at", "updated_at"), MOMENT)
+        job = {"name": "old", "priority": 0, "retry": {}, "tags": [], "version": 1}
+        connection.execute(insert(job_definitions).values(**plain, **rules, **moments, **job))
+        run = {"job_definition_id": 1, "state": "PENDING", "version": 1, "trigger": "manual"}
+        more = {"scheduled_for": MOMENT, "priority": 0, "arguments": {"old": 1}, "attempt": 1}
+        connection.execute(
+            insert(job_runs).values(**run, **more, retries_used=0, created_at=MOMENT)
+        )
+
+    (done,) = upgrade(empty)
+    assert (done.before, done.after) == (start, REVISIONS[-1])
+    assert differences(empty) == []
+    with empty.read() as connection:
+        (found,) = runs.find(connection, runs.RunFilter())
+    assert (found.job_name, found.arguments, found.created_at) == ("old", {"old": 1}, MOMENT)
+
+
+def test_a_second_upgrade_finds_everything_done_and_writes_nothing(database: Database) -> None:
+    with recorded(database) as sent:
+        (done,) = upgrade(database)
+    assert (done.before, done.after, done.changed) == (REVISIONS[-1], REVISIONS[-1], False)
+    assert all(s.startswith(("SELECT", "PRAGMA")) for s in sent), sent
+
+
+def test_tables_somebody_changed_by_hand_are_noticed(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("DROP INDEX ix_job_runs_created_at"))
+        connection.execute(text("ALTER TABLE settings ADD COLUMN extra text"))
+        connection.execute(text("CREATE TABLE somebody_elses (id integer)"))
+    found = differences(database)
+    assert len(found) == 2
+    assert any("ix_job_runs_created_at" in one for one in found)
+    assert any("extra" in one for one in found)
+
+
+# --- several processes ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_of_processes_that_start_at_once_one_migrates_and_the_others_find_it_done(
+    dialect: str, sqlite_folder: SqliteFolder, postgres: PostgresServer
+) -> None:
+    place = sqlite_folder if dialect == "sqlite" else postgres
+    urls = [place.create(empty=True) for _ in range(5)]
+    answers = in_processes(prepare_all, [(urls,)] * 3)
+    head = REVISIONS[-1]
+    for number, url in enumerate(urls):
+        each = [answer[number] for answer in answers]
+        assert sorted(each, key=str) == sorted([(None, head), (head, head), (head, head)], key=str)
+        with opened(url) as database:
+            assert differences(database) == []
+            with database.read() as connection:
+                rows = connection.execute(text(f"SELECT * FROM {ENGINE.version_table}")).all()
+            assert [tuple(row) for row in rows] == [(head,)]
+        if dialect == "postgresql":
+            postgres.drop(url)
+
+
+# --- a newer version was here ---------------------------------------------------------------------
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_as_it_is(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text(f"UPDATE {ENGINE.version_table} SET version_num = 'ffff'"))
+    before = tables(database)
+    with recorded(database) as sent:
+        for open_it in (upgrade, require_current):
+            with pytest.raises(SchemaMismatch, match="revision ffff of engine") as refused:
+                open_it(database)
+            assert "newer version" in (refused.value.hint or "")
+    assert all(s.startswith(("SELECT", "PRAGMA")) for s in sent), sent
+    assert (revision(database), tables(database)) == ("ffff", before)
+
+
+# --- components -----------------------------------------------------------------------------------
+
+
+def collector(folder: Path, *, fails: bool = False) -> Component:
+    """A component as a collector brings it: tables and revisions of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first = """
+        import sqlalchemy as sa
+        from alembic import op
+
+        revision = "0001"
+        down_revision = None
+
+        def upgrade():
+            op.create_table("things", sa.Column("id", sa.Integer(), primary_key=True))
+    """
+    second = """
+        from alembic import op
+
+        revision = "0002"
+        down_revision = "0001"
+
+        def upgrade():
+            op.execute("INSERT INTO things VALUES (1)")
+            raise RuntimeError("half-way")
+    """
+    (folder / "0001_things.py").write_text(dedent(first))
+    if fails:
+        (folder / "0002_more.py").write_text(dedent(second))
+    metadata = sa.MetaData()
+    sa.Table("things", metadata, sa.Column("id", sa.Integer, primary_key=True))
+    return Component(name="collector", metadata=metadata, versions=folder)
+
+
+def test_a_collector_is_migrated_beside_the_engine_with_a_version_of_its_own(
+    empty: Database, tmp_path: Path
+) -> None:
+    beside = collector(tmp_path / "versions")
+    done = upgrade(empty, [ENGINE, beside])
+    assert [(one.component, one.before, one.after) for one in done] == [
+        ("engine", None, REVISIONS[-1]),
+        ("collector", None, "0001"),
+    ]
+    assert {"things", "schema_version_collector", "schema_version_engine"} <= tables(empty)
+    assert differences(empty, ENGINE) == differences(empty, beside) == []
+
+
+def test_a_collector_that_comes_later_is_added_to_what_is_there(
+    database: Database, tmp_path: Path
+) -> None:
+    run = create_run(database, add_job(database))
+    beside = collector(tmp_path)
+    with pytest.raises(SchemaMismatch, match="none of collector"):
+        require_current(database, [ENGINE, beside])
+    done = upgrade(database, [ENGINE, beside])
+    assert [one.changed for one in done] == [False, True]
+    with database.read() as connection:
+        assert runs.get(connection, run.id) is not None
+
+
+def test_a_collector_that_is_gone_does_not_disturb_the_others(
+    database: Database, tmp_path: Path
+) -> None:
+    upgrade(database, [ENGINE, collector(tmp_path)])
+    with database.write() as connection:
+        connection.execute(text("INSERT INTO things VALUES (7)"))
+        connection.execute(text("UPDATE schema_version_collector SET version_num = 'ffff'"))
+    (done,) = upgrade(database, [ENGINE])
+    assert not done.changed
+    require_current(database, [ENGINE])
+    assert differences(database) == []
+    with database.read() as connection:
+        assert connection.execute(text("SELECT id FROM things")).scalar_one() == 7
+
+
+def test_a_folder_may_have_any_name(empty: Database, tmp_path: Path) -> None:
+    beside = collector(tmp_path / "100% odd: [name] 続き")
+    (done,) = upgrade(empty, [beside])
+    assert done.after == "0001"
+
+
+def test_a_migration_that_fails_half_way_leaves_nothing_behind(
+    empty: Database, tmp_path: Path
+) -> None:
+    with pytest.raises(RuntimeError, match="half-way"):
+        upgrade(empty, [ENGINE, collector(tmp_path, fails=True)])
+    assert tables(empty) == set()
+    (done,) = upgrade(empty)
+    assert done.before is None
+
+
+def test_a_component_without_revisions_is_a_mistake_of_ours(
+    database: Database, tmp_path: Path
+) -> None:
+    bare = Component(name="bare", metadata=sa.MetaData(), versions=tmp_path)
+    with pytest.raises(ValueError, match="no migration"):
+        upgrade(database, [bare])
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
+def test_the_revisions_are_read_from_their_files_as_alembic_would(component: Component) -> None:
+    walked = [script.revision for script in scripts_of(component).walk_revisions()]
+    assert component.revisions == walked[::-1]
+
+
+def test_revisions_go_forward_only() -> None:
+    for script in scripts_of(ENGINE).walk_revisions():
+        with pytest.raises(RuntimeError, match="forward only"):
+            script.module.downgrade()
+
+
+def test_the_guards_survive_the_way_up(empty: Database) -> None:
+    upgrade(empty)
+    with pytest.raises(sa.exc.IntegrityError, match="tsuzuki: the epoch"), empty.write() as c:
+        c.execute(update(sa.table("leadership", sa.column("epoch"))).values(epoch=99))
+    with empty.read() as connection:
+        assert connection.execute(select(sa.text("epoch FROM leadership"))).scalar_one() == 0

@@ -1,0 +1,204 @@
+"""Every CHECK of the tables: a row that cannot be true is refused, even where no guard stands."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import CheckConstraint, Table, delete, insert, text
+
+from support import by_hand
+from support.by_hand import COLUMNS_OF_STATE, MOMENT, SOMEBODY
+from support.makers import add_job
+from tsuzuki.model.states import RunState
+from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
+from tsuzuki.store.sql.database import Database
+
+JOB = {
+    "name": "other",
+    "source": "database",
+    "handler": "command",
+    "options": {},
+    "arguments": {},
+    "enabled": True,
+    "misfire": "one",
+    "catchup_window_seconds": 1.0,
+    "concurrency_policy": "forbid",
+    "priority": 0,
+    "retry": {},
+    "tags": [],
+    "version": 1,
+    "planned_until": MOMENT,
+    "created_at": MOMENT,
+    "updated_at": MOMENT,
+}
+RUN = {
+    "job_definition_id": 1,
+    "version": 1,
+    "trigger": "manual",
+    "scheduled_for": MOMENT,
+    "priority": 0,
+    "arguments": {},
+    "attempt": 1,
+    "retries_used": 0,
+    "created_at": MOMENT,
+}
+WORKER = {
+    "id": SOMEBODY,
+    "host": "host",
+    "pid": 1,
+    "state": "ATTACHED",
+    "capacity": 1,
+    "tags": [],
+    "software_version": "test",
+    "started_at": MOMENT,
+    "heartbeat_at": MOMENT,
+}
+LEADERSHIP = {"id": 1, "epoch": 0, "lease_expires_at": MOMENT}
+
+
+def run_row(state: RunState, **changes: Any) -> dict[str, Any]:
+    return {**RUN, "state": state, **COLUMNS_OF_STATE[state], **changes}
+
+
+S = RunState
+CONFIRMING = {"continuation_state": "CONFIRMING", "continuation_check_deadline_at": MOMENT}
+
+IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
+    "ck_job_definitions_source": [(job_definitions, {**JOB, "source": "thin air"})],
+    "ck_job_definitions_misfire": [(job_definitions, {**JOB, "misfire": "perhaps"})],
+    "ck_job_definitions_concurrency_policy": [
+        (job_definitions, {**JOB, "concurrency_policy": "perhaps"})
+    ],
+    "ck_job_definitions_name": [
+        (job_definitions, {**JOB, "name": ""}),
+        (job_definitions, {**JOB, "name": "x" * 101}),
+    ],
+    "ck_job_definitions_version": [(job_definitions, {**JOB, "version": 0})],
+    "ck_job_definitions_catchup_window_seconds": [
+        (job_definitions, {**JOB, "catchup_window_seconds": -0.1})
+    ],
+    "ck_job_definitions_max_concurrent": [(job_definitions, {**JOB, "max_concurrent": 0})],
+    "ck_job_definitions_max_concurrent_per_key": [
+        (job_definitions, {**JOB, "max_concurrent_per_key": 0})
+    ],
+    "ck_job_definitions_timeout_seconds": [(job_definitions, {**JOB, "timeout_seconds": 0.0})],
+    "ck_job_definitions_priority": [
+        (job_definitions, {**JOB, "priority": -1001}),
+        (job_definitions, {**JOB, "priority": 1001}),
+    ],
+    "ck_job_runs_state": [(job_runs, {**RUN, "state": "LOST"})],
+    "ck_job_runs_trigger": [(job_runs, run_row(S.PENDING, trigger="magic"))],
+    "ck_job_runs_reason": [(job_runs, run_row(S.PENDING, reason="whim"))],
+    "ck_job_runs_moved_as": [(job_runs, run_row(S.PENDING, moved_as="nobody"))],
+    "ck_job_runs_continuation_state": [
+        (job_runs, run_row(S.RUNNING, continuation_state="PERHAPS"))
+    ],
+    "ck_job_runs_version": [(job_runs, run_row(S.PENDING, version=0))],
+    "ck_job_runs_attempt": [(job_runs, run_row(S.PENDING, attempt=0, retries_used=-1))],
+    "ck_job_runs_retries_used": [
+        (job_runs, run_row(S.PENDING, retries_used=-1)),
+        (job_runs, run_row(S.PENDING, attempt=2, retries_used=2)),
+    ],
+    "ck_job_runs_orphan_count": [(job_runs, run_row(S.PENDING, orphan_count=-1))],
+    "ck_job_runs_covers_ticks": [(job_runs, run_row(S.PENDING, covers_ticks=0))],
+    "ck_job_runs_progress": [
+        (job_runs, run_row(S.RUNNING, progress_processed=-1)),
+        (job_runs, run_row(S.RUNNING, progress_total=-1)),
+    ],
+    "ck_job_runs_pending": [
+        (job_runs, run_row(S.PENDING, assigned_worker_id=SOMEBODY)),
+        (job_runs, run_row(S.PENDING, started_at=MOMENT)),
+        (job_runs, run_row(S.PENDING, finished_at=MOMENT)),
+    ],
+    "ck_job_runs_assigned": [
+        (job_runs, run_row(S.ASSIGNED, assigned_worker_id=None)),
+        (job_runs, run_row(S.ASSIGNED, assigned_at=None)),
+        (job_runs, run_row(S.ASSIGNED, started_at=MOMENT)),
+        (job_runs, run_row(S.ASSIGNED, finished_at=MOMENT)),
+    ],
+    "ck_job_runs_running": [
+        (job_runs, run_row(S.RUNNING, assigned_worker_id=None)),
+        (job_runs, run_row(S.RUNNING, started_at=None)),
+        (job_runs, run_row(S.RUNNING, leader_epoch=None)),
+        (job_runs, run_row(S.RUNNING, finished_at=MOMENT)),
+    ],
+    "ck_job_runs_orphaned": [
+        (job_runs, run_row(S.ORPHANED, orphan_count=0)),
+        (job_runs, run_row(S.ORPHANED, started_at=MOMENT)),
+        (job_runs, run_row(S.ORPHANED, finished_at=MOMENT)),
+    ],
+    "ck_job_runs_executed": [
+        (job_runs, run_row(S.SUCCEEDED, started_at=None)),
+        (job_runs, run_row(S.SUCCEEDED, finished_at=None)),
+        (job_runs, run_row(S.TIMED_OUT, started_at=None)),
+    ],
+    "ck_job_runs_ended_for_a_reason": [
+        (job_runs, run_row(state, **{missing: None}))
+        for state in (S.FAILED, S.CANCELED)
+        for missing in ("reason", "finished_at")
+    ],
+    "ck_job_runs_continuation": [
+        (job_runs, run_row(S.RUNNING, continuation_state="CONFIRMING")),
+        (job_runs, run_row(S.RUNNING, continuation_check_deadline_at=MOMENT)),
+        (job_runs, run_row(S.ASSIGNED, **CONFIRMING)),
+        (job_runs, run_row(S.SUCCEEDED, **CONFIRMING)),
+    ],
+    "ck_workers_state": [(workers, {**WORKER, "state": "ASLEEP"})],
+    "ck_workers_detach_reason": [
+        (workers, {**WORKER, "state": "DETACHED", "detach_reason": "whim"})
+    ],
+    "ck_workers_capacity": [(workers, {**WORKER, "capacity": -1})],
+    "ck_workers_detached": [
+        (workers, {**WORKER, "state": "DETACHED"}),
+        (workers, {**WORKER, "detach_reason": "silent"}),
+    ],
+    "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
+    "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
+}
+
+POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
+    (job_definitions, JOB),
+    *((job_runs, run_row(state)) for state in RunState),
+    (job_runs, run_row(S.RUNNING, **CONFIRMING)),
+    (job_runs, run_row(S.RUNNING, progress_processed=0, progress_total=0)),
+    (workers, WORKER),
+    (workers, {**WORKER, "id": "b", "state": "DETACHED", "detach_reason": "operator"}),
+    (leadership, LEADERSHIP),
+]
+
+
+@pytest.fixture
+def unguarded(database: Database) -> Database:
+    """The tables alone, with one job and no trigger left."""
+    add_job(database)
+    with database.write() as connection:
+        if database.is_sqlite:
+            triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+            for name in connection.execute(text(triggers)).scalars().all():
+                connection.execute(text(f"DROP TRIGGER {name}"))
+        else:
+            for table in metadata.tables:
+                connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
+        connection.execute(delete(leadership))
+    return database
+
+
+def test_every_check_of_every_table_has_its_impossible_row() -> None:
+    checks = {
+        str(constraint.name)
+        for table in metadata.tables.values()
+        for constraint in table.constraints
+        if isinstance(constraint, CheckConstraint)
+    }
+    assert checks == set(IMPOSSIBLE)
+
+
+def test_a_row_that_cannot_be_true_is_refused_by_its_check(unguarded: Database) -> None:
+    for check, rows in IMPOSSIBLE.items():
+        for table, row in rows:
+            words = by_hand.refusal(unguarded, insert(table).values(row))
+            assert check in words, (check, row, words)
+
+
+def test_the_rows_beside_them_are_accepted(unguarded: Database) -> None:
+    for table, row in POSSIBLE:
+        by_hand.send(unguarded, insert(table).values(row))

@@ -1,0 +1,102 @@
+"""Who hears what: wake-ups go out with the commit, to an audience or to workers by their names."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from support.databases import opened
+from support.dialects import only_on_postgresql
+from tsuzuki.engine.role import Role
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.wakeups import channels, listeners
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, NAMES_BYTES_MAX, Channel, messages
+from tsuzuki.store.wakeups.listeners import Listener
+
+LOOKS = 30
+"""A look takes a tenth of a second at most where nothing is told."""
+
+
+@pytest.fixture
+def elsewhere(live_database: Database, database_url: str) -> Iterator[Database]:
+    with opened(database_url) as elsewhere:
+        yield elsewhere
+
+
+@pytest.fixture
+def listener(live_database: Database) -> Iterator[Listener]:
+    with closing(listeners.listen(live_database)) as listener:
+        yield listener
+
+
+def call(database: Database, *names: str) -> None:
+    with database.write() as connection:
+        channels.notify(connection, *names)
+
+
+def heard(listener: Listener) -> set[str]:
+    """What is heard first."""
+    for _ in range(LOOKS):
+        if names := listener.wait(1.0):
+            return set(names)
+    raise AssertionError("nothing was heard")
+
+
+@pytest.mark.parametrize("audience", Channel)
+def test_an_audience_is_called(elsewhere: Database, listener: Listener, audience: Channel) -> None:
+    call(elsewhere, audience)
+    assert heard(listener) == {audience}
+
+
+def test_workers_are_called_by_their_names_where_names_can_be_said(
+    elsewhere: Database, listener: Listener
+) -> None:
+    call(elsewhere, "host-1-aa", "host-2-bb")
+    expected = {Channel.WORKERS.value} if elsewhere.is_sqlite else {"host-1-aa", "host-2-bb"}
+    assert heard(listener) == expected
+
+
+def test_more_names_than_can_be_said_are_all_workers(
+    elsewhere: Database, listener: Listener
+) -> None:
+    call(elsewhere, *(f"host-{number:050}" for number in range(NAMES_BYTES_MAX // 50)))
+    assert heard(listener) == {Channel.WORKERS}
+
+
+@only_on_postgresql
+def test_who_only_works_is_not_woken_for_whoever_leads(
+    live_database: Database, elsewhere: Database
+) -> None:
+    channels = Role(lead=False).channels
+    with closing(listeners.listen(live_database, channels)) as listener:
+        call(elsewhere, Channel.LEADER)
+        call(elsewhere, Channel.WORKERS)
+        assert heard(listener) == {Channel.WORKERS}
+
+
+def test_what_is_not_committed_is_not_said(elsewhere: Database, listener: Listener) -> None:
+    def fail() -> None:
+        with elsewhere.write() as connection:
+            channels.notify(connection, Channel.WORKERS)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    call(elsewhere, Channel.LEADER)
+    assert heard(listener) == {Channel.LEADER}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((), {}),
+        (ALL_CHANNELS, {Channel.LEADER: "", Channel.WORKERS: ""}),
+        (("b", "a", "b"), {Channel.WORKERS: "a b"}),
+        (("a", Channel.WORKERS), {Channel.WORKERS: ""}),
+        (("a", Channel.LEADER), {Channel.LEADER: "", Channel.WORKERS: "a"}),
+    ],
+)
+def test_names_are_said_on_as_few_channels_as_it_takes(
+    names: tuple[str, ...], said: dict[Channel, str]
+) -> None:
+    assert messages(names) == said

@@ -1,0 +1,90 @@
+"""Being told that a file was touched, without looking at it."""
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.databases import opened
+from support.makers import WORKER, add_worker
+from tsuzuki.store import workers
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.wakeups import channels, listeners
+from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.file_watch import touch, watch
+from tsuzuki.store.wakeups.listeners import SqliteListener
+
+LONG_SECONDS = 30.0
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "sqlite"
+
+
+def test_a_touch_is_told_once_and_a_write_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"")
+    ear = watch([path])
+    assert ear is not None
+    assert not ear.wait(0)
+    with path.open("ab") as stream:
+        os.pwrite(stream.fileno(), b"one", 0)
+    assert not ear.wait(0)
+    touch(path)
+    assert ear.wait(LONG_SECONDS)
+    assert not ear.wait(0)
+    ear.close()
+    ear.close()
+
+
+def test_many_touches_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"")
+    ear = watch([path, tmp_path / "not there"])
+    assert ear is not None
+    for _ in range(100):
+        touch(path)
+    assert ear.wait(LONG_SECONDS)
+    assert not ear.wait(0)
+    ear.close()
+
+
+def test_where_there_is_nothing_to_watch_one_has_to_look(tmp_path: Path) -> None:
+    assert watch([tmp_path / "not there"]) is None
+
+
+def test_what_cannot_be_touched_is_left_alone(tmp_path: Path) -> None:
+    touch(tmp_path / "not there")
+    assert not (tmp_path / "not there").exists()
+
+
+def test_a_commit_is_told_when_it_can_be_seen(live_database: Database, database_url: str) -> None:
+    """One event, and whoever looks then sees what was committed: nothing has to be looked at twice."""
+    with opened(database_url) as elsewhere, closing(listeners.listen(live_database)) as listener:
+        assert isinstance(listener, SqliteListener)
+        assert listener._watch is not None
+        add_worker(elsewhere)  # Opening the log touches it, too.
+        listener.wait(LONG_SECONDS)
+        with elsewhere.write() as connection:
+            channels.notify(connection, Channel.LEADER)
+            assert not listener._watch.wait(0)
+        assert listener._watch.wait(LONG_SECONDS)
+        listener._watch.close()
+        listener._watch = None
+        assert listener.wait(0) == {Channel.LEADER}
+
+
+def test_a_heartbeat_is_nobody_s_news(live_database: Database, database_url: str) -> None:
+    with opened(database_url) as elsewhere, closing(listeners.listen(live_database)) as listener:
+        add_worker(elsewhere)
+        with elsewhere.write() as connection:
+            workers.heartbeat(connection, WORKER)
+        assert not listener.wait(LONG_SECONDS)
+        with elsewhere.write() as connection:
+            channels.notify(connection, Channel.WORKERS)
+        heard: set[Channel] = set()
+        while not heard:
+            heard.update(listener.wait(LONG_SECONDS))
+        assert heard == {Channel.WORKERS}
