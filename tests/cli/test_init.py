@@ -5,7 +5,7 @@ import json
 import pytest
 
 from support.workspace import Workspace
-from tsuzuki.config.template import STARTER
+from tsuzuki.config.starter_file import STARTER
 
 UNREACHABLE = "postgresql://127.0.0.1:1/nothing"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from support.workspace import Workspace
-from tsuzuki.config.template import STARTER
+from tsuzuki.config.starter_file import STARTER
 
 COMMENTED = """\
 # at the top

@@ -1,7 +1,7 @@
 """Switching jobs on and off, and removing them: all that are named, or none."""
 
 from support.workspace import Workspace
-from tsuzuki.config.template import STARTER
+from tsuzuki.config.starter_file import STARTER
 
 
 def test_a_job_that_is_off_is_not_due_until_it_is_on_again(workspace: Workspace) -> None:

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from tsuzuki.config import Expects, JobKind
-from tsuzuki.config.document import parse_document
-from tsuzuki.config.schema import ConfigFile, read_config_file
-from tsuzuki.config.source import Source
+from tsuzuki.config.schema.config_file import ConfigFile, read_config_file
+from tsuzuki.config.yaml.document import parse_document
+from tsuzuki.config.yaml.source import Source
 
 
 class Query(BaseModel):

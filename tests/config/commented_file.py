@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.config.document import read_document
+from tsuzuki.config.yaml.document import read_document
 
 FILE = """\
 # At the top.

@@ -116,8 +116,8 @@ def changes_of(said: Mapping[str, Any], *, unset: tuple[KeyPath, ...] = ()) -> J
 
 def refuse_unknown_keys(paths: tuple[KeyPath, ...]) -> None:
     """A misspelt `--unset` would do nothing, and nobody would notice."""
-    from tsuzuki.config.job_keys import COMMON_KEYS
-    from tsuzuki.config.kinds import with_built_in
+    from tsuzuki.config.schema.job_keys import COMMON_KEYS
+    from tsuzuki.config.schema.job_kinds import with_built_in
     from tsuzuki.wiring import JOB_KINDS
 
     known = COMMON_KEYS.union(*(kind.keys for kind in with_built_in(JOB_KINDS).values()))
@@ -191,7 +191,7 @@ def _seconds_or_text(text: str) -> int | str:
 
 
 def _value(key: str, text: str) -> Any:
-    from tsuzuki.config.document import parse_value
+    from tsuzuki.config.yaml.document import parse_value
 
     try:
         return parse_value(text, name=f"--set {key}")

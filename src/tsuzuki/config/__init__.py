@@ -5,14 +5,14 @@ file; everything else here only reads.
 """
 
 from tsuzuki.config import edit
-from tsuzuki.config.environment import FILE_NAME, Configuration, load_configuration
-from tsuzuki.config.fields import AlsoCalled, Expects, Refusal
-from tsuzuki.config.kinds import JobKind
-from tsuzuki.config.problems import InvalidFile
-from tsuzuki.config.schema import parse_job
-from tsuzuki.config.template import write_starter
-from tsuzuki.config.urls import redact_url
-from tsuzuki.config.variables import expand
+from tsuzuki.config.environment.expansion import expand
+from tsuzuki.config.environment.urls import redact_url
+from tsuzuki.config.load import FILE_NAME, Configuration, load_configuration
+from tsuzuki.config.schema.config_file import parse_job
+from tsuzuki.config.schema.fields import AlsoCalled, Expects, Refusal
+from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.problems import InvalidFile
+from tsuzuki.config.starter_file import write_starter
 
 __all__ = [
     "FILE_NAME",

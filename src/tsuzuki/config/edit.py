@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.config.atomic import exclusive, replace_content
-from tsuzuki.config.document import Document, parse_document
-from tsuzuki.config.environment import NO_KINDS
-from tsuzuki.config.kinds import JobKind
-from tsuzuki.config.nodes import Entry
-from tsuzuki.config.placement import job_added, job_removed, jobs_mapping
-from tsuzuki.config.problems import InvalidFile, Problem, invalid
-from tsuzuki.config.revision import Changes, Key, revised
-from tsuzuki.config.schema import ConfigFile, parse_job, read_config_file
-from tsuzuki.config.source import Source, decode_source, read_bytes
-from tsuzuki.config.splice import Splice, Uneditable, same, set_value, spliced
+from tsuzuki.config.job_patch import Changes, Key, revised
+from tsuzuki.config.load import NO_KINDS
+from tsuzuki.config.schema.config_file import ConfigFile, parse_job, read_config_file
+from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.problems import InvalidFile, Problem, invalid
+from tsuzuki.config.yaml.atomic_write import exclusive, replace_content
+from tsuzuki.config.yaml.document import Document, parse_document
+from tsuzuki.config.yaml.job_edits import job_added, job_removed, jobs_mapping
+from tsuzuki.config.yaml.nodes import Entry
+from tsuzuki.config.yaml.source import Source, decode_source, read_bytes
+from tsuzuki.config.yaml.text_edits import Splice, Uneditable, same, set_value, spliced
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound
 from tsuzuki.model.job import JobSpec

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuzuki.config import Configuration, JobKind, edit, parse_job
-from tsuzuki.config.revision import Changes, Key
+from tsuzuki.config.job_patch import Changes, Key
 from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import upcoming

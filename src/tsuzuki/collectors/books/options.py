@@ -20,7 +20,7 @@ from tsuzuki.collectors.books.query_set import normalised, search_text
 from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.books.search import Search
 from tsuzuki.config import AlsoCalled, Expects, Refusal
-from tsuzuki.config.fields import PositiveSeconds, Zone
+from tsuzuki.config.schema.fields import PositiveSeconds, Zone
 from tsuzuki.model.errors import ConfigurationError
 
 BASE_URL = "https://www.googleapis.com/books/v1"

@@ -1,0 +1,1 @@
+"""Environment variables: their values, `${NAME}` in text, and the URLs that are given in them."""

@@ -1,0 +1,145 @@
+"""From the body of one job, as written, to its `JobSpec`: or to all that is wrong with it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from tsuzuki.config.schema.job_keys import COMMON_KEYS, CommonKeys
+from tsuzuki.config.schema.job_kinds import (
+    JobKind,
+    find_kind,
+    nothing_to_run,
+    options_of,
+    with_built_in,
+)
+from tsuzuki.config.schema.problems import Problem
+from tsuzuki.config.schema.validation import validated
+from tsuzuki.config.yaml.nodes import KeyPath
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.job import NAME_PATTERN, JobSpec
+from tsuzuki.model.retry import RetryPolicy
+from tsuzuki.model.schedule import Schedule, parse_schedule
+
+
+def read_job(
+    name: str,
+    body: object,
+    *,
+    path: KeyPath,
+    kinds: Mapping[str, JobKind],
+    default_timezone: str,
+    problems: list[Problem],
+) -> JobSpec | None:
+    """The job `name` whose `body` stands at `path`; or None, and `problems` say why."""
+    before = len(problems)
+    _check_name(name, path, problems)
+    if not isinstance(body, Mapping) or not body:
+        problems.append(nothing_to_run(name, path))
+        return None
+    all_kinds = with_built_in(kinds)
+    kind = find_kind(name, body, path=path, kinds=all_kinds, problems=problems)
+    schedule = _schedule(body.get("schedule"), path, default_timezone, problems)
+    common = validated(CommonKeys, _part(body, COMMON_KEYS), path=path, problems=problems)
+    if kind is None:
+        return None
+    options = validated(kind.options_model, _part(body, kind.keys), path=path, problems=problems)
+    if common is None or options is None or len(problems) > before:
+        return None
+    return _spec(name, kind, common, options, schedule)
+
+
+def _check_name(name: str, path: KeyPath, problems: list[Problem]) -> None:
+    if NAME_PATTERN.fullmatch(name):
+        return
+    problems.append(
+        Problem(
+            path=path,
+            message=f"{name!r} cannot be a job name",
+            hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, "
+            "at most 100 characters.",
+            code="job_name",
+            at_key=True,
+        )
+    )
+
+
+def _schedule(
+    value: object, path: KeyPath, default_timezone: str, problems: list[Problem]
+) -> Schedule | None:
+    if value is None:
+        return None
+    try:
+        return parse_schedule(value, default_timezone=default_timezone)
+    except ConfigurationError as error:
+        culprit, at_key = _culprit(value)
+        problems.append(
+            Problem(
+                path=(*path, "schedule", *culprit),
+                message=error.message,
+                hint=error.hint,
+                code=error.specific_code,
+                at_key=at_key,
+            )
+        )
+        return None
+
+
+def _culprit(schedule: object) -> tuple[KeyPath, bool]:
+    """The part of a refused `schedule` that is to blame, and whether it is the key rather than its
+    value. It is the part without which the rest would be right."""
+    if not isinstance(schedule, Mapping):
+        return (), False
+    for key in reversed(schedule):
+        rest = {other: value for other, value in schedule.items() if other != key}
+        if _complaint(rest) is None:
+            return (key,), key not in ("timezone", "anchor")
+    if len(schedule) != 1:
+        return (), False
+    (key,) = schedule
+    # An unknown key draws the same complaint whatever its value.
+    return (key,), _complaint(schedule) == _complaint({key: None})
+
+
+def _complaint(schedule: Mapping[str, Any]) -> str | None:
+    try:
+        parse_schedule(schedule)
+    except ConfigurationError as error:
+        return error.message
+    return None
+
+
+def _part(body: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key in keys}
+
+
+def _spec(
+    name: str, kind: JobKind, common: CommonKeys, options: BaseModel, schedule: Schedule | None
+) -> JobSpec:
+    backoff = common.backoff
+    return JobSpec(
+        name=name,
+        handler=kind.name,
+        options=options_of(options),
+        arguments=common.arguments,
+        description=common.description,
+        enabled=common.enabled,
+        schedule=schedule,
+        on_event=common.on_event,
+        misfire=common.misfire,
+        catchup_window_seconds=common.catchup_window,
+        concurrency_policy=common.concurrency_policy,
+        max_concurrent=common.max_concurrent,
+        concurrency_key=common.concurrency_key,
+        max_concurrent_per_key=common.max_concurrent_per_key,
+        priority=common.priority,
+        timeout_seconds=common.timeout,
+        retry=RetryPolicy(
+            max_retries=common.max_retries,
+            initial_seconds=backoff.initial,
+            factor=backoff.factor,
+            cap_seconds=backoff.cap,
+            jitter=backoff.jitter,
+        ),
+        tags=frozenset(common.tags),
+    )

@@ -1,0 +1,71 @@
+"""What is wrong with a definition: first by path, then, once the file is known, by place."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tsuzuki.config.yaml.document import Document
+from tsuzuki.config.yaml.nodes import KeyPath
+from tsuzuki.model.errors import ConfigurationError, Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing wrong at `path`: with the key itself (`at_key`), or with its value."""
+
+    path: KeyPath
+    message: str
+    hint: str | None = None
+    code: str = ConfigurationError.code
+    at_key: bool = False
+
+    def located(self, document: Document | None) -> ConfigurationError:
+        """The problem as an error, with its place if it comes from a file."""
+        return ConfigurationError(
+            self.message, hint=self.hint, place=self._place(document), code=self.code
+        )
+
+    def _place(self, document: Document | None) -> Place | None:
+        if document is None:
+            return None
+        find = document.place_of_key if self.at_key else document.place_of_value
+        return find(self.path)
+
+
+class InvalidFile(ConfigurationError):
+    """A file, or a definition handed in, and everything that is wrong with it, from the top down.
+
+    Its own message, hint, place and code are those of the first problem.
+    """
+
+    def __init__(self, problems: Sequence[ConfigurationError]) -> None:
+        first, *others = problems
+        more = f" (and {len(others)} more)" if others else ""
+        super().__init__(
+            f"{first.message}{more}",
+            hint=first.hint,
+            place=first.place,
+            code=first.specific_code,
+        )
+        self.problems: tuple[ConfigurationError, ...] = tuple(problems)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**super().as_dict(), "problems": [problem.as_dict() for problem in self.problems]}
+
+
+def invalid(problems: Iterable[Problem], document: Document | None = None) -> InvalidFile:
+    """All `problems` as one error, in the order in which they stand in the file."""
+    return InvalidFile(sorted((problem.located(document) for problem in problems), key=_position))
+
+
+def _position(error: ConfigurationError) -> tuple[int, int]:
+    place = error.place
+    return (place.line or 0, place.column or 0) if place else (0, 0)
+
+
+def path_text(path: KeyPath) -> str:
+    """A path as people write it: `backoff.cap`, `tags[1]`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.removeprefix(".")

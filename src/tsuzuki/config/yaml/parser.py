@@ -1,0 +1,247 @@
+"""From text to a tree of nodes, in one pass over the parser's events and within fixed bounds.
+
+A file cannot cost more than its limits allow: nesting, and the number of nodes counted after every
+alias is replaced by what it stands for. Tags are refused, so reading never creates anything but
+text, numbers, true, false, null, lists and mappings. A repeated key is an error; the last one never
+silently wins.
+"""
+
+import re
+from collections.abc import Iterator
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+    StreamStartEvent,
+)
+
+from tsuzuki.config.yaml.nodes import Alias, Entry, Mapping, Node, Scalar, Sequence, follow, resolve
+from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.syntax_errors import explain
+from tsuzuki.model.errors import ConfigurationError
+
+DEPTH_MAX = 50
+NODES_MAX = 100_000
+
+_COLON = re.compile(r"[ \t]*:")
+_DASH = re.compile(r"(?:\s|#[^\n]*\n)*-")
+
+
+def read_tree(source: Source) -> Node:
+    """The one document in `source`; an empty one reads as null. Raises `ConfigurationError`."""
+    try:
+        return _Reader(source).document()
+    except YAMLError as problem:
+        raise explain(problem, source) from None
+
+
+class _Reader:
+    """Takes events one by one. Recursion is bounded by `DEPTH_MAX`."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._events: Iterator[Event] = YAML(typ="safe", pure=True).parse(source.text)
+        self._anchors: dict[str, Node | None] = {}
+        self._count = 0
+
+    def document(self) -> Node:
+        self._expect(StreamStartEvent)
+        event = next(self._events)
+        if not isinstance(event, DocumentStartEvent):
+            return Scalar(value=None, start=0, end=0)
+        self._refuse_directives(event)
+        root = self._node(next(self._events), depth=0, floor=0)
+        self._expect(DocumentEndEvent)
+        after = next(self._events)
+        if not isinstance(after, StreamEndEvent):
+            raise self._error(
+                after,
+                "a second document begins here",
+                "Keep everything in one document; remove this '---'.",
+            )
+        return root
+
+    def _node(self, event: Event, *, depth: int, floor: int) -> Node:
+        """The node that begins with `event`. Nothing before `floor` belongs to it."""
+        if isinstance(event, AliasEvent):
+            return self._alias(event, depth=depth)
+        self._refuse_tag(event)
+        self._grow(event, size=1, depth=depth)
+        anchor = getattr(event, "anchor", None)
+        if anchor is None:
+            return self._content(event, depth=depth, floor=floor)
+        self._anchors[anchor] = None
+        node = self._anchors[anchor] = self._content(event, depth=depth, floor=floor)
+        return node
+
+    def _content(self, event: Event, *, depth: int, floor: int) -> Node:
+        match event:
+            case MappingStartEvent():
+                return self._mapping(event, depth=depth + 1)
+            case SequenceStartEvent():
+                return self._sequence(event, depth=depth + 1)
+            case ScalarEvent():
+                return self._scalar(event, floor=floor)
+            case _:
+                raise self._error(event, "this is not valid YAML", "Check the lines above it.")
+
+    def _alias(self, event: AliasEvent, *, depth: int) -> Alias:
+        target = self._anchors.get(event.anchor)
+        if target is None:
+            inside = event.anchor in self._anchors
+            raise self._error(
+                event,
+                f"`*{event.anchor}` "
+                + ("stands inside what it refers to" if inside else "refers to nothing"),
+                f"Mark what it shall refer to with `&{event.anchor}`, before it.",
+            )
+        self._grow(event, size=target.size, depth=depth + target.height)
+        return Alias(target=target, start=event.start_mark.index, end=event.end_mark.index)
+
+    def _scalar(self, event: ScalarEvent, *, floor: int) -> Scalar:
+        start, end = event.start_mark.index, event.end_mark.index
+        if event.style is None and start == end:
+            # The parser reports an absent value where the next word begins.
+            return Scalar(value=None, start=floor, end=floor)
+        if event.style in ("|", ">"):
+            end = self._block_scalar_end(start, end)
+        value = resolve(event.value) if event.style is None else event.value
+        return Scalar(value=value, start=start, end=end)
+
+    def _block_scalar_end(self, start: int, end: int) -> int:
+        """Blank lines behind a block of text are part of it only if it says so with a `+`."""
+        text = self._source.text
+        header = text[start : self._source.line_end(start)]
+        if "+" in header.split("#")[0]:
+            return max(start, end - 1)
+        return start + len(text[start:end].rstrip())
+
+    def _sequence(self, event: SequenceStartEvent, *, depth: int) -> Sequence:
+        items: list[Node] = []
+        end = event.start_mark.index
+        while not isinstance(following := next(self._events), SequenceEndEvent):
+            dash = _DASH.match(self._source.text, end)
+            items.append(self._node(following, depth=depth, floor=dash.end() if dash else end))
+            end = max(end, items[-1].end)
+        is_flow = bool(event.flow_style)
+        return Sequence(
+            items=tuple(items),
+            is_flow=is_flow,
+            start=event.start_mark.index,
+            end=following.end_mark.index if is_flow else end,
+            size=1 + sum(item.size for item in items),
+            height=1 + max((item.height for item in items), default=0),
+        )
+
+    def _mapping(self, event: MappingStartEvent, *, depth: int) -> Mapping:
+        entries: dict[str, Entry] = {}
+        merged: list[Mapping] = []
+        values: list[Node] = []
+        end = event.start_mark.index
+        while not isinstance(following := next(self._events), MappingEndEvent):
+            entry = self._entry(following, depth=depth)
+            if self._source.text[entry.key.start : entry.key.end] == "<<":
+                merged.extend(self._merge(entry))
+            elif entry.name in entries:
+                raise self._duplicate(entries[entry.name], entry)
+            else:
+                entries[entry.name] = entry
+            values.append(entry.value)
+            end = max(end, entry.value.end, entry.colon_end or 0)
+        is_flow = bool(event.flow_style)
+        return Mapping(
+            entries=tuple(entries.values()),
+            merged=tuple(merged),
+            is_flow=is_flow,
+            start=event.start_mark.index,
+            end=following.end_mark.index if is_flow else end,
+            size=1 + sum(1 + value.size for value in values),
+            height=1 + max((value.height for value in values), default=0),
+        )
+
+    def _entry(self, event: Event, *, depth: int) -> Entry:
+        self._refuse_tag(event)
+        start, end = event.start_mark.index, event.end_mark.index
+        if not isinstance(event, ScalarEvent) or event.anchor is not None or start == end:
+            raise self._error(
+                event, "this cannot be a key", "A key is plain text, followed by a colon."
+            )
+        self._grow(event, size=1, depth=depth)
+        colon = _COLON.match(self._source.text, end)
+        colon_end = colon.end() if colon else None
+        # Keys are text whatever they look like: a job may be called `2024` or `null`.
+        return Entry(
+            key=Scalar(value=event.value, start=start, end=end),
+            value=self._node(next(self._events), depth=depth, floor=colon_end or end),
+            colon_end=colon_end,
+        )
+
+    def _merge(self, entry: Entry) -> list[Mapping]:
+        value = follow(entry.value)
+        candidates = value.items if isinstance(value, Sequence) else (value,)
+        mappings = [follow(candidate) for candidate in candidates]
+        wanted = [mapping for mapping in mappings if isinstance(mapping, Mapping)]
+        if len(wanted) < len(mappings):
+            raise self._source.error(
+                entry.value.start,
+                "`<<` takes a mapping, or a list of mappings",
+                hint="Refer to a mapping that is marked with `&name`: `<<: *name`.",
+                code="yaml",
+            )
+        return wanted
+
+    def _grow(self, event: Event, *, size: int, depth: int) -> None:
+        self._count += size
+        if self._count > NODES_MAX:
+            raise self._error(
+                event,
+                f"the file holds more than {NODES_MAX:,} values, aliases counted in full",
+                "Keep data out of the configuration file.",
+            )
+        if depth > DEPTH_MAX:
+            raise self._error(
+                event, f"values are nested more than {DEPTH_MAX} deep", "Write it flatter."
+            )
+
+    def _refuse_tag(self, event: Event) -> None:
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise self._error(
+                event,
+                "tags like `!name` are not read",
+                "Remove the tag; to make something text, put it in quotes.",
+            )
+
+    def _refuse_directives(self, event: DocumentStartEvent) -> None:
+        if event.tags or event.version not in (None, (1, 2)):
+            raise self._error(
+                event,
+                "directives above '---' are not read",
+                "Remove the line that begins with '%'; files are YAML 1.2.",
+            )
+
+    def _duplicate(self, first: Entry, second: Entry) -> ConfigurationError:
+        line = self._source.place(first.key.start).line
+        return self._source.error(
+            second.key.start,
+            f"`{second.name}` is given twice",
+            hint=f"It already stands in line {line}: keep one, or rename one.",
+            code="duplicate_key",
+        )
+
+    def _expect(self, kind: type[Event]) -> None:
+        event = next(self._events)
+        assert isinstance(event, kind), event  # noqa: S101 - a promise of the parser
+
+    def _error(self, event: Event, message: str, hint: str) -> ConfigurationError:
+        return self._source.error(event.start_mark.index, message, hint=hint, code="yaml")

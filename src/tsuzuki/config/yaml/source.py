@@ -1,0 +1,132 @@
+"""The text of a configuration file, and the way from an offset in it to a place a person can find.
+
+Nothing is parsed here. What comes out is UTF-8 text of bounded size; line ends and a byte order
+mark are remembered, so that an edited file goes back to the disk the way it came.
+"""
+
+import codecs
+import stat
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tsuzuki.config.environment.urls import redact_url
+from tsuzuki.model.errors import ConfigurationError, Place, Unreachable
+
+SIZE_MAX = 1024 * 1024
+BOM = "\ufeff"
+_OTHER_ENCODINGS = (
+    codecs.BOM_UTF32_LE,
+    codecs.BOM_UTF32_BE,
+    codecs.BOM_UTF16_LE,
+    codecs.BOM_UTF16_BE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file's text without its byte order mark. Offsets count characters from 0."""
+
+    file: str
+    text: str
+    has_bom: bool = False
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        starts.extend(at + 1 for at, character in enumerate(self.text) if character == "\n")
+        return starts
+
+    @property
+    def newline(self) -> str:
+        """What ends a line in this file, as far as its first line tells."""
+        return "\r\n" if self.line_at(0).endswith("\r\n") else "\n"
+
+    def line_start(self, offset: int) -> int:
+        """Where the line that holds `offset` begins."""
+        return self._line_starts[bisect_right(self._line_starts, offset) - 1]
+
+    def line_end(self, offset: int) -> int:
+        """Where the line that holds `offset` ends, behind its line end."""
+        index = bisect_right(self._line_starts, offset)
+        return self._line_starts[index] if index < len(self._line_starts) else len(self.text)
+
+    def line_at(self, offset: int) -> str:
+        """The whole line that holds `offset`, with its line end."""
+        return self.text[self.line_start(offset) : self.line_end(offset)]
+
+    def column(self, offset: int) -> int:
+        """How many characters stand before `offset` in its line."""
+        return offset - self.line_start(offset)
+
+    def place(self, offset: int) -> Place:
+        """`offset` as a person counts; the line is shown without the passwords in it."""
+        return Place(
+            file=self.file,
+            line=bisect_right(self._line_starts, offset),
+            column=self.column(offset) + 1,
+            text=redact_url(self.line_at(offset).rstrip("\r\n")),
+        )
+
+    def error(self, offset: int, message: str, *, hint: str, code: str) -> ConfigurationError:
+        return ConfigurationError(message, hint=hint, place=self.place(offset), code=code)
+
+    def encode(self) -> bytes:
+        """The bytes that `decode_source` would read as this source."""
+        return ((BOM if self.has_bom else "") + self.text).encode("utf-8")
+
+
+def read_source(path: Path) -> Source:
+    """The file at `path`. Raises `ConfigurationError` when it is missing, too large or not text."""
+    return decode_source(read_bytes(path), file=str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """What the regular file at `path` holds, up to one byte more than is acceptable."""
+    try:
+        # A pipe or a device would block or never end.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _unusable(path, "is not a regular file", "Name a YAML file, not a folder.")
+        with path.open("rb") as stream:
+            content = stream.read(SIZE_MAX + 1)
+    except FileNotFoundError:
+        raise _unusable(
+            path, "does not exist", "Create it with `tsuzuki init`, or name another file."
+        ) from None
+    except OSError as problem:
+        raise Unreachable(
+            f"{path} cannot be read: {problem.strerror}",
+            hint="Check the permissions of the file and of the folders above it.",
+            place=Place(file=str(path)),
+            code="config_unreadable",
+        ) from None
+    return content
+
+
+def decode_source(content: bytes, *, file: str) -> Source:
+    """`content` as text. Raises `ConfigurationError` if it is too large, or where not UTF-8."""
+    if len(content) > SIZE_MAX:
+        raise _unusable(
+            Path(file), "is larger than 1 MiB", "Keep data out of the configuration file."
+        )
+    if content.startswith(_OTHER_ENCODINGS):
+        raise _unusable(Path(file), "is not UTF-8", "Save the file as UTF-8.")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        readable = content[: problem.start].decode("utf-8").removeprefix(BOM)
+        source = Source(file=file, text=readable)
+        raise source.error(
+            len(readable),
+            f"byte 0x{content[problem.start]:02x} is not UTF-8 text",
+            hint="Save the file as UTF-8.",
+            code="config_encoding",
+        ) from None
+    return Source(file=file, text=text.removeprefix(BOM), has_bom=text.startswith(BOM))
+
+
+def _unusable(path: Path, what: str, hint: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{path} {what}", hint=hint, place=Place(file=str(path)), code="config_file"
+    )

@@ -1,0 +1,59 @@
+"""`${NAME}` in text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsuzuki.config.environment.expansion import expand, written_out
+from tsuzuki.model.errors import ConfigurationError, Place
+
+ENVIRON = {"NAME": "value", "EMPTY": "", "NESTED": "${NAME}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("plain", "plain"),
+        ("${NAME}", "value"),
+        ("a${NAME}b${NAME}c", "avaluebvaluec"),
+        ("${NAME:-other}", "value"),
+        ("${MISSING:-other}", "other"),
+        ("${MISSING:-}", ""),
+        ("${EMPTY}", ""),
+        ("${EMPTY:-other}", "other"),
+        ("${MISSING:-a:-b c}", "a:-b c"),
+        ("$${NAME}", "${NAME}"),
+        ("$$", "$"),
+        ("$$$$", "$$"),
+        ("$${${NAME}}", "${value}"),
+        ("cost $5", "cost $5"),
+        ("$NAME", "$NAME"),
+        ("end$", "end$"),
+        ("${NESTED}", "${NAME}"),
+    ],
+)
+def test_variables_are_filled_in(text: str, expanded: str) -> None:
+    assert expand(text, ENVIRON) == expanded
+
+
+def test_a_missing_variable_is_named_with_its_place() -> None:
+    place = Place(file="tsuzuki.yaml", line=3, column=7)
+    with pytest.raises(ConfigurationError, match="MISSING is not set") as caught:
+        expand("${MISSING}", ENVIRON, place=place)
+    assert caught.value.place == place
+    assert caught.value.specific_code == "variable_missing"
+
+
+@pytest.mark.parametrize("text", ["${", "${}", "${NAME", "${1A}", "${A-b}", "${A B}", "${A:b}"])
+def test_a_malformed_reference_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not a variable"):
+        expand(text, ENVIRON)
+
+
+def test_what_is_written_out_leaves_variables_out_and_defaults_in() -> None:
+    assert written_out("a${NAME}b${OTHER:-c}") == "abc"
+
+
+@given(st.text())
+def test_any_text_survives_when_its_dollars_are_doubled(text: str) -> None:
+    assert expand(text.replace("$", "$$"), {}) == text

@@ -1,0 +1,1 @@
+"""Tests of `tsuzuki.config.schema`."""
