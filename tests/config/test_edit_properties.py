@@ -12,7 +12,6 @@ from ruamel.yaml import YAML
 
 from config.random_config_files import COMMAND, VALUES, File, files
 from tsuzuki.config.edit import add_job, remove_job, update_job
-from tsuzuki.config.yaml.emitter import inline
 
 CHANGES = st.sampled_from(sorted(VALUES)).flatmap(lambda key: st.tuples(st.just(key), VALUES[key]))
 
@@ -120,24 +119,3 @@ def test_removing_a_job_takes_its_lines_and_at_most_a_blank_one(
     end = start + len(job.lines)
     above = start - 1 if file.lines[start - 1].strip() == "" else start
     assert assert_untouched(file, path, above, end) in ([], file.lines[above:start])
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text(max_size=20)
-    | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=12,
-)  # fmt: skip
-
-
-@relaxed
-@given(value=JSON)
-def test_every_value_is_printed_so_that_any_reader_reads_it_back(
-    tmp_path: Path, value: Any
-) -> None:
-    arguments = {"value": value}
-    text = f"a: {inline(arguments)}\n"
-    assert YAML(typ="safe", pure=True).load(text) == {"a": arguments}
-    path = tmp_path / "tsuzuki.yaml"
-    path.write_text("jobs:\n")
-    assert add_job(path, "it", {"command": "x", "arguments": arguments}).arguments == arguments

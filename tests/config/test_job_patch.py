@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tsuzuki.config.job_patch import Key, revised
+from tsuzuki.config.job_patch import Key, patched
 
 BODY = {
     "command": "x",
@@ -36,25 +36,25 @@ BODY = {
 def test_only_what_is_named_differs(
     changes: Mapping[Key, Any], removals: list[Key], different: dict[str, Any]
 ) -> None:
-    assert revised(BODY, changes, removals) == {**BODY, **different}
+    assert patched(BODY, changes, removals) == {**BODY, **different}
 
 
 def test_a_key_is_taken_out_and_with_it_a_mapping_that_has_no_other() -> None:
     removals: list[Key] = ["schedule", ("backoff", "initial"), ("backoff", "cap")]
-    assert revised(BODY, {}, removals) == {"command": "x"}
+    assert patched(BODY, {}, removals) == {"command": "x"}
 
 
 def test_a_schedule_in_words_is_taken_apart_to_be_changed() -> None:
     body = {"schedule": "daily at 07:00"}
-    assert revised(body, {("schedule", "timezone"): "UTC"}) == {
+    assert patched(body, {("schedule", "timezone"): "UTC"}) == {
         "schedule": {"daily_at": ["07:00"], "timezone": "UTC"}
     }
-    assert revised({"schedule": "whenever"}, {("schedule", "every"): "1h"}) == {
+    assert patched({"schedule": "whenever"}, {("schedule", "every"): "1h"}) == {
         "schedule": {"every": "1h"}
     }
 
 
 def test_the_body_handed_in_stays_as_it_was() -> None:
     before = {"backoff": {"cap": "1h"}}
-    revised(before, {("backoff", "cap"): "2h"}, [("backoff", "cap")])
+    patched(before, {("backoff", "cap"): "2h"}, [("backoff", "cap")])
     assert before == {"backoff": {"cap": "1h"}}

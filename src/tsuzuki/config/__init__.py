@@ -8,9 +8,9 @@ from tsuzuki.config import edit
 from tsuzuki.config.environment.expansion import expand
 from tsuzuki.config.environment.urls import redact_url
 from tsuzuki.config.load import FILE_NAME, Configuration, load_configuration
-from tsuzuki.config.schema.config_file import parse_job
 from tsuzuki.config.schema.fields import AlsoCalled, Expects, Refusal
 from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
 from tsuzuki.config.starter_file import write_starter
 

@@ -1,8 +1,8 @@
-"""Edits of `tsuzuki.yaml` that leave everything else in it as it was: comments, order, formatting.
+"""Edit the jobs of `tsuzuki.yaml` without changing anything else in it: comments, order, formatting.
 
-Each edit holds the writers' lock, reads the file again, changes its text, and reads the result back:
-it must be valid and say exactly what was meant, or nothing is written. The file is then replaced in
-one step. With `dry_run` everything happens but the lock and the writing.
+Each edit takes the write lock, reads the file, changes its text, and parses the result. The result
+must be valid and differ in exactly what was meant, or nothing is written. Then the file is replaced
+atomically. With `dry_run` everything happens except locking and writing.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.config.job_patch import Changes, Key, revised
-from tsuzuki.config.load import NO_KINDS
-from tsuzuki.config.schema.config_file import ConfigFile, parse_job, read_config_file
-from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.job_patch import Changes, Key, patched
+from tsuzuki.config.schema.config_file import ConfigFile, read_config_file
+from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
+from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile, Problem, invalid
-from tsuzuki.config.yaml.atomic_write import exclusive, replace_content
+from tsuzuki.config.yaml.atomic_write import replace_content, write_lock
 from tsuzuki.config.yaml.document import Document, parse_document
-from tsuzuki.config.yaml.job_edits import job_added, job_removed, jobs_mapping
+from tsuzuki.config.yaml.job_edits import delete_job, insert_job, jobs_mapping
 from tsuzuki.config.yaml.nodes import Entry
-from tsuzuki.config.yaml.source import Source, decode_source, read_bytes
-from tsuzuki.config.yaml.text_edits import Splice, Uneditable, same, set_value, spliced
+from tsuzuki.config.yaml.source import decode_source, read_bytes
+from tsuzuki.config.yaml.text_edits import TextEdit, Uneditable, apply_edits, same_json, set_value
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound
 from tsuzuki.model.job import JobSpec
@@ -33,19 +33,10 @@ _SYSTEM_CLOCK = SystemClock()
 
 @dataclass(frozen=True, kw_only=True)
 class _Edit:
-    """How to change the text, and what the jobs of the file shall be afterwards."""
+    """The edits of the text, and the data that `jobs` must have afterwards."""
 
-    splices: list[Splice]
+    text_edits: list[TextEdit]
     jobs: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Planned:
-    """An edit that was tried on the text: what the file would hold, and what that says."""
-
-    text: Source
-    valid: ConfigFile
-    changes_text: bool
 
 
 def add_job(
@@ -57,7 +48,7 @@ def add_job(
     clock: Clock = _SYSTEM_CLOCK,
     dry_run: bool = False,
 ) -> JobSpec:
-    """Append a job. Raises `Conflict` if there is one by that name."""
+    """Append a job. Raises `Conflict` if there is one with that name."""
     parse_job(name, body, kinds=kinds)
 
     def plan(document: Document) -> _Edit:
@@ -69,7 +60,7 @@ def add_job(
                 place=document.place_of_key(("jobs", name)),
                 code="job_exists",
             )
-        return _Edit(splices=job_added(document, name, body), jobs={**jobs, name: body})
+        return _Edit(text_edits=insert_job(document, name, body), jobs={**jobs, name: body})
 
     return _job(_edit(path, plan, kinds=kinds, clock=clock, dry_run=dry_run), name)
 
@@ -84,11 +75,11 @@ def update_job(
     clock: Clock = _SYSTEM_CLOCK,
     dry_run: bool = False,
 ) -> JobSpec:
-    """Set the keys in `changes` and take out those in `removals`; what is not there is no fault."""
+    """Set the keys in `changes` and remove those in `removals`; a missing one is no error."""
 
     def plan(document: Document) -> _Edit:
-        body = revised(_body(document, name), changes, removals)
-        return _update(document, name, body, kinds)
+        entry, old = _find_job(document, name)
+        return _replace_body(document, entry, patched(old, changes, removals), kinds)
 
     return _job(_edit(path, plan, kinds=kinds, clock=clock, dry_run=dry_run), name)
 
@@ -101,12 +92,12 @@ def set_enabled(
     kinds: Mapping[str, JobKind] = NO_KINDS,
     clock: Clock = _SYSTEM_CLOCK,
 ) -> JobSpec:
-    """Switch a job on or off. A job that says nothing about it is on."""
+    """Enable or disable a job. Without the key `enabled` it is enabled."""
 
     def plan(document: Document) -> _Edit:
-        old = _body(document, name)
+        entry, old = _find_job(document, name)
         changed = {} if old.get("enabled", True) is enabled else {"enabled": enabled}
-        return _update(document, name, {**old, **changed}, kinds)
+        return _replace_body(document, entry, {**old, **changed}, kinds)
 
     return _job(_edit(path, plan, kinds=kinds, clock=clock), name)
 
@@ -118,12 +109,12 @@ def remove_job(
     kinds: Mapping[str, JobKind] = NO_KINDS,
     clock: Clock = _SYSTEM_CLOCK,
 ) -> None:
-    """Take a job out, with the comments inside it; those above it stay."""
+    """Remove a job and the comments inside it. Comments above it stay."""
 
     def plan(document: Document) -> _Edit:
-        entry = _existing(document, name)
+        entry, _ = _find_job(document, name)
         jobs = {other: body for other, body in _jobs_data(document).items() if other != name}
-        return _Edit(splices=job_removed(document, entry), jobs=jobs)
+        return _Edit(text_edits=delete_job(document, entry), jobs=jobs)
 
     _edit(path, plan, kinds=kinds, clock=clock)
 
@@ -136,55 +127,51 @@ def _edit(
     clock: Clock,
     dry_run: bool = False,
 ) -> ConfigFile:
-    content = read_bytes(path)  # what does not exist gets no lock file beside it
+    content = read_bytes(path)  # before locking: a missing file gets no lock file beside it
     if dry_run:
-        return _planned(path, content, plan, kinds).valid
-    with exclusive(path, clock=clock, timeout_seconds=LOCK_TIMEOUT_SECONDS) as target:
+        return _edited(path, content, plan, kinds)
+    with write_lock(path, clock=clock, timeout_seconds=LOCK_TIMEOUT_SECONDS) as target:
         content = read_bytes(target)
-        planned = _planned(path, content, plan, kinds)
-        if planned.changes_text:
-            replace_content(target, planned.text.encode(), expected=content)
-        return planned.valid
+        result = _edited(path, content, plan, kinds)
+        new_content = result.document.source.encode()
+        if new_content != content:
+            replace_content(target, new_content, expected=content)
+        return result
 
 
-def _planned(
+def _edited(
     path: Path, content: bytes, plan: Callable[[Document], _Edit], kinds: Mapping[str, JobKind]
-) -> _Planned:
-    document = parse_document(decode_source(content, file=str(path)))
+) -> ConfigFile:
+    """The file that `plan` makes of `content`, validated but not written."""
+    before = parse_document(decode_source(content, file=str(path)))
     try:
-        edit = plan(document)
-        result = spliced(document.source, edit.splices)
-        after = _read_back(document, result, edit.jobs)
+        after = _apply(before, plan(before))
     except Uneditable as problem:
         raise ConfigurationError(
-            f"this change cannot be made to {path} without touching more: {problem}",
+            f"this change cannot be made to {path} without changing more: {problem}",
             hint="Nothing was written. Make the change in an editor.",
             code="config_uneditable",
         ) from None
-    valid = _validated(document, after, kinds)
-    return _Planned(text=result, valid=valid, changes_text=bool(edit.splices))
+    try:
+        return read_config_file(after, kinds=kinds)
+    except InvalidFile:
+        # A place in the text that is not written would mislead. If the file was invalid before the
+        # edit, report that, at its place.
+        read_config_file(before, kinds=kinds)
+        raise
 
 
-def _read_back(before: Document, result: Source, jobs: Mapping[str, Any]) -> Document:
-    """The edited text as anybody will read it. It must differ in what was meant and nothing else."""
+def _apply(before: Document, edit: _Edit) -> Document:
+    """Apply the text edits and parse the result. Only the `jobs` of the edit may differ."""
+    result = apply_edits(before.source, edit.text_edits)
     try:
         after = parse_document(decode_source(result.encode(), file=result.file))
     except ConfigurationError as problem:
         raise Uneditable(problem.message) from problem
     old, new = before.data or {}, after.data or {}
-    if not same({**old, "jobs": jobs}, {**new, "jobs": new.get("jobs") or {}}):
+    if not same_json({**old, "jobs": edit.jobs}, {**new, "jobs": new.get("jobs") or {}}):
         raise Uneditable("parts of the file are shared by anchors or written in an unusual way")
     return after
-
-
-def _validated(before: Document, after: Document, kinds: Mapping[str, JobKind]) -> ConfigFile:
-    try:
-        return read_config_file(after, kinds=kinds)
-    except InvalidFile:
-        # The places in the text that will not be written would lead nowhere: if the fault was
-        # there before, tell of it where it stands.
-        read_config_file(before, kinds=kinds)
-        raise
 
 
 def _jobs_data(document: Document) -> dict[str, Any]:
@@ -197,7 +184,8 @@ def _jobs_data(document: Document) -> dict[str, Any]:
     return jobs
 
 
-def _existing(document: Document, name: str) -> Entry:
+def _find_job(document: Document, name: str) -> tuple[Entry, dict[str, Any]]:
+    """The entry and the body of a job. A body that is not a mapping counts as empty."""
     jobs = _jobs_data(document)
     if name not in jobs:
         raise NotFound(
@@ -205,25 +193,19 @@ def _existing(document: Document, name: str) -> Entry:
             hint=did_you_mean(name, jobs) + "List the jobs with `tsuzuki job ls`.",
             code="job_not_found",
         )
-    entry = jobs_mapping(document).own(name)
+    entry = jobs_mapping(document).own_entry(name)
     if entry is None:
         raise Uneditable(f"job `{name}` is taken from another part of the file")
-    return entry
+    body = jobs[name]
+    return entry, body if isinstance(body, dict) else {}
 
 
-def _body(document: Document, name: str) -> dict[str, Any]:
-    """The body of an existing job as it is written; one that is none counts as empty."""
-    _existing(document, name)
-    body = _jobs_data(document)[name]
-    return body if isinstance(body, dict) else {}
-
-
-def _update(
-    document: Document, name: str, body: Mapping[str, Any], kinds: Mapping[str, JobKind]
+def _replace_body(
+    document: Document, entry: Entry, body: Mapping[str, Any], kinds: Mapping[str, JobKind]
 ) -> _Edit:
-    parse_job(name, body, kinds=kinds)
-    splices = set_value(document.source, _existing(document, name), body)
-    return _Edit(splices=splices, jobs={**_jobs_data(document), name: body})
+    parse_job(entry.name, body, kinds=kinds)
+    text_edits = set_value(document.source, entry, body)
+    return _Edit(text_edits=text_edits, jobs={**_jobs_data(document), entry.name: body})
 
 
 def _job(content: ConfigFile, name: str) -> JobSpec:

@@ -1,6 +1,6 @@
-"""A job's body after some of its keys were set and others taken out.
+"""Patch the body of a job: set some of its keys and remove others.
 
-A key is a name at the top (`"timeout"`), or the way to a value further in (`("backoff", "cap")`).
+A key is a name (`"timeout"`), or the path to a nested value (`("backoff", "cap")`).
 """
 
 from collections.abc import Collection, Mapping
@@ -14,11 +14,11 @@ Key: TypeAlias = str | tuple[str, ...]
 Changes: TypeAlias = Mapping[str, Any] | Mapping[tuple[str, ...], Any] | Mapping[Key, Any]
 
 
-def revised(
+def patched(
     body: Mapping[str, Any], changes: Changes, removals: Collection[Key] = ()
 ) -> dict[str, Any]:
-    """`body` without the `removals`, then with the `changes`. What is not there is no fault; a
-    mapping that loses its last key goes with it."""
+    """`body` without the `removals`, then with the `changes`. A missing key is no error; a mapping
+    that loses its last key is removed too."""
     result = dict(body)
     for key in removals:
         result = _without(result, _path(key))
@@ -36,7 +36,7 @@ def _without(body: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     others = {key: value for key, value in body.items() if key != first}
     if not rest:
         return others
-    inner = _inner(body, first)
+    inner = _nested(body, first)
     smaller = _without(inner, tuple(rest))
     if smaller == inner:
         return dict(body)
@@ -45,11 +45,11 @@ def _without(body: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 
 def _with(body: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
     first, *rest = path
-    return {**body, first: _with(_inner(body, first), tuple(rest), value) if rest else value}
+    return {**body, first: _with(_nested(body, first), tuple(rest), value) if rest else value}
 
 
-def _inner(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The mapping at `key`. A schedule in words is taken apart; anything else has no keys."""
+def _nested(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The mapping at `key`. A schedule phrase is converted to its keys; other values have none."""
     value = body.get(key)
     if key == "schedule" and isinstance(value, str):
         with suppress(ScheduleError):

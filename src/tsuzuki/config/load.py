@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from pydantic import BaseModel
 
 from tsuzuki.config.environment.expansion import expand
 from tsuzuki.config.environment.urls import database_url as checked_database_url
 from tsuzuki.config.environment.urls import redis_url as checked_redis_url
-from tsuzuki.config.schema.config_file import DEFAULT_TIMEZONE, ConfigFile, read_config_file
-from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.config_file import ConfigFile, read_config_file
+from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
+from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section
 from tsuzuki.config.yaml.document import read_document
 from tsuzuki.model.errors import ConfigurationError, Place
@@ -25,7 +25,6 @@ from tsuzuki.model.job import JobSpec
 FILE_NAME = "tsuzuki.yaml"
 FILE_VARIABLE = "TSUZUKI_CONFIG"
 DEFAULT_DATABASE_URL = "sqlite:///tsuzuki.db"
-NO_KINDS: Mapping[str, JobKind] = MappingProxyType({})
 
 _SECRET_SIZE_MAX = 64 * 1024
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tsuzuki.config.yaml.atomic_write import create
+from tsuzuki.config.yaml.atomic_write import create_file
 
 STARTER = """\
 # Tsuzuki: what runs here, and when.
@@ -68,4 +68,4 @@ jobs:
 
 def write_starter(path: Path) -> None:
     """Write the starter file. Raises `Conflict` if there is a file already."""
-    create(path, STARTER.encode("utf-8"))
+    create_file(path, STARTER.encode("utf-8"))

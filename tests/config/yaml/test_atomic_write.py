@@ -108,7 +108,7 @@ def test_a_lock_that_is_held_too_long_is_a_conflict(path: Path) -> None:
 
 
 def test_what_an_editor_saved_meanwhile_is_not_overwritten(path: Path) -> None:
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(Conflict, match="changed by another program"):
         replace_content(path, b"ours\n", expected=b"what we had read\n")
     assert path.read_text() == FILE
     assert not path.with_name(".tsuzuki.yaml.tmp").exists()

@@ -14,13 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.fields import Expects, Location, Zone
 from tsuzuki.config.schema.job_kinds import JobKind
-from tsuzuki.config.schema.jobs import read_job
+from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE, read_job
 from tsuzuki.config.schema.problems import Problem, invalid
 from tsuzuki.config.schema.validation import unknown, validated, wrong
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.model.job import JobSpec
-
-DEFAULT_TIMEZONE = "UTC"
 
 
 class _FileKeys(BaseModel):
@@ -75,28 +73,6 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
         sections=sections,
         jobs=tuple(job for job in jobs if job is not None),
     )
-
-
-def parse_job(
-    name: str,
-    body: Mapping[str, Any],
-    *,
-    kinds: Mapping[str, JobKind],
-    default_timezone: str = DEFAULT_TIMEZONE,
-) -> JobSpec:
-    """A job handed in by name and body, as it could stand in the file. Raises `InvalidFile`."""
-    problems: list[Problem] = []
-    job = read_job(
-        name,
-        body,
-        path=(),
-        kinds=kinds,
-        default_timezone=default_timezone,
-        problems=problems,
-    )
-    if job is None:
-        raise invalid(problems)
-    return job
 
 
 def _section_models(kinds: Mapping[str, JobKind]) -> dict[str, type[BaseModel]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -52,6 +53,8 @@ class _PythonOptions(BaseModel):
 
     function: Function = Field(alias="python")
 
+
+NO_KINDS: Mapping[str, JobKind] = MappingProxyType({})
 
 _CHOOSE = "Give it one of `command:`, `python:` or `type:`."
 

@@ -13,13 +13,37 @@ from tsuzuki.config.schema.job_kinds import (
     options_of,
     with_built_in,
 )
-from tsuzuki.config.schema.problems import Problem
+from tsuzuki.config.schema.problems import Problem, invalid
 from tsuzuki.config.schema.validation import validated
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import NAME_PATTERN, JobSpec
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.schedule import Schedule, parse_schedule
+
+DEFAULT_TIMEZONE = "UTC"
+
+
+def parse_job(
+    name: str,
+    body: Mapping[str, Any],
+    *,
+    kinds: Mapping[str, JobKind],
+    default_timezone: str = DEFAULT_TIMEZONE,
+) -> JobSpec:
+    """A job handed in by name and body, as it could stand in the file. Raises `InvalidFile`."""
+    problems: list[Problem] = []
+    job = read_job(
+        name,
+        body,
+        path=(),
+        kinds=kinds,
+        default_timezone=default_timezone,
+        problems=problems,
+    )
+    if job is None:
+        raise invalid(problems)
+    return job
 
 
 def read_job(

@@ -1,7 +1,7 @@
-"""One writer at a time, and readers that see the old file or the new one, never half of one.
+"""Write a file atomically, under a lock: readers see the old content or the new, never a part.
 
-The lock file stays behind on purpose: whoever removed it could let two writers in. What a killed
-writer leaves is a temporary file under a fixed name, which the next writer overwrites.
+The lock file is never deleted: deleting it could let two writers in at once. A killed writer leaves
+a temporary file with a fixed name, and the next writer overwrites it.
 """
 
 import errno
@@ -21,12 +21,12 @@ _POLL_SECONDS = 0.02
 
 
 @contextmanager
-def exclusive(path: Path, *, clock: Clock, timeout_seconds: float) -> Iterator[Path]:
-    """Hold the writers' lock of the file that `path` leads to, and give that file's real path.
+def write_lock(path: Path, *, clock: Clock, timeout_seconds: float) -> Iterator[Path]:
+    """Hold the write lock of the file at `path`, and yield the file's path with links resolved.
 
-    Raises `Conflict` if somebody else holds it beyond `timeout_seconds`.
+    Raises `Conflict` if another process holds the lock for longer than `timeout_seconds`.
     """
-    with _telling_of(path):
+    with _os_errors_as_unreachable(path):
         target = path.resolve()
         descriptor = os.open(
             target.with_name(f".{target.name}.lock"),
@@ -34,21 +34,21 @@ def exclusive(path: Path, *, clock: Clock, timeout_seconds: float) -> Iterator[P
             0o644,
         )
     try:
-        _wait_for(descriptor, path, clock=clock, timeout_seconds=timeout_seconds)
+        _acquire(descriptor, path, clock=clock, timeout_seconds=timeout_seconds)
         yield target
     finally:
         os.close(descriptor)  # closing releases the lock
 
 
 def replace_content(path: Path, content: bytes, *, expected: bytes) -> None:
-    """Put `content` in place of the file at `path`, which still must hold what is `expected`.
+    """Replace the content of the file at `path` in one step, if it still is what is `expected`.
 
-    On any failure the file is as it was. Once this returns, a power cut does not undo it.
+    After a failure the file is unchanged. After a return the new content survives a power cut.
     """
     temporary = path.with_name(f".{path.name}.tmp")
-    with _telling_of(path):
+    with _os_errors_as_unreachable(path):
         try:
-            _write_like(path, temporary, content)
+            _write_temporary(temporary, content, like=path)
             _refuse_if_changed(path, expected)
             temporary.replace(path)
         except BaseException:
@@ -58,9 +58,9 @@ def replace_content(path: Path, content: bytes, *, expected: bytes) -> None:
         _sync_folder(path.parent)
 
 
-def create(path: Path, content: bytes) -> None:
-    """Write a file that must not exist yet. Raises `Conflict` if it does."""
-    with _telling_of(path):
+def create_file(path: Path, content: bytes) -> None:
+    """Create a file with `content`. Raises `Conflict` if it exists."""
+    with _os_errors_as_unreachable(path):
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:
@@ -71,14 +71,14 @@ def create(path: Path, content: bytes) -> None:
             ) from None
         try:
             with os.fdopen(descriptor, "wb") as stream:
-                _write(stream, content)
+                _write_and_sync(stream, content)
         except BaseException:
             path.unlink()
             raise
         _sync_folder(path.parent)
 
 
-def _wait_for(descriptor: int, path: Path, *, clock: Clock, timeout_seconds: float) -> None:
+def _acquire(descriptor: int, path: Path, *, clock: Clock, timeout_seconds: float) -> None:
     deadline = clock.monotonic() + timeout_seconds
     never = threading.Event()
     while True:
@@ -88,7 +88,7 @@ def _wait_for(descriptor: int, path: Path, *, clock: Clock, timeout_seconds: flo
         if clock.monotonic() >= deadline:
             raise Conflict(
                 f"{path} is being edited by another process",
-                hint=f"Waited {timeout_seconds:g} seconds. Try again when that one is done.",
+                hint=f"Its lock was not free for {timeout_seconds:g} seconds. Try again later.",
                 place=Place(file=str(path)),
                 retry_after_seconds=timeout_seconds,
             )
@@ -96,20 +96,20 @@ def _wait_for(descriptor: int, path: Path, *, clock: Clock, timeout_seconds: flo
 
 
 def _refuse_if_changed(path: Path, expected: bytes) -> None:
-    """Editors do not know our lock: what one of them saved meanwhile must not be lost."""
+    """Editors do not take our lock: a change that one of them saved must not be lost."""
     if read_bytes(path) != expected:
         raise Conflict(
-            f"{path} was changed by somebody else in the meantime",
+            f"{path} was changed by another program since it was read",
             hint="Nothing was written. Try again.",
             place=Place(file=str(path)),
         )
 
 
-def _write_like(path: Path, temporary: Path, content: bytes) -> None:
-    """Write `temporary` to the disk with the mode, and if we may the owner, of `path`."""
+def _write_temporary(temporary: Path, content: bytes, *, like: Path) -> None:
+    """Write `temporary` with the mode of the file `like`, and its owner if that is permitted."""
     with suppress(FileNotFoundError):
         temporary.unlink()
-    status = path.stat()
+    status = like.stat()
     descriptor = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
@@ -117,10 +117,10 @@ def _write_like(path: Path, temporary: Path, content: bytes) -> None:
         with suppress(PermissionError):
             os.fchown(descriptor, status.st_uid, status.st_gid)
         os.fchmod(descriptor, status.st_mode & 0o7777)
-        _write(stream, content)
+        _write_and_sync(stream, content)
 
 
-def _write(stream: BinaryIO, content: bytes) -> None:
+def _write_and_sync(stream: BinaryIO, content: bytes) -> None:
     stream.write(content)
     stream.flush()
     os.fsync(stream.fileno())
@@ -135,17 +135,19 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _telling_of(path: Path) -> Iterator[None]:
-    """Turn what the system refuses into an error that names the file and the remedy."""
+def _os_errors_as_unreachable(path: Path) -> Iterator[None]:
+    """Turn an `OSError` into an `Unreachable` that names the file and the remedy."""
     try:
         yield
     except OSError as problem:
-        full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = (
+            "Free some space on this disk"
+            if problem.errno in (errno.ENOSPC, errno.EDQUOT)
+            else "Check that the folder exists and may be written"
+        )
         raise Unreachable(
             f"{path} cannot be written: {problem.strerror}",
-            hint="Free some space on this disk; the file is as it was."
-            if full
-            else "Check that the folder exists and may be written; the file is as it was.",
+            hint=f"{remedy}; the file is unchanged.",
             place=Place(file=str(path)),
             code="config_unwritable",
         ) from problem

@@ -1,36 +1,36 @@
-"""A configuration file as data, together with the place of every key and value in it."""
+"""A YAML document: its data, and the line and column of every key and value in it."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.config.yaml.nodes import KeyPath, Node, walk
-from tsuzuki.config.yaml.parser import read_tree
+from tsuzuki.config.yaml.nodes import KeyPath, Node, walk_path
+from tsuzuki.config.yaml.parser import parse_tree
 from tsuzuki.config.yaml.source import Source, read_source
 from tsuzuki.model.errors import Place
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """What a file says (`data`: only what JSON can hold) and where it says it (`place_of_…`)."""
+    """The `data` of a file (JSON types only) and the places of it (`place_of_…`)."""
 
     source: Source
     root: Node
 
     @cached_property
     def data(self) -> Any:
-        return self.root.plain()
+        return self.root.to_data()
 
     def place_of_key(self, path: KeyPath) -> Place:
-        """Where the last key of `path` stands, or of the longest part of it that exists."""
-        entry, node = list(walk(self.root, path))[-1]
+        """The place of the last key of `path`, or of the longest part of `path` that exists."""
+        entry, node = list(walk_path(self.root, path))[-1]
         return self.source.place(entry.key.start if entry else node.start)
 
     def place_of_value(self, path: KeyPath) -> Place:
-        """Where the value at `path` begins. What does not exist is sought where it should be: at
-        the key it would stand under."""
-        steps = list(walk(self.root, path))
+        """The place of the value at `path`. For a missing value: the place of the key that it is
+        missing under."""
+        steps = list(walk_path(self.root, path))
         entry, node = steps[-1]
         if entry is not None and len(steps) <= len(path):
             return self.source.place(entry.key.start)
@@ -38,15 +38,15 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """The document in the file at `path`. Raises `ConfigurationError`, or `Unreachable`."""
+    """Read and parse the file at `path`. Raises `ConfigurationError`, or `Unreachable`."""
     return parse_document(read_source(path))
 
 
-def parse_value(text: str, *, name: str) -> Any:
-    """One value as a file would hold it. Raises `ConfigurationError`; `name` stands for the file."""
-    return parse_document(Source(file=name, text=text)).data
-
-
 def parse_document(source: Source) -> Document:
-    """The document in `source`. Raises `ConfigurationError` at the place of the fault."""
-    return Document(source=source, root=read_tree(source))
+    """Parse `source`. Raises `ConfigurationError` at the place of a syntax error."""
+    return Document(source=source, root=parse_tree(source))
+
+
+def parse_value(text: str, *, name: str) -> Any:
+    """Parse one value, such as an option's. Raises `ConfigurationError`, with `name` as its file."""
+    return parse_tree(Source(file=name, text=text)).to_data()

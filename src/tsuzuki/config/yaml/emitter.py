@@ -1,64 +1,65 @@
-"""Values as YAML text, in the plainest form that every reader of YAML reads alike."""
+"""Emit values as YAML text, in a form that YAML 1.1 and 1.2 parsers read alike."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from tsuzuki.config.yaml.nodes import resolve
+from tsuzuki.config.yaml.nodes import resolve_scalar
 
 WIDTH_MAX = 100
 
-# Unquoted only what cannot be mistaken: words and paths, and durations like 1h30m. Anything else
-# that begins with a digit or a dot might be a number or a date to somebody.
+# Unquoted is only unambiguous text: words, paths, and durations like 1h30m. Other text that begins
+# with a digit or a dot could be a number or a date to another parser.
 _PLAIN = re.compile(r"(?:[^\W\d]|\.{0,2}/)(?: ?[\w./+@%=-])*|(?:[0-9]{1,9}[smhd])+")
-_OLD_BOOLEANS = frozenset({"y", "n", "yes", "no", "on", "off"})
+_YAML_1_1_BOOLEANS = frozenset({"y", "n", "yes", "no", "on", "off"})
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def inline(value: Any) -> str:
-    """`value` on one line, good at any place where a value may stand."""
+def emit_flow(value: Any) -> str:
+    """`value` in flow style, on one line."""
     if isinstance(value, str):
-        return _text(value)
+        return _emit_text(value)
     if isinstance(value, Mapping):
-        parts = [f"{_text(key)}: {inline(part)}" for key, part in value.items()]
+        parts = [f"{_emit_text(key)}: {emit_flow(part)}" for key, part in value.items()]
         return f"{{{', '.join(parts)}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(inline(part) for part in value)}]"
+        return f"[{', '.join(emit_flow(part) for part in value)}]"
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def lines(key: str, value: Any, *, indent: str, step: str) -> list[str]:
-    """`key` and `value` as lines of a block: one line if it fits, else one line for each part."""
-    single = f"{indent}{_text(key)}: {inline(value)}"
+def emit_entry(key: str, value: Any, *, indent: str, step: str) -> list[str]:
+    """The lines of one entry: in flow style if that fits the width, else in block style."""
+    single = f"{indent}{_emit_text(key)}: {emit_flow(value)}"
     if len(single) <= WIDTH_MAX or not value or not isinstance(value, Mapping | list):
         return [single]
-    return [f"{indent}{_text(key)}:", *_parts(value, indent=indent + step, step=step)]
+    return emit_block(key, value, indent=indent, step=step)
 
 
-def block(key: str, body: Mapping[str, Any], *, indent: str, step: str) -> list[str]:
-    """`key` with each part of its `body` in a line of its own."""
-    return [f"{indent}{_text(key)}:", *_parts(body, indent=indent + step, step=step)]
-
-
-def _parts(value: Mapping[str, Any] | list[Any], *, indent: str, step: str) -> list[str]:
+def emit_block(
+    key: str, value: Mapping[str, Any] | list[Any], *, indent: str, step: str
+) -> list[str]:
+    """The lines of one entry in block style: the key, then each part of its value."""
+    inner = indent + step
     if isinstance(value, Mapping):
-        parts = value.items()
-        return [line for key, part in parts for line in lines(key, part, indent=indent, step=step)]
-    return [f"{indent}- {inline(part)}" for part in value]
+        entries = (emit_entry(name, part, indent=inner, step=step) for name, part in value.items())
+        parts = [line for entry in entries for line in entry]
+    else:
+        parts = [f"{inner}- {emit_flow(part)}" for part in value]
+    return [f"{indent}{_emit_text(key)}:", *parts]
 
 
-def _text(text: str) -> str:
+def _emit_text(text: str) -> str:
     is_plain = (
         _PLAIN.fullmatch(text) is not None
-        and isinstance(resolve(text), str)
-        and text.lower() not in _OLD_BOOLEANS
+        and isinstance(resolve_scalar(text), str)
+        and text.lower() not in _YAML_1_1_BOOLEANS
     )
-    return text if is_plain else f'"{"".join(_escaped(character) for character in text)}"'
+    return text if is_plain else f'"{"".join(_escape(character) for character in text)}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
     if character.isprintable():

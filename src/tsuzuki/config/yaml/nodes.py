@@ -1,6 +1,6 @@
-"""What a YAML file says as a tree, where every node knows its first and its last character.
+"""The nodes of a YAML document: a tree in which every node has its start and end offset.
 
-A block collection ends with its last child, not with the blank lines and comments behind it.
+A block collection ends with its last child, before the blank lines and comments that follow.
 """
 
 import math
@@ -9,27 +9,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-Atom: TypeAlias = bool | int | float | str | None
+ScalarValue: TypeAlias = bool | int | float | str | None
 KeyPath: TypeAlias = tuple[str | int, ...]
-"""The way from the top of a file to a value: keys of mappings, positions in lists."""
+"""The path from the root to a value: keys of mappings, indexes of lists."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scalar:
-    value: Atom
+    value: ScalarValue
     start: int
     end: int
 
     size = 1
     height = 0
 
-    def plain(self) -> Atom:
+    def to_data(self) -> ScalarValue:
         return self.value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alias:
-    """A reference to a node that stands elsewhere; it reads as that node does."""
+    """A reference (`*name`) to an anchored node; it has the data of that node."""
 
     target: "Node"
     start: int
@@ -43,8 +43,8 @@ class Alias:
     def height(self) -> int:
         return self.target.height
 
-    def plain(self) -> Any:
-        return self.target.plain()
+    def to_data(self) -> Any:
+        return self.target.to_data()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,14 +56,14 @@ class Sequence:
     size: int
     height: int
 
-    def plain(self) -> list[Any]:
-        return [item.plain() for item in self.items]
+    def to_data(self) -> list[Any]:
+        return [item.to_data() for item in self.items]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A key and its value. `colon_end` is the offset behind the colon, if that stands right behind
-    the key."""
+    """A key and its value. `colon_end` is the offset after the colon, or None if the colon does not
+    follow the key directly."""
 
     key: Scalar
     value: "Node"
@@ -76,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mapping:
-    """`entries` are written here; `merged` are mappings taken in by `<<`, the first one winning."""
+    """`entries` are its own; `merged` are the mappings under `<<`, of which the first one wins."""
 
     entries: tuple[Entry, ...]
     merged: tuple["Mapping", ...]
@@ -86,42 +86,42 @@ class Mapping:
     size: int
     height: int
 
-    def own(self, name: str) -> Entry | None:
-        """The entry written in this very mapping."""
+    def own_entry(self, name: str) -> Entry | None:
+        """The entry `name` of this mapping itself, without merged ones."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
     def entry(self, name: str) -> Entry | None:
-        """The entry by that name, written here or merged in."""
-        own = self.own(name)
+        """The entry `name`, its own or merged."""
+        own = self.own_entry(name)
         if own is not None:
             return own
         inherited = (mapping.entry(name) for mapping in self.merged)
         return next((entry for entry in inherited if entry is not None), None)
 
-    def plain(self) -> dict[str, Any]:
+    def to_data(self) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for mapping in reversed(self.merged):
-            result.update(mapping.plain())
-        result.update((entry.name, entry.value.plain()) for entry in self.entries)
+            result.update(mapping.to_data())
+        result.update((entry.name, entry.value.to_data()) for entry in self.entries)
         return result
 
 
 Node: TypeAlias = Scalar | Alias | Sequence | Mapping
 
 
-def follow(node: Node) -> Scalar | Sequence | Mapping:
-    """The node itself, or what it refers to."""
+def dereference(node: Node) -> Scalar | Sequence | Mapping:
+    """The node itself, or the target of an alias."""
     while isinstance(node, Alias):
         node = node.target
     return node
 
 
-def walk(root: Node, path: KeyPath) -> Iterator[tuple[Entry | None, Node]]:
-    """Each step of `path` that exists, from the root on: the entry passed and its value."""
+def walk_path(root: Node, path: KeyPath) -> Iterator[tuple[Entry | None, Node]]:
+    """Yield the entry and the node at each step of `path`, from the root to the last that exists."""
     node = root
     yield None, node
     for step in path:
-        found = _child(follow(node), step)
+        found = _child(dereference(node), step)
         if found is None:
             return
         node = found[1]
@@ -137,20 +137,20 @@ def _child(node: Node, step: str | int) -> tuple[Entry | None, Node] | None:
     return None
 
 
-# What JSON calls a number. `007`, `1_000` or `0x1F` stay text, so that nothing written in a file is
-# ever read as something that looks different. More digits than this are no number anybody means.
+# Numbers as JSON defines them. `007`, `1_000` and `0x1F` stay text, so that no value is read as
+# something that looks different. The limit of digits bounds the cost of converting one.
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,99})(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,3})?")
-_WORDS: dict[str, Atom] = {
+_CONSTANTS: dict[str, ScalarValue] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 
 
-def resolve(text: str) -> Atom:
-    """The value that unquoted `text` stands for."""
-    if text in _WORDS:
-        return _WORDS[text]
+def resolve_scalar(text: str) -> ScalarValue:
+    """The value of a plain (unquoted) scalar: null, a boolean, a number, or else its text."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     match = _NUMBER.fullmatch(text)
     if match is None:
         return text

@@ -1,9 +1,8 @@
-"""From text to a tree of nodes, in one pass over the parser's events and within fixed bounds.
+"""Parse YAML text into a tree of nodes, in one pass over the events of ruamel.yaml.
 
-A file cannot cost more than its limits allow: nesting, and the number of nodes counted after every
-alias is replaced by what it stands for. Tags are refused, so reading never creates anything but
-text, numbers, true, false, null, lists and mappings. A repeated key is an error; the last one never
-silently wins.
+Limits bound the cost of a hostile file: the depth of nesting, and the number of nodes with every
+alias counted as its target. Tags are refused, so parsing creates only text, numbers, booleans, null,
+lists and mappings. A duplicate key is an error; the last one never wins silently.
 """
 
 import re
@@ -25,9 +24,18 @@ from ruamel.yaml.events import (
     StreamStartEvent,
 )
 
-from tsuzuki.config.yaml.nodes import Alias, Entry, Mapping, Node, Scalar, Sequence, follow, resolve
+from tsuzuki.config.yaml.nodes import (
+    Alias,
+    Entry,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    dereference,
+    resolve_scalar,
+)
 from tsuzuki.config.yaml.source import Source
-from tsuzuki.config.yaml.syntax_errors import explain
+from tsuzuki.config.yaml.syntax_errors import syntax_error
 from tsuzuki.model.errors import ConfigurationError
 
 DEPTH_MAX = 50
@@ -37,16 +45,16 @@ _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"(?:\s|#[^\n]*\n)*-")
 
 
-def read_tree(source: Source) -> Node:
-    """The one document in `source`; an empty one reads as null. Raises `ConfigurationError`."""
+def parse_tree(source: Source) -> Node:
+    """Parse the one document in `source`; an empty one is null. Raises `ConfigurationError`."""
     try:
-        return _Reader(source).document()
+        return _Parser(source).document()
     except YAMLError as problem:
-        raise explain(problem, source) from None
+        raise syntax_error(problem, source) from None
 
 
-class _Reader:
-    """Takes events one by one. Recursion is bounded by `DEPTH_MAX`."""
+class _Parser:
+    """A recursive descent over the events. `DEPTH_MAX` bounds the recursion."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -60,38 +68,38 @@ class _Reader:
         if not isinstance(event, DocumentStartEvent):
             return Scalar(value=None, start=0, end=0)
         self._refuse_directives(event)
-        root = self._node(next(self._events), depth=0, floor=0)
+        root = self._node(next(self._events), depth=0, start_min=0)
         self._expect(DocumentEndEvent)
         after = next(self._events)
         if not isinstance(after, StreamEndEvent):
             raise self._error(
                 after,
                 "a second document begins here",
-                "Keep everything in one document; remove this '---'.",
+                "Keep everything in one document: remove this '---'.",
             )
         return root
 
-    def _node(self, event: Event, *, depth: int, floor: int) -> Node:
-        """The node that begins with `event`. Nothing before `floor` belongs to it."""
+    def _node(self, event: Event, *, depth: int, start_min: int) -> Node:
+        """Parse the node that begins with `event`. An absent value is placed at `start_min`."""
         if isinstance(event, AliasEvent):
             return self._alias(event, depth=depth)
         self._refuse_tag(event)
-        self._grow(event, size=1, depth=depth)
+        self._count_nodes(event, size=1, depth=depth)
         anchor = getattr(event, "anchor", None)
         if anchor is None:
-            return self._content(event, depth=depth, floor=floor)
+            return self._content(event, depth=depth, start_min=start_min)
         self._anchors[anchor] = None
-        node = self._anchors[anchor] = self._content(event, depth=depth, floor=floor)
+        node = self._anchors[anchor] = self._content(event, depth=depth, start_min=start_min)
         return node
 
-    def _content(self, event: Event, *, depth: int, floor: int) -> Node:
+    def _content(self, event: Event, *, depth: int, start_min: int) -> Node:
         match event:
             case MappingStartEvent():
                 return self._mapping(event, depth=depth + 1)
             case SequenceStartEvent():
                 return self._sequence(event, depth=depth + 1)
             case ScalarEvent():
-                return self._scalar(event, floor=floor)
+                return self._scalar(event, start_min=start_min)
             case _:
                 raise self._error(event, "this is not valid YAML", "Check the lines above it.")
 
@@ -102,24 +110,24 @@ class _Reader:
             raise self._error(
                 event,
                 f"`*{event.anchor}` "
-                + ("stands inside what it refers to" if inside else "refers to nothing"),
-                f"Mark what it shall refer to with `&{event.anchor}`, before it.",
+                + ("is inside the value that it refers to" if inside else "refers to nothing"),
+                f"Mark the value it refers to with `&{event.anchor}`, above this line.",
             )
-        self._grow(event, size=target.size, depth=depth + target.height)
+        self._count_nodes(event, size=target.size, depth=depth + target.height)
         return Alias(target=target, start=event.start_mark.index, end=event.end_mark.index)
 
-    def _scalar(self, event: ScalarEvent, *, floor: int) -> Scalar:
+    def _scalar(self, event: ScalarEvent, *, start_min: int) -> Scalar:
         start, end = event.start_mark.index, event.end_mark.index
         if event.style is None and start == end:
-            # The parser reports an absent value where the next word begins.
-            return Scalar(value=None, start=floor, end=floor)
+            # ruamel.yaml reports an absent value where the next token begins.
+            return Scalar(value=None, start=start_min, end=start_min)
         if event.style in ("|", ">"):
             end = self._block_scalar_end(start, end)
-        value = resolve(event.value) if event.style is None else event.value
+        value = resolve_scalar(event.value) if event.style is None else event.value
         return Scalar(value=value, start=start, end=end)
 
     def _block_scalar_end(self, start: int, end: int) -> int:
-        """Blank lines behind a block of text are part of it only if it says so with a `+`."""
+        """The end of a block scalar. Trailing blank lines belong to it only with the indicator `+`."""
         text = self._source.text
         header = text[start : self._source.line_end(start)]
         if "+" in header.split("#")[0]:
@@ -131,7 +139,7 @@ class _Reader:
         end = event.start_mark.index
         while not isinstance(following := next(self._events), SequenceEndEvent):
             dash = _DASH.match(self._source.text, end)
-            items.append(self._node(following, depth=depth, floor=dash.end() if dash else end))
+            items.append(self._node(following, depth=depth, start_min=dash.end() if dash else end))
             end = max(end, items[-1].end)
         is_flow = bool(event.flow_style)
         return Sequence(
@@ -176,20 +184,20 @@ class _Reader:
             raise self._error(
                 event, "this cannot be a key", "A key is plain text, followed by a colon."
             )
-        self._grow(event, size=1, depth=depth)
+        self._count_nodes(event, size=1, depth=depth)
         colon = _COLON.match(self._source.text, end)
         colon_end = colon.end() if colon else None
-        # Keys are text whatever they look like: a job may be called `2024` or `null`.
+        # Keys are always text: a job may be called `2024` or `null`.
         return Entry(
             key=Scalar(value=event.value, start=start, end=end),
-            value=self._node(next(self._events), depth=depth, floor=colon_end or end),
+            value=self._node(next(self._events), depth=depth, start_min=colon_end or end),
             colon_end=colon_end,
         )
 
     def _merge(self, entry: Entry) -> list[Mapping]:
-        value = follow(entry.value)
+        value = dereference(entry.value)
         candidates = value.items if isinstance(value, Sequence) else (value,)
-        mappings = [follow(candidate) for candidate in candidates]
+        mappings = [dereference(candidate) for candidate in candidates]
         wanted = [mapping for mapping in mappings if isinstance(mapping, Mapping)]
         if len(wanted) < len(mappings):
             raise self._source.error(
@@ -200,7 +208,7 @@ class _Reader:
             )
         return wanted
 
-    def _grow(self, event: Event, *, size: int, depth: int) -> None:
+    def _count_nodes(self, event: Event, *, size: int, depth: int) -> None:
         self._count += size
         if self._count > NODES_MAX:
             raise self._error(
@@ -218,15 +226,15 @@ class _Reader:
         if tag is not None:
             raise self._error(
                 event,
-                "tags like `!name` are not read",
-                "Remove the tag; to make something text, put it in quotes.",
+                "tags like `!name` are not supported",
+                "Remove the tag. To make a value text, put it in quotes.",
             )
 
     def _refuse_directives(self, event: DocumentStartEvent) -> None:
         if event.tags or event.version not in (None, (1, 2)):
             raise self._error(
                 event,
-                "directives above '---' are not read",
+                "directives above '---' are not supported",
                 "Remove the line that begins with '%'; files are YAML 1.2.",
             )
 
@@ -235,13 +243,13 @@ class _Reader:
         return self._source.error(
             second.key.start,
             f"`{second.name}` is given twice",
-            hint=f"It already stands in line {line}: keep one, or rename one.",
+            hint=f"It is already in line {line}: keep one, or rename one.",
             code="duplicate_key",
         )
 
     def _expect(self, kind: type[Event]) -> None:
         event = next(self._events)
-        assert isinstance(event, kind), event  # noqa: S101 - a promise of the parser
+        assert isinstance(event, kind), event  # noqa: S101 - ruamel.yaml guarantees it
 
     def _error(self, event: Event, message: str, hint: str) -> ConfigurationError:
         return self._source.error(event.start_mark.index, message, hint=hint, code="yaml")

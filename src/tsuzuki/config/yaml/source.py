@@ -1,7 +1,7 @@
-"""The text of a configuration file, and the way from an offset in it to a place a person can find.
+"""The text of a YAML file, and the line and column of an offset in it.
 
-Nothing is parsed here. What comes out is UTF-8 text of bounded size; line ends and a byte order
-mark are remembered, so that an edited file goes back to the disk the way it came.
+Nothing is parsed here. The result is UTF-8 text of bounded size. Line endings and a byte order mark
+are remembered, so that an edited file keeps them.
 """
 
 import codecs
@@ -40,28 +40,28 @@ class Source:
 
     @property
     def newline(self) -> str:
-        """What ends a line in this file, as far as its first line tells."""
+        """The line ending of this file, taken from its first line."""
         return "\r\n" if self.line_at(0).endswith("\r\n") else "\n"
 
     def line_start(self, offset: int) -> int:
-        """Where the line that holds `offset` begins."""
+        """The start of the line that contains `offset`."""
         return self._line_starts[bisect_right(self._line_starts, offset) - 1]
 
     def line_end(self, offset: int) -> int:
-        """Where the line that holds `offset` ends, behind its line end."""
+        """The end of the line that contains `offset`, after its line ending."""
         index = bisect_right(self._line_starts, offset)
         return self._line_starts[index] if index < len(self._line_starts) else len(self.text)
 
     def line_at(self, offset: int) -> str:
-        """The whole line that holds `offset`, with its line end."""
+        """The whole line that contains `offset`, with its line ending."""
         return self.text[self.line_start(offset) : self.line_end(offset)]
 
     def column(self, offset: int) -> int:
-        """How many characters stand before `offset` in its line."""
+        """The number of characters before `offset` in its line."""
         return offset - self.line_start(offset)
 
     def place(self, offset: int) -> Place:
-        """`offset` as a person counts; the line is shown without the passwords in it."""
+        """Line and column of `offset`, counted from 1, and the line with its passwords redacted."""
         return Place(
             file=self.file,
             line=bisect_right(self._line_starts, offset),
@@ -73,27 +73,26 @@ class Source:
         return ConfigurationError(message, hint=hint, place=self.place(offset), code=code)
 
     def encode(self) -> bytes:
-        """The bytes that `decode_source` would read as this source."""
+        """The bytes of this text: the inverse of `decode_source`."""
         return ((BOM if self.has_bom else "") + self.text).encode("utf-8")
 
 
 def read_source(path: Path) -> Source:
-    """The file at `path`. Raises `ConfigurationError` when it is missing, too large or not text."""
+    """Read the text at `path`. Raises `ConfigurationError` if it is missing, too large or binary."""
     return decode_source(read_bytes(path), file=str(path))
 
 
 def read_bytes(path: Path) -> bytes:
-    """What the regular file at `path` holds, up to one byte more than is acceptable."""
+    """Read the regular file at `path`, at most one byte more than `SIZE_MAX`."""
     try:
-        # A pipe or a device would block or never end.
+        # Reading a pipe or a device would block or never end.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise _unusable(path, "is not a regular file", "Name a YAML file, not a folder.")
+            raise _file_error(path, "is not a regular file", "Name a YAML file, not a folder.")
         with path.open("rb") as stream:
-            content = stream.read(SIZE_MAX + 1)
+            return stream.read(SIZE_MAX + 1)
     except FileNotFoundError:
-        raise _unusable(
-            path, "does not exist", "Create it with `tsuzuki init`, or name another file."
-        ) from None
+        hint = "Create it with `tsuzuki init`, or name another file."
+        raise _file_error(path, "does not exist", hint) from None
     except OSError as problem:
         raise Unreachable(
             f"{path} cannot be read: {problem.strerror}",
@@ -101,23 +100,21 @@ def read_bytes(path: Path) -> bytes:
             place=Place(file=str(path)),
             code="config_unreadable",
         ) from None
-    return content
 
 
 def decode_source(content: bytes, *, file: str) -> Source:
-    """`content` as text. Raises `ConfigurationError` if it is too large, or where not UTF-8."""
+    """Decode `content`. Raises `ConfigurationError` if it is too large, or at the first byte that is
+    not UTF-8."""
     if len(content) > SIZE_MAX:
-        raise _unusable(
-            Path(file), "is larger than 1 MiB", "Keep data out of the configuration file."
-        )
+        hint = "Keep data out of the configuration file."
+        raise _file_error(file, "is larger than 1 MiB", hint)
     if content.startswith(_OTHER_ENCODINGS):
-        raise _unusable(Path(file), "is not UTF-8", "Save the file as UTF-8.")
+        raise _file_error(file, "is not UTF-8", "Save the file as UTF-8.")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as problem:
         readable = content[: problem.start].decode("utf-8").removeprefix(BOM)
-        source = Source(file=file, text=readable)
-        raise source.error(
+        raise Source(file=file, text=readable).error(
             len(readable),
             f"byte 0x{content[problem.start]:02x} is not UTF-8 text",
             hint="Save the file as UTF-8.",
@@ -126,7 +123,7 @@ def decode_source(content: bytes, *, file: str) -> Source:
     return Source(file=file, text=text.removeprefix(BOM), has_bom=text.startswith(BOM))
 
 
-def _unusable(path: Path, what: str, hint: str) -> ConfigurationError:
+def _file_error(path: Path | str, what: str, hint: str) -> ConfigurationError:
     return ConfigurationError(
         f"{path} {what}", hint=hint, place=Place(file=str(path)), code="config_file"
     )

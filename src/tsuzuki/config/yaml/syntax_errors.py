@@ -1,4 +1,4 @@
-"""What the YAML parser complains about, in words for the person who wrote the file."""
+"""Syntax errors: the YAML parser's messages, translated into our own with a place and a hint."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ from tsuzuki.model.errors import ConfigurationError
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Words:
-    """`sign` is the part of the parser's sentence by which a complaint is recognised. `at_context`:
-    the fault is where the construct began, not where the parser gave up."""
+class _Translation:
+    """Our message for a parser message that contains `pattern`. With `at_context` the error is where
+    the construct began, not where the parser stopped."""
 
-    sign: str
+    pattern: str
     message: str
     hint: str
     at_context: bool = False
@@ -22,72 +22,74 @@ class _Words:
 
 _QUOTE = "Put the text in quotes."
 _INDENTATION = "Give every key of one mapping, and every '-' of one list, the same indentation."
+_UNCLOSED_QUOTE = "the quote that opens here is never closed"
+_CLOSE_QUOTE = "Close it with the same kind of quote."
 
-_COMPLAINTS = (
-    _Words(
-        sign="'\\t'",
+_TRANSLATIONS = (
+    _Translation(
+        pattern="'\\t'",
         message="a tab is used for indentation",
         hint="Indent with spaces.",
     ),
-    _Words(
-        sign="that cannot start any token",
+    _Translation(
+        pattern="that cannot start any token",
         message="text cannot begin with this character",
         hint=_QUOTE,
     ),
-    _Words(
-        sign="mapping values are not allowed here",
+    _Translation(
+        pattern="mapping values are not allowed here",
         message="a ': ' is not expected here",
         hint=f"If the colon belongs to the text: {_QUOTE.lower()} Otherwise check the indentation.",
     ),
-    _Words(
-        sign="could not find expected ':'",
-        message="this line is neither a key with a colon nor part of what stands above it",
+    _Translation(
+        pattern="could not find expected ':'",
+        message="this line is neither a key with a colon nor part of the value above it",
         hint="Add the colon, or indent the line.",
         at_context=True,
     ),
-    _Words(
-        sign="expected <block end>",
-        message="this line does not fit what stands above it",
+    _Translation(
+        pattern="expected <block end>",
+        message="this line does not fit the lines above it",
         hint=_INDENTATION,
     ),
-    _Words(
-        sign="sequence entries are not allowed here",
+    _Translation(
+        pattern="sequence entries are not allowed here",
         message="a list cannot begin here",
         hint=_INDENTATION,
     ),
-    _Words(
-        sign="found unexpected end of stream",
-        message="the quote that opens here is never closed",
-        hint="Close it with the same kind of quote.",
+    _Translation(
+        pattern="found unexpected end of stream",
+        message=_UNCLOSED_QUOTE,
+        hint=_CLOSE_QUOTE,
         at_context=True,
     ),
-    _Words(
-        sign="found unexpected document separator",
-        message="the quote that opens here is never closed",
-        hint="Close it with the same kind of quote.",
+    _Translation(
+        pattern="found unexpected document separator",
+        message=_UNCLOSED_QUOTE,
+        hint=_CLOSE_QUOTE,
         at_context=True,
     ),
-    _Words(
-        sign="expected ',' or",
+    _Translation(
+        pattern="expected ',' or",
         message="the bracket that opens here is not closed properly",
         hint="Put commas between the parts and close it with the same kind of bracket.",
         at_context=True,
     ),
-    _Words(
-        sign="expected the node content",
+    _Translation(
+        pattern="expected the node content",
         message="a value is missing here",
         hint="Close every bracket, and put something between two commas.",
     ),
-    _Words(
-        sign="found unknown escape character",
+    _Translation(
+        pattern="found unknown escape character",
         message="this backslash sequence is unknown",
         hint="Write '\\\\' for a backslash, or use single quotes.",
     ),
 )
 
 
-def explain(problem: YAMLError, source: Source) -> ConfigurationError:
-    """The parser's `problem` as an error that names the place and the remedy."""
+def syntax_error(problem: YAMLError, source: Source) -> ConfigurationError:
+    """Translate the parser's `problem` into an error with message, place and hint."""
     if isinstance(problem, ReaderError):
         return source.error(
             problem.position,
@@ -95,17 +97,20 @@ def explain(problem: YAMLError, source: Source) -> ConfigurationError:
             hint='Remove it; in double quotes it can be written as an escape, like "\\x1b".',
             code="yaml",
         )
-    complaint = str(getattr(problem, "problem", None) or problem)
-    words = next((words for words in _COMPLAINTS if words.sign in complaint), None)
-    offset = _offset(problem, at_context=words is not None and words.at_context)
-    if words is None:
-        message, hint = (
-            f"this is not valid YAML: {complaint}",
-            "Check the line and the one above it.",
-        )
-    else:
-        message, hint = words.message, words.hint
-    return source.error(min(offset, len(source.text)), message, hint=hint, code="yaml")
+    found = _translate(str(getattr(problem, "problem", None) or problem))
+    offset = min(_offset(problem, at_context=found.at_context), len(source.text))
+    return source.error(offset, found.message, hint=found.hint, code="yaml")
+
+
+def _translate(message: str) -> _Translation:
+    for translation in _TRANSLATIONS:
+        if translation.pattern in message:
+            return translation
+    return _Translation(
+        pattern=message,
+        message=f"this is not valid YAML: {message}",
+        hint="Check the line and the one above it.",
+    )
 
 
 def _offset(problem: YAMLError, *, at_context: bool) -> int:
