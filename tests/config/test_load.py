@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from config.yaml.parse_count import count_parses
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.wiring import opened
 
 
 def load(cwd: Path, environ: dict[str, str] | None = None, **flags: object) -> Configuration:
@@ -184,3 +186,16 @@ def test_a_relative_current_folder_still_gives_absolute_paths(
     write(workspace, "jobs:\n")
     monkeypatch.chdir(workspace)
     assert load(Path()).workspace == workspace
+
+
+def test_one_command_parses_each_text_of_the_file_once(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(workspace, "jobs:\n  hello:\n    command: echo\n")
+    before = path.read_text()
+    parsed = count_parses(monkeypatch)
+    with opened(environ={}, cwd=workspace) as application:
+        application.jobs.apply()
+        application.jobs.add("other", {"command": "ls"})
+        assert [view.name for view in application.jobs.find()] == ["hello", "other"]
+    assert parsed == [before, path.read_text()]

@@ -1,7 +1,12 @@
-"""A YAML document: its data, and the line and column of every key and value in it."""
+"""A YAML document: its data, and the line and column of every key and value in it.
+
+Parsing is the slow part, and one command reads the file several times. So the trees of the last few
+texts are cached, by the text itself: an unchanged file is parsed once per process, and a changed one
+is noticed even if its size and modification time stay the same.
+"""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +14,8 @@ from tsuzuki.config.yaml.nodes import KeyPath, Node, walk_path
 from tsuzuki.config.yaml.parser import parse_tree
 from tsuzuki.config.yaml.source import Source, read_source
 from tsuzuki.model.errors import Place
+
+_TREES_MAX = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +51,16 @@ def read_document(path: Path) -> Document:
 
 def parse_document(source: Source) -> Document:
     """Parse `source`. Raises `ConfigurationError` at the place of a syntax error."""
-    return Document(source=source, root=parse_tree(source))
+    return Document(source=source, root=_cached_tree(source))
 
 
 def parse_value(text: str, *, name: str) -> Any:
     """Parse one value, such as an option's. Raises `ConfigurationError`, with `name` as its file."""
     return parse_tree(Source(file=name, text=text)).to_data()
+
+
+@lru_cache(maxsize=_TREES_MAX)
+def _cached_tree(source: Source) -> Node:
+    """The tree of `source`. Trees are immutable, so callers can share one; data is not, so each
+    `Document` makes its own."""
+    return parse_tree(source)
