@@ -97,30 +97,6 @@ def test_a_relative_database_is_beside_the_file_wherever_it_is_given(workspace: 
     assert load(deep, environ).database_url == absolute
 
 
-@pytest.mark.parametrize("name", ["DATABASE", "REDIS"])
-def test_a_secret_may_come_from_a_file_that_a_variable_names(workspace: Path, name: str) -> None:
-    urls = {"DATABASE": "postgresql+psycopg://me:secret@host/db", "REDIS": "redis://:secret@host"}
-    (workspace / "secret").write_text(urls[name] + "\n")
-    found = load(workspace, {f"TSUZUKI_{name}_URL_FILE": "secret"})
-    assert getattr(found, f"{name.lower()}_url") == urls[name]
-
-
-def test_a_variable_given_both_ways_is_refused(workspace: Path) -> None:
-    environ = {"TSUZUKI_REDIS_URL": "redis://a", "TSUZUKI_REDIS_URL_FILE": "secret"}
-    with pytest.raises(ConfigurationError, match="both set"):
-        load(workspace, environ)
-
-
-@pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff\xfe"])
-def test_a_secret_file_without_a_secret_is_refused_by_name(
-    workspace: Path, content: bytes | None
-) -> None:
-    if content is not None:
-        (workspace / "secret").write_bytes(content)
-    with pytest.raises(ConfigurationError, match="TSUZUKI_DATABASE_URL_FILE"):
-        load(workspace, {"TSUZUKI_DATABASE_URL_FILE": "secret"})
-
-
 def test_an_empty_variable_counts_as_unset(workspace: Path) -> None:
     environ = dict.fromkeys(
         ("TSUZUKI_CONFIG", "TSUZUKI_DATABASE_URL", "TSUZUKI_DATABASE_URL_FILE"), ""

@@ -1,14 +1,14 @@
-"""What a person writes down: `tsuzuki.yaml`, variables and flags, read once and edited with care.
+"""Configuration: `tsuzuki.yaml`, environment variables and flags.
 
-Whatever is wrong in it is told with file, line and column, and in our own words. `edit` changes the
-file; everything else here only reads.
+`load_configuration` reads them, `edit` changes the jobs in the file. An error in the file has line
+and column and a hint. Imports go one way: `load` and `edit`, then `schema`, `yaml`, `environment`.
 """
 
 from tsuzuki.config import edit
 from tsuzuki.config.environment.expansion import expand
 from tsuzuki.config.environment.urls import redact_url
 from tsuzuki.config.load import FILE_NAME, Configuration, load_configuration
-from tsuzuki.config.schema.fields import AlsoCalled, Expects, Refusal
+from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
@@ -16,12 +16,12 @@ from tsuzuki.config.starter_file import write_starter
 
 __all__ = [
     "FILE_NAME",
-    "AlsoCalled",
     "Configuration",
     "Expects",
     "InvalidFile",
+    "InvalidValue",
     "JobKind",
-    "Refusal",
+    "VariableAlias",
     "edit",
     "expand",
     "load_configuration",

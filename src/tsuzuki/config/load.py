@@ -1,4 +1,4 @@
-"""What this process is told: flags over environment over file over defaults, read once.
+"""Load the configuration of a process. Precedence: flags, environment, file, defaults.
 
 Environment and current folder are handed in; nothing here looks at the process itself.
 """
@@ -12,27 +12,25 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from tsuzuki.config.environment.expansion import expand
-from tsuzuki.config.environment.urls import database_url as checked_database_url
-from tsuzuki.config.environment.urls import redis_url as checked_redis_url
+from tsuzuki.config.environment.urls import check_redis_url, normalise_database_url
+from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
 from tsuzuki.config.schema.config_file import ConfigFile, read_config_file
 from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
-from tsuzuki.config.schema.sections import Section
+from tsuzuki.config.schema.sections import Section, section_models
 from tsuzuki.config.yaml.document import read_document
-from tsuzuki.model.errors import ConfigurationError, Place
 from tsuzuki.model.job import JobSpec
 
 FILE_NAME = "tsuzuki.yaml"
 FILE_VARIABLE = "TSUZUKI_CONFIG"
-DEFAULT_DATABASE_URL = "sqlite:///tsuzuki.db"
 
-_SECRET_SIZE_MAX = 64 * 1024
+_DEFAULT_DATABASE = ConfiguredValue(text="sqlite:///tsuzuki.db", name="database_url")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """Everything settled before anything starts. `workspace` is the folder of the file, or the
-    current one; all paths are absolute and all variables filled in."""
+    """The configuration of a process. `workspace` is the folder of the file, or else the current one.
+    All paths are absolute, and variables are expanded, except in sections."""
 
     workspace: Path
     file: Path | None
@@ -42,29 +40,15 @@ class Configuration:
     log_archive: str | None = field(repr=False)
     jobs: tuple[JobSpec, ...]
     sections: Mapping[str, Section] = field(default_factory=dict, compare=False, repr=False)
-    """What the installation says for whole kinds of job, to be read by who needs it."""
+    """The settings for whole kinds of job, not yet expanded."""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Who said so, by field: a flag, a variable or a place in the file. The rest are defaults."""
+    """The origin of each field: a flag, a variable or a place in the file. The rest are defaults."""
 
     def section(self, kind: str) -> BaseModel | None:
-        """What the installation says for jobs of this `kind`, its variables filled in; None for a
-        kind that has no section. Raises `ConfigurationError`."""
+        """The section of a `kind` of job with its variables expanded; None for a kind without one.
+        Raises `ConfigurationError`."""
         found = self.sections.get(kind)
         return found.read() if found else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Given:
-    """A setting as somebody gave it: the text, what they call it, and where it stands if in a
-    file."""
-
-    text: str
-    name: str
-    place: Place | None = None
-
-    @property
-    def origin(self) -> str:
-        return str(self.place) if self.place else self.name
 
 
 def load_configuration(
@@ -75,41 +59,47 @@ def load_configuration(
     cwd: Path,
     kinds: Mapping[str, JobKind] = NO_KINDS,
 ) -> Configuration:
-    """The configuration of this process; `file` and `database_url` are its flags.
+    """Load the configuration of this process; `file` and `database_url` are its flags.
 
-    Raises `ConfigurationError` (as `InvalidFile` for the content of the file) or `Unreachable`.
+    Raises `ConfigurationError` (`InvalidFile` for the content of the file) or `Unreachable`.
     """
-    here = Path(os.path.abspath(cwd))  # noqa: PTH100 - `..` goes, symbolic links stay
+    here = Path(os.path.abspath(cwd))  # noqa: PTH100 - resolves `..`, but no symbolic links
     path = find_file(file=file, environ=environ, cwd=here)
     content = read_config_file(read_document(path), kinds=kinds) if path else None
     workspace = path.parent if path else here
-    given = _Settings(content=content, environ=environ, cwd=here)
-    database = given.database_url(flag=database_url)
-    redis = given.redis_url()
-    archive = given.from_file("log_archive")
-    said = {"database_url": database, "redis_url": redis, "log_archive": archive}
+    flag = (
+        None if database_url is None else ConfiguredValue(text=database_url, name="--database-url")
+    )
+    database = (
+        flag
+        or read_variable("TSUZUKI_DATABASE_URL", environ, cwd=here)
+        or _from_file("database_url", content, environ)
+    )
+    redis = read_variable("TSUZUKI_REDIS_URL", environ, cwd=here) or _from_file(
+        "redis_url", content, environ
+    )
+    archive = _from_file("log_archive", content, environ)
+    given = {"database_url": database, "redis_url": redis, "log_archive": archive}
     return Configuration(
         workspace=workspace,
         file=path,
-        database_url=_checked_database_url(database, workspace),
-        redis_url=_checked_redis_url(redis),
+        database_url=normalise_database_url(database or _DEFAULT_DATABASE, workspace=workspace),
+        redis_url=check_redis_url(redis) if redis else None,
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
         log_archive=_absolute(archive.text, workspace) if archive else None,
         jobs=content.jobs if content else (),
-        sections=given.sections(kinds),
+        sections=_sections(content, kinds, environ, here),
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
-            **(_places(content, ("timezone", "jobs")) if content else {}),
-            **{key: setting.origin for key, setting in said.items() if setting},
+            **(_key_places(content, ("timezone", "jobs")) if content else {}),
+            **{key: value.origin for key, value in given.items() if value},
         },
     )
 
 
 def find_file(*, file: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """The file to read: the one named by flag or variable, else the nearest one in `cwd` or above.
-
-    A file that was named is not looked at here; whoever reads it says what is wrong with it.
-    """
+    """The configuration file: the one named by flag or variable, or else the nearest in `cwd` and
+    the folders above. A named file is not checked here; reading it reports what is wrong."""
     named = file or environ.get(FILE_VARIABLE)
     if named:
         return Path(os.path.abspath(cwd / named))  # noqa: PTH100 - the workspace is where the link is
@@ -118,102 +108,40 @@ def find_file(*, file: Path | None, environ: Mapping[str, str], cwd: Path) -> Pa
 
 
 def _is_file(path: Path) -> bool:
-    with suppress(OSError):  # a folder above that we may not enter is none of ours
+    with suppress(OSError):  # a folder above that this user may not enter
         return path.is_file()
     return False
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Settings:
-    """The places a setting can come from, asked one by one."""
+def _from_file(
+    key: str, content: ConfigFile | None, environ: Mapping[str, str]
+) -> ConfiguredValue | None:
+    """The value of a top-level key of the file, with its variables expanded."""
+    written = getattr(content, key, None)
+    if content is None or written is None:
+        return None
+    place = content.document.place_of_value((key,))
+    text = expand(written, environ, place=place)
+    return ConfiguredValue(text=text, name=f"`{key}`", place=place)
 
-    content: ConfigFile | None
-    environ: Mapping[str, str]
-    cwd: Path
 
-    def from_environment(self, variable: str) -> _Given | None:
-        """The value of `variable`, or of the file that `variable` + `_FILE` names. Empty is unset."""
-        direct = self.environ.get(variable)
-        file_variable = f"{variable}_FILE"
-        named = self.environ.get(file_variable)
-        if direct and named:
-            raise ConfigurationError(
-                f"{variable} and {file_variable} are both set",
-                hint="Unset one of them.",
-                code="variable_conflict",
-            )
-        if direct:
-            return _Given(text=direct, name=variable)
-        return (
-            _Given(text=self._secret(file_variable, named), name=file_variable) if named else None
+def _sections(
+    content: ConfigFile | None,
+    kinds: Mapping[str, JobKind],
+    environ: Mapping[str, str],
+    cwd: Path,
+) -> dict[str, Section]:
+    return {
+        name: Section(
+            name=name,
+            model=model,
+            written=content.sections.get(name, {}) if content else {},
+            document=content.document if content else None,
+            environ=environ,
+            cwd=cwd,
         )
-
-    def from_file(self, key: str) -> _Given | None:
-        """The value of the top-level `key`, its variables filled in."""
-        written = getattr(self.content, key, None)
-        if self.content is None or written is None:
-            return None
-        place = self.content.document.place_of_value((key,))
-        return _Given(text=expand(written, self.environ, place=place), name=f"`{key}`", place=place)
-
-    def database_url(self, *, flag: str | None) -> _Given | None:
-        return (
-            (None if flag is None else _Given(text=flag, name="--database-url"))
-            or self.from_environment("TSUZUKI_DATABASE_URL")
-            or self.from_file("database_url")
-        )
-
-    def redis_url(self) -> _Given | None:
-        return self.from_environment("TSUZUKI_REDIS_URL") or self.from_file("redis_url")
-
-    def sections(self, kinds: Mapping[str, JobKind]) -> dict[str, Section]:
-        def from_environment(variable: str) -> str | None:
-            given = self.from_environment(variable)
-            return given.text if given else None
-
-        written = self.content.sections if self.content else {}
-        return {
-            name: Section(
-                name=name,
-                model=kind.section_model,
-                written=written.get(name, {}),
-                document=self.content.document if self.content else None,
-                environ=self.environ,
-                from_environment=from_environment,
-            )
-            for name, kind in kinds.items()
-            if kind.section_model
-        }
-
-    def _secret(self, variable: str, path: str) -> str:
-        try:
-            with (self.cwd / path).open(encoding="utf-8") as stream:
-                text = stream.read(_SECRET_SIZE_MAX).strip()
-        except (OSError, UnicodeDecodeError) as problem:
-            reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
-            raise ConfigurationError(
-                f"the file that {variable} names cannot be read: {reason}",
-                hint="Name a text file that holds the value and nothing else.",
-                place=Place(file=path),
-                code="variable_file",
-            ) from None
-        if not text:
-            raise ConfigurationError(
-                f"the file that {variable} names is empty",
-                hint="Name a text file that holds the value and nothing else.",
-                place=Place(file=path),
-                code="variable_file",
-            )
-        return text
-
-
-def _checked_database_url(given: _Given | None, workspace: Path) -> str:
-    found = given or _Given(text=DEFAULT_DATABASE_URL, name="database_url")
-    return checked_database_url(found.text, name=found.name, workspace=workspace, place=found.place)
-
-
-def _checked_redis_url(given: _Given | None) -> str | None:
-    return checked_redis_url(given.text, name=given.name, place=given.place) if given else None
+        for name, model in section_models(kinds).items()
+    }
 
 
 def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:
@@ -222,12 +150,12 @@ def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:
     return FILE_VARIABLE if environ.get(FILE_VARIABLE) else "found from here"
 
 
-def _places(content: ConfigFile, keys: tuple[str, ...]) -> dict[str, str]:
-    """Where those of the top-level `keys` stand that the file has."""
+def _key_places(content: ConfigFile, keys: tuple[str, ...]) -> dict[str, str]:
+    """The places of those of the top-level `keys` that are in the file."""
     document = content.document
     return {key: str(document.place_of_key((key,))) for key in keys if key in (document.data or {})}
 
 
 def _absolute(location: str, workspace: Path) -> str:
-    """A URL as it is, a path from the workspace."""
+    """A URL unchanged, a path relative to the workspace."""
     return location if "://" in location else str(workspace / location)

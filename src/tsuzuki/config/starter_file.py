@@ -1,4 +1,4 @@
-"""The file that a new workspace begins with: one job that runs, and the rest to be uncommented."""
+"""The starter file that `tsuzuki init` writes: one job that runs, and commented examples."""
 
 from pathlib import Path
 
@@ -67,5 +67,5 @@ jobs:
 
 
 def write_starter(path: Path) -> None:
-    """Write the starter file. Raises `Conflict` if there is a file already."""
+    """Write the starter file to `path`. Raises `Conflict` if the file exists."""
     create_file(path, STARTER.encode("utf-8"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuzuki.config.environment.expansion import expand, written_out
+from tsuzuki.config.environment.expansion import expand, literal_part
 from tsuzuki.model.errors import ConfigurationError, Place
 
 ENVIRON = {"NAME": "value", "EMPTY": "", "NESTED": "${NAME}"}
@@ -50,8 +50,8 @@ def test_a_malformed_reference_is_refused(text: str) -> None:
         expand(text, ENVIRON)
 
 
-def test_what_is_written_out_leaves_variables_out_and_defaults_in() -> None:
-    assert written_out("a${NAME}b${OTHER:-c}") == "abc"
+def test_what_is_literal_part_leaves_variables_out_and_defaults_in() -> None:
+    assert literal_part("a${NAME}b${OTHER:-c}") == "abc"
 
 
 @given(st.text())

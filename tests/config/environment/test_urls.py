@@ -6,10 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuzuki.config.environment.urls import database_url, holds_password, redact_url, redis_url
+from tsuzuki.config.environment.urls import (
+    check_redis_url,
+    holds_password,
+    normalise_database_url,
+    redact_url,
+)
+from tsuzuki.config.environment.variables import ConfiguredValue
 from tsuzuki.model.errors import ConfigurationError
 
 WORKSPACE = Path("/work/space")
+
+
+def named(url: str) -> ConfiguredValue:
+    return ConfiguredValue(text=url, name="THE_NAME")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +63,7 @@ def test_no_password_shows_through(password: str) -> None:
     ],
 )
 def test_a_database_url_comes_out_as_the_store_wants_it(url: str, result: str) -> None:
-    assert database_url(url, name="x", workspace=WORKSPACE) == result
+    assert normalise_database_url(named(url), workspace=WORKSPACE) == result
 
 
 @pytest.mark.parametrize(
@@ -63,13 +73,13 @@ def test_a_database_url_comes_out_as_the_store_wants_it(url: str, result: str) -
 )  # fmt: skip
 def test_any_other_database_url_is_refused_without_telling_its_password(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^THE_NAME must") as caught:
-        database_url(url, name="THE_NAME", workspace=WORKSPACE)
+        normalise_database_url(named(url), workspace=WORKSPACE)
     assert caught.value.hint
     assert "secret" not in str(caught.value)
 
 
 def test_only_redis_is_taken_for_redis() -> None:
     for url in ("redis://host", "rediss://host:6380/1", "unix:///run/redis.sock"):
-        assert redis_url(url, name="x") == url
+        assert check_redis_url(named(url)) == url
     with pytest.raises(ConfigurationError, match="must be the URL of a Redis"):
-        redis_url("http://host", name="x")
+        check_redis_url(named("http://host"))

@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from tsuzuki.config import AlsoCalled, Configuration, InvalidFile, JobKind, load_configuration
+from tsuzuki.config import Configuration, InvalidFile, JobKind, VariableAlias, load_configuration
 from tsuzuki.model.errors import ConfigurationError
 
 
@@ -22,7 +22,7 @@ class Library(BaseModel):
 
     url: str = "https://books.example"
     key: str | None = None
-    calls_per_day: Annotated[int, AlsoCalled("CALLS_OF_OLD")] = Field(default=100, ge=1)
+    calls_per_day: Annotated[int, VariableAlias("CALLS_OF_OLD")] = Field(default=100, ge=1)
     post: Post = Post()
 
 

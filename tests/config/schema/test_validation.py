@@ -1,15 +1,9 @@
-"""From a fault in a file to its exact place, in words that say what to write instead."""
+"""From an invalid value to its exact place, in words that say what to write instead."""
 
 import pytest
 
-from config.book_kind import read
+from config.schema.definitions import faults, read
 from tsuzuki.config import InvalidFile
-
-
-def faults(text: str) -> list[str]:
-    with pytest.raises(InvalidFile) as caught:
-        read(text)
-    return [f"{problem.place}: {problem.message}" for problem in caught.value.problems]
 
 
 def fault(line: str) -> tuple[str, str, str | None]:
@@ -85,117 +79,6 @@ def test_a_fault_in_a_job_is_told_at_its_place(line: str, place: str, message: s
 )
 def test_a_slip_is_answered_with_what_was_probably_meant(line: str, meant: str) -> None:
     assert f'Did you mean "{meant}"?' in (fault(line)[2] or "")
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("[]", "`command` must be a list of words, or text to be split into words, not an empty list"),
-        ('""', "`command` must be a list of words, or text to be split into words, not ''"),
-        ("5", "`command` must be a list of words, or text to be split into words, not 5"),
-        ("[sleep, 0.5]", "`command[1]` must be text (put it in quotes), not 0.5"),
-        ("[a, [b]]", "`command[1]` must be text (put it in quotes), not a list"),
-        ("echo 'a", "`command` has a quote that is never closed"),
-        ("cat a | sort", "`command` is not run by a shell, so `|` would be an argument"),
-        ("make && make install", "`command` is not run by a shell, so `&&` would be an argument"),
-    ],
-)  # fmt: skip
-def test_a_command_that_cannot_run_is_refused(command: str, message: str) -> None:
-    (told,) = faults(f"jobs:\n  it:\n    command: {command}\n")
-    assert told.endswith(message)
-
-
-@pytest.mark.parametrize("function", ["module", "module:", ":f", "a b:c", "a.b:c d", "1a:b", "[x]"])
-def test_a_function_is_named_by_module_and_name(function: str) -> None:
-    (told,) = faults(f"jobs:\n  it:\n    python: '{function}'\n")
-    assert '`python` must be text like "package.module:function", not ' in told
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("jobs:\n  it:\n", "2:3: job `it` does not say what to run"),
-        ("jobs:\n  it: {}\n", "2:3: job `it` does not say what to run"),
-        ("jobs:\n  it: echo\n", "2:3: job `it` does not say what to run"),
-        ("jobs:\n  it:\n    timeout: 5m\n", "2:3: job `it` does not say what to run"),
-        ("jobs:\n  it:\n    comand: x\n", "3:5: `comand` is not a key we know"),
-        ("jobs:\n  it:\n    type: command\n", "2:3: `command` is missing"),
-        ("jobs:\n  not this:\n    command: x\n", "2:3: 'not this' cannot be a job name"),
-        ("jobs:\n  - it\n", "2:3: `jobs` must be a mapping of names to jobs, not a list"),
-        ("version: 2\n", "1:10: `version` must be 1, the only version there is, not 2"),
-        ("timezone: Asia/Tokio\n", "1:11: 'Asia/Tokio' is not a time zone"),
-        ("timezone: 9\n", "1:11: `timezone` must be the name of a time zone, not 9"),
-        ("job:\n  it: {command: x}\n", "1:1: `job` is not a key we know"),
-        ("database_url: 5\n", "1:15: `database_url` must be a URL, not 5"),
-        ("redis_url: ${\n", "1:12: `${` is not a variable"),
-        ("- it\n", "1:1: the file must be a mapping with the keys version, database_url, "
-         "redis_url, timezone, log_archive, jobs"),
-        ("jobs:\n  it:\n    type: books\n", "2:3: `query` is missing"),
-        ("jobs:\n  it:\n    type: books\n    query: {}\n", "4:5: `query.text` is missing"),
-        ("jobs:\n  it: {type: books, query: {text: a, pages_max: 99}}\n",
-         "2:49: `query.pages_max` must be at most 40, not 99"),
-        ("jobs:\n  it: {type: books, query: {text: a, page_max: 9}}\n",
-         "2:38: `query.page_max` is not a key we know"),
-        ("jobs:\n  it: {type: books, query: {text: a}, language: fr}\n",
-         "2:49: `language` must be one of 'en' or 'ja', not 'fr'"),
-        ("jobs:\n  it: {type: books, query: {text: a}, shelf: 5}\n",
-         "2:46: `shelf` must be the name of a shelf, not 5"),
-        ("jobs:\n  it: {type: books, query: {text: a}, limit: many}\n",
-         "2:46: `limit` must be a whole number, not 'many'"),
-    ],
-)  # fmt: skip
-def test_a_fault_in_the_shape_of_the_file_is_told_at_its_place(text: str, told: str) -> None:
-    assert faults(text) == [f"tsuzuki.yaml:{told}"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "database_url: postgresql://me:hunter2@host/db",
-        "database_url: postgresql://host/db?password=hunter2",
-        "database_url: ${URL:-postgresql://me:hunter2@host/db}",
-        "database_url: postgresql://me:hunter${TWO}2@host/db",
-        "redis_url: redis://:hunter2@host",
-        "log_archive: s3://key:hunter2@bucket/logs",
-    ],
-)
-def test_a_password_written_out_in_a_url_is_refused_and_not_repeated(line: str) -> None:
-    with pytest.raises(InvalidFile) as caught:
-        read(line + "\n")
-    error = caught.value
-    assert error.specific_code == "secret_in_file"
-    assert error.hint is not None
-    assert "${NAME}" in error.hint
-    assert "_FILE" in error.hint
-    assert "hunter" not in f"{error.message} {error.hint} {error.place and error.place.text}"
-
-
-def test_a_password_taken_from_a_variable_is_fine() -> None:
-    url = "postgresql://me:${PASSWORD}@host/db"
-    assert read(f"database_url: {url}\n").database_url == url
-
-
-def test_all_problems_are_told_together_from_the_top_down() -> None:
-    text = """\
-        timezone: Nowhere
-        jobs:
-          b:
-            command: x
-            priority: high
-          a:
-            comand: x
-            timeout: soon
-        version: 3
-        """
-    with pytest.raises(InvalidFile) as caught:
-        read(text)
-    error = caught.value
-    assert [str(problem.place) for problem in error.problems] == [
-        f"tsuzuki.yaml:{place}" for place in ("1:11", "5:15", "7:5", "8:14", "9:10")
-    ]
-    assert error.message == f"{error.problems[0].message} (and 4 more)"
-    assert error.place == error.problems[0].place
-    assert [told["line"] for told in error.as_dict()["problems"]] == [1, 5, 7, 8, 9]
 
 
 def test_nothing_of_the_validation_library_shows() -> None:

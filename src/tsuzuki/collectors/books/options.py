@@ -19,8 +19,8 @@ from pydantic import (
 from tsuzuki.collectors.books.query_set import normalised, search_text
 from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.books.search import Search
-from tsuzuki.config import AlsoCalled, Expects, Refusal
-from tsuzuki.config.schema.fields import PositiveSeconds, Zone
+from tsuzuki.config import Expects, InvalidValue, VariableAlias
+from tsuzuki.config.schema.field_types import PositiveSeconds, Zone
 from tsuzuki.model.errors import ConfigurationError
 
 BASE_URL = "https://www.googleapis.com/books/v1"
@@ -64,14 +64,14 @@ class Encryption(StrEnum):
 def _searchable(queries: list[str]) -> list[str]:
     for index, query in enumerate(queries):
         if normalised([query]) == [""]:
-            raise Refusal(
+            raise InvalidValue(
                 "a query is empty",
                 hint="Write what to search for, such as: subject:astronomy",
                 path=(index,),
             )
     length = len(search_text(queries))
     if length > SEARCH_CHARACTERS_MAX:
-        raise Refusal(
+        raise InvalidValue(
             f"the queries are {length} characters long together, more than the "
             f"{SEARCH_CHARACTERS_MAX} a search may have",
             hint="Shorten them, or split them into several jobs.",
@@ -161,7 +161,7 @@ class BooksSection(BaseModel):
     daily_limit: Annotated[
         int,
         Field(ge=0, le=1_000_000),
-        AlsoCalled("DAILY_BOOKS_API_LIMIT"),
+        VariableAlias("DAILY_BOOKS_API_LIMIT"),
         Expects("a whole number from 0 to 1000000"),
     ] = 100
     quota_zone: Zone = QUOTA_ZONE

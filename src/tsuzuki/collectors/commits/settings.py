@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tsuzuki.config import Expects
-from tsuzuki.config.schema.fields import PositiveSeconds, Seconds, Text
+from tsuzuki.config.schema.field_types import PositiveSeconds, Seconds, Text
 
 DAY_SECONDS = 86_400.0
 

@@ -1,7 +1,6 @@
-"""`${NAME}` and `${NAME:-default}` in text, filled in from an environment. `$$` is a dollar sign.
+"""Expand `${NAME}` and `${NAME:-default}` in text. `$$` is a dollar sign.
 
-A `$` before anything else stands for itself. The default counts when the variable is unset or
-empty.
+A `$` before any other character is literal. The default is used if the variable is unset or empty.
 """
 
 import re
@@ -14,7 +13,7 @@ _BODY = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re
 
 
 def expand(text: str, environ: Mapping[str, str], *, place: Place | None = None) -> str:
-    """`text` with its variables filled in. Raises `ConfigurationError` naming the missing one."""
+    """Expand the variables in `text`. Raises `ConfigurationError` if one is not set."""
 
     def value(name: str, default: str | None) -> str:
         found = environ.get(name)
@@ -32,8 +31,8 @@ def expand(text: str, environ: Mapping[str, str], *, place: Place | None = None)
     return _substitute(text, value, place)
 
 
-def written_out(text: str) -> str:
-    """What of `text` stands in the file itself: variables count as nothing, defaults in full."""
+def literal_part(text: str) -> str:
+    """The part of `text` that is readable in the file: defaults stay, variables are left out."""
     return _substitute(text, lambda _, default: default or "", None)
 
 

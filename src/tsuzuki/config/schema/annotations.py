@@ -1,66 +1,67 @@
-"""What the types of a model say about one of its keys."""
+"""Read the type annotations of a pydantic model: its keys, and what is said about one of them."""
 
 from collections.abc import Iterator
 from enum import Enum
 from types import NoneType
-from typing import get_args
+from typing import TypeGuard, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from tsuzuki.config.schema.fields import AlsoCalled, Expects
+from tsuzuki.config.schema.field_types import Expects, VariableAlias
 from tsuzuki.config.yaml.nodes import KeyPath
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys a model reads, as a person writes them."""
+    """The keys of a model as they are written in the file."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def expected_words(model: type[BaseModel], key: KeyPath) -> str | None:
-    """The words that complete "`key` must be …": an `Expects`, or the members of an enum."""
-    found = _annotation_at(model, key)
-    if found is None:
-        return None
-    words = [part.words for part in _layers(found) if isinstance(part, Expects)]
-    choices = [part for part in _layers(found) if isinstance(part, type) and issubclass(part, Enum)]
-    if choices and not words:
-        return _alternatives([str(member.value) for member in choices[0]])
-    return words[-1] if words else None
+    """The words after "`key` must be": those of an `Expects`, or else the members of an enum."""
+    parts = list(_parts(_annotation_at(model, key)))
+    words = [part.words for part in parts if isinstance(part, Expects)]
+    if words:
+        return words[-1]
+    enums = [part for part in parts if isinstance(part, type) and issubclass(part, Enum)]
+    return _alternatives([str(member.value) for member in enums[0]]) if enums else None
 
 
-def other_variable(model: type[BaseModel], key: KeyPath) -> str | None:
-    """The variable that a key is `AlsoCalled` by."""
-    layers = _layers(_annotation_at(model, key))
-    return next((part.variable for part in layers if isinstance(part, AlsoCalled)), None)
+def variable_alias(model: type[BaseModel], key: KeyPath) -> str | None:
+    """The variable in the `VariableAlias` of a key."""
+    parts = _parts(_annotation_at(model, key))
+    return next((part.variable for part in parts if isinstance(part, VariableAlias)), None)
 
 
 def model_at(model: type[BaseModel], key: KeyPath) -> type[BaseModel] | None:
-    """The model that reads the mapping at `key`, if one does."""
-    layers = _layers(_annotation_at(model, key))
-    return next(
-        (part for part in layers if isinstance(part, type) and issubclass(part, BaseModel)), None
-    )
+    """The model of the mapping at `key`, if it has one."""
+    parts = _parts(_annotation_at(model, key))
+    return next((part for part in parts if _is_model(part)), None)
 
 
 def _alternatives(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _layers(annotation: object) -> Iterator[object]:
-    """An annotation taken apart as far as it is one thing: metadata, optional, the type itself."""
+def _is_model(part: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(part, type) and issubclass(part, BaseModel)
+
+
+def _parts(annotation: object) -> Iterator[object]:
+    """The type in an annotation and the metadata around it, with `Annotated` and `| None` removed."""
     if isinstance(annotation, FieldInfo):
-        yield from _layers(annotation.annotation)
+        yield from _parts(annotation.annotation)
         yield from annotation.metadata
         return
+    arguments = get_args(annotation)
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
-        yield from _layers(get_args(annotation)[0])
+        yield from _parts(arguments[0])
         yield from metadata
         return
-    alternatives = [part for part in get_args(annotation) if part is not NoneType]
-    if len(alternatives) == 1 and NoneType in get_args(annotation):
-        yield from _layers(alternatives[0])
+    alternatives = [part for part in arguments if part is not NoneType]
+    if len(alternatives) == 1 and NoneType in arguments:
+        yield from _parts(alternatives[0])
         return
     yield annotation
 
@@ -68,16 +69,14 @@ def _layers(annotation: object) -> Iterator[object]:
 def _annotation_at(model: type[BaseModel], key: KeyPath) -> object:
     annotation: object = model
     for step in key:
-        annotation = _inside(annotation, step)
-        if annotation is None:
-            return None
+        annotation = _step_into(annotation, step)
     return annotation
 
 
-def _inside(annotation: object, step: str | int) -> object:
-    """What `annotation` says about the value at `step` of it."""
-    for part in _layers(annotation):
-        if isinstance(part, type) and issubclass(part, BaseModel):
+def _step_into(annotation: object, step: str | int) -> object:
+    """The annotation of the value at `step` of a value with `annotation`; None if there is none."""
+    for part in _parts(annotation):
+        if _is_model(part):
             fields = part.model_fields.items()
             return next((field for name, field in fields if step in (name, field.alias)), None)
         if get_args(part):

@@ -1,7 +1,6 @@
-"""The shape of `tsuzuki.yaml`, and the way from it to job specifications.
+"""The top-level keys of `tsuzuki.yaml`, and reading a whole file.
 
-Everything that is wrong is found in one pass and reported together, each problem at its own place.
-A body that comes from elsewhere than a file is read by the same rules (`parse_job`).
+All problems of a file are found in one pass and reported together, each at its place.
 """
 
 from collections.abc import Mapping
@@ -12,11 +11,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from tsuzuki.config.schema.annotations import keys_of
-from tsuzuki.config.schema.fields import Expects, Location, Zone
+from tsuzuki.config.schema.field_types import Expects, Location, Zone
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE, read_job
 from tsuzuki.config.schema.problems import Problem, invalid
-from tsuzuki.config.schema.validation import unknown, validated, wrong
+from tsuzuki.config.schema.sections import read_sections, section_models
+from tsuzuki.config.schema.validation import unknown_key, validate
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.model.job import JobSpec
 
@@ -34,7 +34,7 @@ class _FileKeys(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigFile:
-    """What a valid file says. URLs are as written: their variables are not filled in yet."""
+    """The content of a valid file. Variables in URLs and sections are not expanded yet."""
 
     document: Document
     database_url: str | None
@@ -46,15 +46,16 @@ class ConfigFile:
 
 
 def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
-    """What `document` says. Raises `InvalidFile` with everything that is wrong with it."""
+    """Read a `document`. Raises `InvalidFile` with all problems of it."""
     data = {} if document.data is None else document.data
+    known = [*keys_of(_FileKeys), *section_models(kinds)]
     if not isinstance(data, dict):
-        known = (*keys_of(_FileKeys), *_section_models(kinds))
-        expected = f"a mapping with the keys {', '.join(known)}"
-        raise invalid([Problem(path=(), message=f"the file must be {expected}")], document)
-    problems: list[Problem] = []
-    sections = _sections(data, kinds, problems)
-    top = _top(data, kinds, problems)
+        message = f"the file must be a mapping with the keys {', '.join(known)}"
+        raise invalid([Problem(path=(), message=message)], document)
+    problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
+    sections = read_sections(data, kinds, problems)
+    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
+    top = validate(_FileKeys, own, path=(), problems=problems)
     read = partial(
         read_job,
         kinds=kinds,
@@ -75,40 +76,7 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
     )
 
 
-def _section_models(kinds: Mapping[str, JobKind]) -> dict[str, type[BaseModel]]:
-    return {name: kind.section_model for name, kind in kinds.items() if kind.section_model}
-
-
-def _sections(
-    data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[Problem]
-) -> dict[str, Mapping[str, Any]]:
-    """What stands in the file for whole kinds of job. Variables are filled in when a section is
-    asked for, so here only keys and fixed values can be wrong."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for name, model in _section_models(kinds).items():
-        written = data.get(name)
-        if written is None:
-            continue
-        if not isinstance(written, dict):
-            expected = f"a mapping with the keys {', '.join(keys_of(model))}"
-            problems.append(wrong((name,), (name,), expected, written))
-        elif validated(model, written, path=(name,), problems=problems) is not None:
-            found[name] = written
-    return found
-
-
-def _top(
-    data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[Problem]
-) -> _FileKeys | None:
-    """The keys of every installation; whatever else stands beside them is a stranger."""
-    names = _section_models(kinds).keys()
-    known = [*keys_of(_FileKeys), *names]
-    problems.extend(unknown((key,), (key,), known) for key in data if key not in known)
-    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
-    return validated(_FileKeys, own, path=(), problems=problems)
-
-
 def _job_bodies(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The jobs as far as they can be told apart; if not, `_FileKeys` has already said so."""
+    """The jobs, or none if `jobs` is not a mapping: `_FileKeys` has reported that."""
     jobs = data.get("jobs")
     return jobs if isinstance(jobs, dict) else {}

@@ -1,11 +1,19 @@
-"""The keys that every job may have, whatever its kind, with their bounds and defaults."""
+"""The keys that every job may have, of any kind, with their bounds and defaults."""
 
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictFloat, StrictInt
 
 from tsuzuki.config.schema.annotations import keys_of
-from tsuzuki.config.schema.fields import Count, Expects, Flag, Name, PositiveSeconds, Seconds, Text
+from tsuzuki.config.schema.field_types import (
+    Count,
+    Expects,
+    Flag,
+    Name,
+    PositiveSeconds,
+    Seconds,
+    Text,
+)
 from tsuzuki.model.job import DAY_SECONDS, PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -26,7 +34,7 @@ class Backoff(BaseModel):
 
 
 class CommonKeys(BaseModel):
-    """What every job may say, whatever its kind."""
+    """The keys of every job. `type` and `schedule` are validated elsewhere: see `jobs`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

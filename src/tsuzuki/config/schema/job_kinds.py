@@ -1,4 +1,4 @@
-"""What a job can be: a command, a Python function, or whatever else the caller hands in."""
+"""The kinds of job: a command, a Python function, and those that the caller hands in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,22 +8,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.config.schema.annotations import keys_of
-from tsuzuki.config.schema.fields import Argv, Environment, Function, Text
+from tsuzuki.config.schema.field_types import Argv, Environment, Function, Text
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.problems import Problem
-from tsuzuki.config.schema.validation import unknown, wrong
+from tsuzuki.config.schema.validation import unknown_key, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.suggestion import closest, did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobKind:
-    """A kind of work by its name, which is also its handler's, and the keys that only it reads.
+    """A kind of job: its name, which is also the name of its handler, and the keys of its own.
 
-    A job's own keys are validated by `options_model`; what comes out, under the names of the
-    model's fields, becomes the `options` of its `JobSpec`. What all jobs of the kind share, such as
-    where its outside service is, stands once under a top-level key of the kind's name and is read
-    by `section_model`.
+    `options_model` validates the keys of one job; the result, under the names of the model's fields,
+    becomes the `options` of its `JobSpec`. `section_model` validates what all jobs of the kind
+    share, such as the address of a service: a top-level key with the name of the kind.
     """
 
     name: str
@@ -54,29 +53,21 @@ class _PythonOptions(BaseModel):
     function: Function = Field(alias="python")
 
 
-NO_KINDS: Mapping[str, JobKind] = MappingProxyType({})
-
-_CHOOSE = "Give it one of `command:`, `python:` or `type:`."
-
 COMMAND = JobKind(name="command", options_model=_CommandOptions)
 PYTHON = JobKind(name="python", options_model=_PythonOptions)
+NO_KINDS: Mapping[str, JobKind] = MappingProxyType({})
 
 
 def with_built_in(kinds: Mapping[str, JobKind]) -> dict[str, JobKind]:
-    """All kinds by name: ours, and those handed in."""
+    """All kinds by name: `command`, `python`, and `kinds`."""
     return {COMMAND.name: COMMAND, PYTHON.name: PYTHON, **kinds}
-
-
-def options_of(options: BaseModel) -> dict[str, Any]:
-    """What a kind keeps of its keys, as JSON can hold it."""
-    return options.model_dump(mode="json", by_alias=False)
 
 
 def nothing_to_run(name: str, path: KeyPath) -> Problem:
     return Problem(
         path=path,
         message=f"job `{name}` does not say what to run",
-        hint=_CHOOSE,
+        hint="Give it one of `command:`, `python:` or `type:`.",
         code="missing_key",
         at_key=True,
     )
@@ -90,34 +81,40 @@ def find_kind(
     kinds: Mapping[str, JobKind],
     problems: list[Problem],
 ) -> JobKind | None:
-    """The kind of the job `name`, after a look at all its keys; or None, and `problems` say why."""
+    """The kind of the job `name`, or None. The `problems` of its keys are added in both cases."""
     kind = _named_kind(name, body, path, kinds)
     if isinstance(kind, Problem):
-        problems.extend(_without_kind(kind, body, path, kinds))
+        problems.extend(_problems_without_kind(kind, body, path, kinds))
         return None
-    problems.extend(_key_problems(kind, body, path, kinds))
+    known = COMMON_KEYS | kind.keys
+    problems.extend(
+        _key_of_other_kind(path, key, kind, kinds) or unknown_key((*path, key), (key,), known)
+        for key in body
+        if key not in known
+    )
     return kind
 
 
 def _named_kind(
     name: str, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
 ) -> JobKind | Problem:
-    """The one kind that the body names, by its `type` or by a key that gives it away."""
-    telling = [key for key in body if key in (COMMAND.name, PYTHON.name)]
+    """The one kind that the body names: by `type`, or by the key `command` or `python`."""
+    run_keys = [key for key in body if key in (COMMAND.name, PYTHON.name)]
     if "type" not in body:
-        if len(telling) > 1:
-            return _excluded(path, telling[1], f"`{telling[0]}`")
-        return kinds[telling[0]] if telling else nothing_to_run(name, path)
+        if len(run_keys) > 1:
+            return _ambiguous(path, run_keys[1], f"`{run_keys[0]}`")
+        return kinds[run_keys[0]] if run_keys else nothing_to_run(name, path)
     written = body["type"]
     kind = kinds.get(written) if isinstance(written, str) else None
     if kind is None:
-        problem = wrong((*path, "type"), ("type",), f"one of {', '.join(sorted(kinds))}", written)
+        expected = f"one of {', '.join(sorted(kinds))}"
+        problem = wrong_value((*path, "type"), ("type",), expected, written)
         return replace(problem, hint=did_you_mean(str(written), kinds).strip() or None)
-    excluded = [key for key in telling if key != kind.name]
-    return _excluded(path, excluded[0], f"`type: {kind.name}`") if excluded else kind
+    others = [key for key in run_keys if key != kind.name]
+    return _ambiguous(path, others[0], f"`type: {kind.name}`") if others else kind
 
 
-def _excluded(path: KeyPath, key: str, other: str) -> Problem:
+def _ambiguous(path: KeyPath, key: str, other: str) -> Problem:
     return Problem(
         path=(*path, key),
         message=f"`{key}` does not go together with {other}",
@@ -127,32 +124,21 @@ def _excluded(path: KeyPath, key: str, other: str) -> Problem:
     )
 
 
-def _without_kind(
+def _problems_without_kind(
     missing: Problem, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
 ) -> list[Problem]:
-    """What can be said about a job whose kind is not known: a misspelt `comand` says it all."""
+    """The problems of a job whose kind is unknown. A misspelt `comand` explains that already."""
     known = COMMON_KEYS.union(*(kind.keys for kind in kinds.values()))
-    strangers = [key for key in body if key not in known]
-    problems = [unknown((*path, key), (key,), known) for key in strangers]
-    misspelt = any(closest(key, known) in ("command", "python", "type") for key in strangers)
-    return problems if misspelt else [missing, *problems]
+    unknown = [key for key in body if key not in known]
+    problems = [unknown_key((*path, key), (key,), known) for key in unknown]
+    is_misspelt = any(closest(key, known) in ("command", "python", "type") for key in unknown)
+    return problems if is_misspelt else [missing, *problems]
 
 
-def _key_problems(
-    kind: JobKind, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
-) -> list[Problem]:
-    known = COMMON_KEYS | kind.keys
-    return [
-        _foreign(path, key, kind, kinds) or unknown((*path, key), (key,), known)
-        for key in body
-        if key not in known
-    ]
-
-
-def _foreign(
+def _key_of_other_kind(
     path: KeyPath, key: str, kind: JobKind, kinds: Mapping[str, JobKind]
 ) -> Problem | None:
-    """The problem of a `key` that exists, but only for jobs of another kind."""
+    """The problem of a `key` that only jobs of another kind have."""
     owners = sorted(other.name for other in kinds.values() if key in other.keys)
     if not owners:
         return None

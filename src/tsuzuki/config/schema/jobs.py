@@ -1,4 +1,4 @@
-"""From the body of one job, as written, to its `JobSpec`: or to all that is wrong with it."""
+"""Read the definition of a job: from its body to a `JobSpec`, or to all problems of it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,15 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from tsuzuki.config.schema.job_keys import COMMON_KEYS, CommonKeys
-from tsuzuki.config.schema.job_kinds import (
-    JobKind,
-    find_kind,
-    nothing_to_run,
-    options_of,
-    with_built_in,
-)
+from tsuzuki.config.schema.job_kinds import JobKind, find_kind, nothing_to_run, with_built_in
 from tsuzuki.config.schema.problems import Problem, invalid
-from tsuzuki.config.schema.validation import validated
+from tsuzuki.config.schema.validation import validate
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import NAME_PATTERN, JobSpec
@@ -31,7 +25,7 @@ def parse_job(
     kinds: Mapping[str, JobKind],
     default_timezone: str = DEFAULT_TIMEZONE,
 ) -> JobSpec:
-    """A job handed in by name and body, as it could stand in the file. Raises `InvalidFile`."""
+    """A job that is not in a file, by the same rules as one that is. Raises `InvalidFile`."""
     problems: list[Problem] = []
     job = read_job(
         name,
@@ -55,40 +49,36 @@ def read_job(
     default_timezone: str,
     problems: list[Problem],
 ) -> JobSpec | None:
-    """The job `name` whose `body` stands at `path`; or None, and `problems` say why."""
+    """The job `name` with the `body` at `path`. If invalid: None, and its `problems` are added."""
     before = len(problems)
-    _check_name(name, path, problems)
+    if not NAME_PATTERN.fullmatch(name):
+        problems.append(_invalid_name(name, path))
     if not isinstance(body, Mapping) or not body:
         problems.append(nothing_to_run(name, path))
         return None
-    all_kinds = with_built_in(kinds)
-    kind = find_kind(name, body, path=path, kinds=all_kinds, problems=problems)
-    schedule = _schedule(body.get("schedule"), path, default_timezone, problems)
-    common = validated(CommonKeys, _part(body, COMMON_KEYS), path=path, problems=problems)
+    kind = find_kind(name, body, path=path, kinds=with_built_in(kinds), problems=problems)
+    schedule = _read_schedule(body.get("schedule"), path, default_timezone, problems)
+    common = validate(CommonKeys, _part(body, COMMON_KEYS), path=path, problems=problems)
     if kind is None:
         return None
-    options = validated(kind.options_model, _part(body, kind.keys), path=path, problems=problems)
+    options = validate(kind.options_model, _part(body, kind.keys), path=path, problems=problems)
     if common is None or options is None or len(problems) > before:
         return None
     return _spec(name, kind, common, options, schedule)
 
 
-def _check_name(name: str, path: KeyPath, problems: list[Problem]) -> None:
-    if NAME_PATTERN.fullmatch(name):
-        return
-    problems.append(
-        Problem(
-            path=path,
-            message=f"{name!r} cannot be a job name",
-            hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, "
-            "at most 100 characters.",
-            code="job_name",
-            at_key=True,
-        )
+def _invalid_name(name: str, path: KeyPath) -> Problem:
+    return Problem(
+        path=path,
+        message=f"{name!r} cannot be a job name",
+        hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, "
+        "at most 100 characters.",
+        code="job_name",
+        at_key=True,
     )
 
 
-def _schedule(
+def _read_schedule(
     value: object, path: KeyPath, default_timezone: str, problems: list[Problem]
 ) -> Schedule | None:
     if value is None:
@@ -96,10 +86,10 @@ def _schedule(
     try:
         return parse_schedule(value, default_timezone=default_timezone)
     except ConfigurationError as error:
-        culprit, at_key = _culprit(value)
+        invalid_part, at_key = _invalid_part(value)
         problems.append(
             Problem(
-                path=(*path, "schedule", *culprit),
+                path=(*path, "schedule", *invalid_part),
                 message=error.message,
                 hint=error.hint,
                 code=error.specific_code,
@@ -109,23 +99,23 @@ def _schedule(
         return None
 
 
-def _culprit(schedule: object) -> tuple[KeyPath, bool]:
-    """The part of a refused `schedule` that is to blame, and whether it is the key rather than its
-    value. It is the part without which the rest would be right."""
+def _invalid_part(schedule: object) -> tuple[KeyPath, bool]:
+    """The path to the invalid part of a `schedule`, and whether the key itself is invalid. It is the
+    part without which the rest is valid."""
     if not isinstance(schedule, Mapping):
         return (), False
     for key in reversed(schedule):
         rest = {other: value for other, value in schedule.items() if other != key}
-        if _complaint(rest) is None:
+        if _schedule_error(rest) is None:
             return (key,), key not in ("timezone", "anchor")
     if len(schedule) != 1:
         return (), False
     (key,) = schedule
-    # An unknown key draws the same complaint whatever its value.
-    return (key,), _complaint(schedule) == _complaint({key: None})
+    # An unknown key fails with the same message for every value.
+    return (key,), _schedule_error(schedule) == _schedule_error({key: None})
 
 
-def _complaint(schedule: Mapping[str, Any]) -> str | None:
+def _schedule_error(schedule: Mapping[str, Any]) -> str | None:
     try:
         parse_schedule(schedule)
     except ConfigurationError as error:
@@ -144,7 +134,7 @@ def _spec(
     return JobSpec(
         name=name,
         handler=kind.name,
-        options=options_of(options),
+        options=options.model_dump(mode="json", by_alias=False),
         arguments=common.arguments,
         description=common.description,
         enabled=common.enabled,

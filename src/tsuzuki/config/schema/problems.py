@@ -1,4 +1,4 @@
-"""What is wrong with a definition: first by path, then, once the file is known, by place."""
+"""Problems of a definition: found by key path, then reported with line and column of the file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tsuzuki.model.errors import ConfigurationError, Place
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing wrong at `path`: with the key itself (`at_key`), or with its value."""
+    """One problem at `path`: of the key itself (`at_key`), or of its value."""
 
     path: KeyPath
     message: str
@@ -19,8 +19,8 @@ class Problem:
     code: str = ConfigurationError.code
     at_key: bool = False
 
-    def located(self, document: Document | None) -> ConfigurationError:
-        """The problem as an error, with its place if it comes from a file."""
+    def as_error(self, document: Document | None) -> ConfigurationError:
+        """The problem as an error, with its place if it is in a file."""
         return ConfigurationError(
             self.message, hint=self.hint, place=self._place(document), code=self.code
         )
@@ -33,7 +33,7 @@ class Problem:
 
 
 class InvalidFile(ConfigurationError):
-    """A file, or a definition handed in, and everything that is wrong with it, from the top down.
+    """All problems of a file, or of one definition, from top to bottom.
 
     Its own message, hint, place and code are those of the first problem.
     """
@@ -54,8 +54,8 @@ class InvalidFile(ConfigurationError):
 
 
 def invalid(problems: Iterable[Problem], document: Document | None = None) -> InvalidFile:
-    """All `problems` as one error, in the order in which they stand in the file."""
-    return InvalidFile(sorted((problem.located(document) for problem in problems), key=_position))
+    """All `problems` as one error, in the order of the file."""
+    return InvalidFile(sorted((problem.as_error(document) for problem in problems), key=_position))
 
 
 def _position(error: ConfigurationError) -> tuple[int, int]:
@@ -63,9 +63,7 @@ def _position(error: ConfigurationError) -> tuple[int, int]:
     return (place.line or 0, place.column or 0) if place else (0, 0)
 
 
-def path_text(path: KeyPath) -> str:
-    """A path as people write it: `backoff.cap`, `tags[1]`."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.removeprefix(".")
+def format_path(path: KeyPath) -> str:
+    """A key path as text: `backoff.cap`, `tags[1]`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")

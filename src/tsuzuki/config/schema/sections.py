@@ -1,54 +1,58 @@
-"""What an installation says about one kind of job: its part of the file, and variables over it.
+"""Sections: the settings of an installation for one kind of job, from the file and the environment.
 
-A section `books` with a key `api_key` is also read from `TSUZUKI_BOOKS_API_KEY`, and from the file
-that `TSUZUKI_BOOKS_API_KEY_FILE` names. Variables are filled in when the section is asked for: a key
-that only one collector needs is missed only by whoever uses that collector.
+The key `api_key` of the section `books` is also read from `TSUZUKI_BOOKS_API_KEY`, and from the file
+that `TSUZUKI_BOOKS_API_KEY_FILE` names. Variables are expanded when a section is used, so that a
+missing one stops only those who use this kind of job.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from tsuzuki.config.environment.expansion import expand
-from tsuzuki.config.schema.annotations import keys_of, model_at, other_variable
+from tsuzuki.config.environment.variables import read_variable
+from tsuzuki.config.schema.annotations import keys_of, model_at, variable_alias
+from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.problems import Problem, invalid
-from tsuzuki.config.schema.validation import validated
+from tsuzuki.config.schema.validation import validate, wrong_value
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.config.yaml.nodes import KeyPath
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One section before its variables are filled in."""
+    """One section, not yet expanded. `cwd` is the base of relative paths in `…_FILE` variables."""
 
     name: str
     model: type[BaseModel]
     written: Mapping[str, Any]
     document: Document | None
     environ: Mapping[str, str] = field(repr=False)
-    from_environment: Callable[[str], str | None] = field(repr=False)
+    cwd: Path
 
     def read(self) -> BaseModel:
-        """The section with everything filled in. Raises `ConfigurationError`."""
+        """The section with its variables expanded. Raises `ConfigurationError`."""
         body = self._expanded(self.written, (self.name,))
-        for path in _leaves(self.model):
-            given = self._given(path)
-            if given is not None:
-                _put(body, path, given)
+        for path in _leaf_paths(self.model):
+            value = self._from_environment(path)
+            if value is not None:
+                _set_path(body, path, value)
         problems: list[Problem] = []
-        found = validated(self.model, body, path=(self.name,), problems=problems)
-        if found is None:
+        section = validate(self.model, body, path=(self.name,), problems=problems)
+        if section is None:
             raise invalid(problems, self.document)
-        return found
+        return section
 
-    def _given(self, path: KeyPath) -> str | None:
-        """What the environment says for a key."""
+    def _from_environment(self, path: KeyPath) -> str | None:
         own = "_".join(("TSUZUKI", self.name, *map(str, path))).upper()
-        other = other_variable(self.model, path)
-        found = self.from_environment(own)
-        return self.from_environment(other) if found is None and other else found
+        for variable in (own, variable_alias(self.model, path)):
+            value = read_variable(variable, self.environ, cwd=self.cwd) if variable else None
+            if value is not None:
+                return value.text
+        return None
 
     def _expanded(self, value: Any, path: KeyPath) -> Any:
         if isinstance(value, str):
@@ -61,18 +65,40 @@ class Section:
         return value
 
 
-def _leaves(model: type[BaseModel], path: KeyPath = ()) -> Iterator[KeyPath]:
-    """The way to every key of a model that is not a mapping of its own."""
+def section_models(kinds: Mapping[str, JobKind]) -> dict[str, type[BaseModel]]:
+    """The section model of every kind that has one, by the name of the kind."""
+    return {name: kind.section_model for name, kind in kinds.items() if kind.section_model}
+
+
+def read_sections(
+    data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[Problem]
+) -> dict[str, Mapping[str, Any]]:
+    """The sections in the file, unexpanded. The `problems` of keys and literal values are added."""
+    sections: dict[str, Mapping[str, Any]] = {}
+    for name, model in section_models(kinds).items():
+        written = data.get(name)
+        if written is None:
+            continue
+        if not isinstance(written, dict):
+            expected = f"a mapping with the keys {', '.join(keys_of(model))}"
+            problems.append(wrong_value((name,), (name,), expected, written))
+        elif validate(model, written, path=(name,), problems=problems) is not None:
+            sections[name] = written
+    return sections
+
+
+def _leaf_paths(model: type[BaseModel], path: KeyPath = ()) -> Iterator[KeyPath]:
+    """The path to every key of a model that is not a nested model."""
     for key in keys_of(model):
-        inner = model_at(model, (key,))
-        if inner is None:
+        nested = model_at(model, (key,))
+        if nested is None:
             yield (*path, key)
         else:
-            yield from _leaves(inner, (*path, key))
+            yield from _leaf_paths(nested, (*path, key))
 
 
-def _put(body: dict[str, Any], path: KeyPath, value: str) -> None:
-    *way, last = path
-    for step in way:
+def _set_path(body: dict[str, Any], path: KeyPath, value: str) -> None:
+    *parents, last = path
+    for step in parents:
         body = body.setdefault(str(step), {})
     body[str(last)] = value

@@ -1,6 +1,7 @@
-"""What a model refuses, in our own words: the key as it was written, what it must be, what it is.
+"""Validate a body against a pydantic model, and translate the errors into problems of our own.
 
-Nothing of the validation library's own sentences reaches a person.
+A message names the key as it is written, what it must be, and what it is. No sentence of pydantic
+reaches a user.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tsuzuki.config.schema.annotations import expected_words, keys_of, model_at
-from tsuzuki.config.schema.fields import Refusal
-from tsuzuki.config.schema.problems import Problem, path_text
+from tsuzuki.config.schema.field_types import InvalidValue
+from tsuzuki.config.schema.problems import Problem, format_path
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.suggestion import did_you_mean
 
@@ -19,8 +20,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 _SHOWN_MAX = 60
 
-# General words for fields that have none of their own, by the sort of fault and its bounds.
-_GENERAL = {
+# The words after "must be" for a field without `Expects`, by pydantic's type of error.
+_EXPECTED_BY_ERROR = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
@@ -53,41 +54,42 @@ _GENERAL = {
 }
 
 
-def validated(
+def validate(
     model: type[_Model], body: Mapping[str, Any], *, path: KeyPath, problems: list[Problem]
 ) -> _Model | None:
-    """`body`, which stands at `path`, as `model`; or None, and `problems` say why."""
+    """`body`, which is at `path`, as `model`. If it is invalid: None, and its `problems` are added."""
     try:
         return model.model_validate(dict(body))
     except ValidationError as error:
         found: dict[KeyPath, Problem] = {}
         for detail in error.errors(include_url=False):
             problem = _problem(model, body, path, detail)
-            # Several alternatives of one field fail together; one sentence is enough.
+            # The alternatives of a union fail together: one problem is enough.
             found.setdefault(problem.path, problem)
         problems.extend(found.values())
         return None
 
 
-def wrong(path: KeyPath, key: KeyPath, expected: str, value: object) -> Problem:
-    """`key`, which stands at `path`, holds a `value` that is not what is `expected`."""
-    return Problem(path=path, message=f"`{path_text(key)}` must be {expected}, not {shown(value)}")
+def wrong_value(path: KeyPath, key: KeyPath, expected: str, value: object) -> Problem:
+    """The problem of `key`, which is at `path`: its `value` is not what is `expected`."""
+    message = f"`{format_path(key)}` must be {expected}, not {format_value(value)}"
+    return Problem(path=path, message=message)
 
 
-def unknown(path: KeyPath, key: KeyPath, known: Collection[str]) -> Problem:
-    """`key`, which stands at `path`, is none of the `known` ones."""
+def unknown_key(path: KeyPath, key: KeyPath, known: Collection[str]) -> Problem:
+    """The problem of `key`, which is at `path`: it is none of the `known` keys."""
     guess = did_you_mean(str(key[-1]), known)
     return Problem(
         path=path,
-        message=f"`{path_text(key)}` is not a key we know",
+        message=f"`{format_path(key)}` is not a key we know",
         hint=guess.strip() or f"Known here: {', '.join(sorted(known))}.",
         code="unknown_key",
         at_key=True,
     )
 
 
-def shown(value: object) -> str:
-    """`value` as it looks in a sentence: short, and as YAML writes it."""
+def format_value(value: object) -> str:
+    """`value` for a message: short, and as YAML writes it."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -104,44 +106,31 @@ def _problem(
     model: type[BaseModel], body: Mapping[str, Any], path: KeyPath, detail: ErrorDetails
 ) -> Problem:
     location = detail["loc"]
-    kind = detail["type"]
-    if kind == "missing":
+    if detail["type"] == "missing":
         return Problem(
             path=path + location[:-1],
-            message=f"`{path_text(location)}` is missing",
+            message=f"`{format_path(location)}` is missing",
             code="missing_key",
             at_key=True,
         )
-    if kind == "extra_forbidden":
+    if detail["type"] == "extra_forbidden":
         owner = model_at(model, location[:-1])
-        return unknown(path + location, location, keys_of(owner) if owner else [])
-    return _refused(model, body, path, detail)
-
-
-def _refused(
-    model: type[BaseModel], body: Mapping[str, Any], path: KeyPath, detail: ErrorDetails
-) -> Problem:
-    key, value = _reach(body, detail["loc"])
+        return unknown_key(path + location, location, keys_of(owner) if owner else [])
+    key, value = _value_at(body, location)
     context = detail.get("ctx", {})
     error = context.get("error")
-    if isinstance(error, Refusal):
-        return Problem(
-            path=path + key + error.path,
-            message=error.message,
-            hint=error.hint,
-            code=error.code,
-            at_key=error.at_key,
-        )
+    if isinstance(error, InvalidValue):
+        return error.as_problem(path + key)
     expected = expected_words(model, key)
     if expected is None and detail["type"] == "value_error":
-        return Problem(path=path + key, message=f"`{path_text(key)}`: {error}")
-    general = _GENERAL.get(detail["type"], "something else").format(**context)
-    return wrong(path + key, key, expected or general, value)
+        return Problem(path=path + key, message=f"`{format_path(key)}`: {error}")
+    general = _EXPECTED_BY_ERROR.get(detail["type"], "something else").format(**context)
+    return wrong_value(path + key, key, expected or general, value)
 
 
-def _reach(body: Any, location: KeyPath) -> tuple[KeyPath, Any]:
-    """The part of `location` that leads through `body`, and what is there. The rest of it, if any,
-    names alternatives of a type."""
+def _value_at(body: Any, location: KeyPath) -> tuple[KeyPath, Any]:
+    """The part of `location` that exists in `body`, and the value there. The rest of it names the
+    alternatives of a union."""
     for length, step in enumerate(location):
         try:
             body = body[step]

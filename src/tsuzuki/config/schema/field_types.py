@@ -1,13 +1,13 @@
-"""The kinds of values a definition is made of: how each is read, and what messages call it.
+"""Field types: how a value of a definition is read, checked, and named in a message.
 
-`Expects` goes beside a type and completes the sentence "`key` must be …". A field without it gets
-general words. A validator that has more to say raises a `Refusal`.
+`Expects` stands beside a type and completes the sentence "`key` must be …". A field without it gets
+general words. A validator with a message of its own raises `InvalidValue`.
 """
 
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import (
@@ -20,8 +20,9 @@ from pydantic import (
     StrictStr,
 )
 
-from tsuzuki.config.environment.expansion import written_out
+from tsuzuki.config.environment.expansion import literal_part
 from tsuzuki.config.environment.urls import holds_password
+from tsuzuki.config.schema.problems import Problem
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.schedule_words import read_interval
@@ -29,27 +30,27 @@ from tsuzuki.model.zones import zone_named
 
 SECONDS_MAX = 3660 * 86_400.0
 _FUNCTION = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-_SHELL_ONLY = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "&>"})
+_SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "&>"})
 
 
 @dataclass(frozen=True)
 class Expects:
-    """What a value must be, in words that follow "must be"."""
+    """What a value must be, in the words that follow "must be"."""
 
     words: str
 
 
 @dataclass(frozen=True)
-class AlsoCalled:
-    """Another environment variable that gives a key of a section its value, after the one that is
-    named for the section: what the variable was called before there was a section."""
+class VariableAlias:
+    """A second environment variable for a key of a section, such as an older name of it. The one
+    that is named after the section has precedence."""
 
     variable: str
 
 
-class Refusal(ValueError):
-    """A value that is refused for a reason of its own. `path` leads on from the field to what is
-    to blame; `at_key` says that it is the key there."""
+class InvalidValue(ValueError):
+    """An invalid value, with message, hint and code. `path` leads from the field to the invalid part
+    of its value; with `at_key` it is the key there that is invalid."""
 
     def __init__(
         self,
@@ -61,21 +62,21 @@ class Refusal(ValueError):
         at_key: bool = False,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.code = code
-        self.path = path
-        self.at_key = at_key
+        self._problem = Problem(path=path, message=message, hint=hint, code=code, at_key=at_key)
+
+    def as_problem(self, path: KeyPath) -> Problem:
+        """The problem, for a field at `path`."""
+        return replace(self._problem, path=path + self._problem.path)
 
 
-def _refusing(check: Callable[[str], Any]) -> Callable[[str], str]:
-    """A validator that lets `check` look at a text, and speaks of its `ConfigurationError`."""
+def _checked_by(check: Callable[[str], Any]) -> Callable[[str], str]:
+    """A validator of text that fails with the `ConfigurationError` of `check`."""
 
     def validate(text: str) -> str:
         try:
             check(text)
         except ConfigurationError as problem:
-            raise Refusal(
+            raise InvalidValue(
                 problem.message, hint=problem.hint, code=problem.specific_code
             ) from problem
         return text
@@ -83,30 +84,30 @@ def _refusing(check: Callable[[str], Any]) -> Callable[[str], str]:
     return validate
 
 
-def seconds_of(value: object) -> float:
-    """A duration: a number of seconds, or text like `30s`, `10m`, `1h30m`, `1d`."""
+def _parse_seconds(value: object) -> float:
+    """A duration in seconds, from a number or from text like `30s`, `10m`, `1h30m`, `1d`."""
     try:
         return read_interval(value).total_seconds()
     except (ConfigurationError, OverflowError):
         raise ValueError("not a duration") from None
 
 
-def argv_of(value: object) -> object:
-    """A command as a list of words; text is split the way a shell would, without being one."""
+def _split_command(value: object) -> object:
+    """A command as a list of words. Text is split like a shell does, but no shell runs it."""
     if not isinstance(value, str):
         return value
     try:
         words = shlex.split(value)
         raw_words = shlex.split(value, posix=False)
     except ValueError:
-        raise Refusal(
+        raise InvalidValue(
             "`command` has a quote that is never closed",
             hint="Close it, or write the command as a list of words.",
         ) from None
-    # The quotes are still on the raw words: a quoted '|' is an argument like any other.
-    operator = next((word for word in raw_words if word in _SHELL_ONLY), None)
+    # Raw words keep their quotes: a quoted '|' is an ordinary argument.
+    operator = next((word for word in raw_words if word in _SHELL_OPERATORS), None)
     if operator is not None:
-        raise Refusal(
+        raise InvalidValue(
             f"`command` is not run by a shell, so `{operator}` would be an argument",
             hint='Call a shell yourself: command: [sh, -c, "…"]. '
             "To really pass it, write the command as a list of words.",
@@ -114,16 +115,15 @@ def argv_of(value: object) -> object:
     return words
 
 
-def word_of(value: object) -> object:
-    """An argument or a variable as text. Whole numbers and true/false are text beyond doubt; other
-    numbers are not: 1.10 would come out as 1.1."""
+def _scalar_to_text(value: object) -> object:
+    """Integers and booleans as text. Other numbers are refused: 1.10 would become 1.1."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int) else value
 
 
-def _no_password(text: str) -> None:
-    if holds_password(written_out(text)):
+def _refuse_password(text: str) -> None:
+    if holds_password(literal_part(text)):
         raise ConfigurationError(
             "a password is written out in this URL",
             hint="Keep secrets out of the file: write ${NAME} in its place and set that "
@@ -133,16 +133,16 @@ def _no_password(text: str) -> None:
         )
 
 
-def _function(text: str) -> str:
+def _check_function(text: str) -> str:
     if not _FUNCTION.fullmatch(text):
         raise ValueError("not a function")
     return text
 
 
-def _variable_names(environment: dict[str, str]) -> dict[str, str]:
+def _check_variable_names(environment: dict[str, str]) -> dict[str, str]:
     for name in environment:
         if "=" in name or "\0" in name:
-            raise Refusal(
+            raise InvalidValue(
                 f"{name!r} cannot be the name of a variable",
                 hint="Names of variables hold no '='.",
                 path=(name,),
@@ -157,36 +157,36 @@ Text = Annotated[StrictStr, Expects("text")]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=200), Expects("a name")]
 Flag = Annotated[StrictBool, Expects("true or false")]
 Zone = Annotated[
-    StrictStr, AfterValidator(_refusing(zone_named)), Expects("the name of a time zone")
+    StrictStr, AfterValidator(_checked_by(zone_named)), Expects("the name of a time zone")
 ]
 Location = Annotated[
-    StrictStr, Field(min_length=1), AfterValidator(_refusing(_no_password)), Expects("a URL")
+    StrictStr, Field(min_length=1), AfterValidator(_checked_by(_refuse_password)), Expects("a URL")
 ]
 Seconds = Annotated[
     StrictFloat,
     Field(ge=0, le=SECONDS_MAX),
-    BeforeValidator(seconds_of),
+    BeforeValidator(_parse_seconds),
     Expects("a duration such as 30s, 10m, 1h30m or 1d, or a number of seconds"),
 ]
 PositiveSeconds = Annotated[
     StrictFloat,
     Field(gt=0, le=SECONDS_MAX),
-    BeforeValidator(seconds_of),
+    BeforeValidator(_parse_seconds),
     Expects("a duration above 0, such as 30s, 10m, 1h30m or 1d, or a number of seconds"),
 ]
 Count = Annotated[StrictInt, Field(ge=1, le=100_000), Expects("a whole number from 1 to 100000")]
-Word = Annotated[StrictStr, BeforeValidator(word_of), Expects(_WORD)]
+Word = Annotated[StrictStr, BeforeValidator(_scalar_to_text), Expects(_WORD)]
 Argv = Annotated[
     list[Word],
     Field(min_length=1),
-    BeforeValidator(argv_of),
+    BeforeValidator(_split_command),
     Expects("a list of words, or text to be split into words"),
 ]
 Environment = Annotated[
-    dict[Name, Annotated[Word, AfterValidator(_refusing(written_out)), Expects(_WORD)]],
-    AfterValidator(_variable_names),
+    dict[Name, Annotated[Word, AfterValidator(_checked_by(literal_part)), Expects(_WORD)]],
+    AfterValidator(_check_variable_names),
     Expects("a mapping of variables to text"),
 ]
 Function = Annotated[
-    StrictStr, AfterValidator(_function), Expects('text like "package.module:function"')
+    StrictStr, AfterValidator(_check_function), Expects('text like "package.module:function"')
 ]

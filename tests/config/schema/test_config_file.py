@@ -1,0 +1,82 @@
+"""The top-level keys of a file, and what its jobs take from them."""
+
+import pytest
+
+from config.schema.definitions import faults, read
+from tsuzuki.model.schedule import parse_schedule
+
+
+def test_a_file_that_says_nothing_has_no_jobs_and_all_defaults() -> None:
+    for text in ("", "# nothing\n", "jobs:\n", "jobs: {}\n", "version: 1\n"):
+        content = read(text)
+        assert content.jobs == ()
+        assert content.timezone == "UTC"
+        assert content.database_url is None
+
+
+def test_schedules_without_a_zone_are_in_the_zone_of_the_file() -> None:
+    content = read(
+        """\
+        timezone: Asia/Tokyo
+        jobs:
+          here: {command: x, schedule: {daily_at: "09:00"}}
+          there: {command: x, schedule: {daily_at: "09:00", timezone: Europe/Berlin}}
+        """
+    )
+    here, there = content.jobs
+    assert here.schedule == parse_schedule({"daily_at": "09:00", "timezone": "Asia/Tokyo"})
+    assert there.schedule == parse_schedule({"daily_at": "09:00", "timezone": "Europe/Berlin"})
+
+
+def test_jobs_share_what_they_have_in_common_by_anchors() -> None:
+    content = read(
+        """\
+        jobs:
+          one: &common
+            command: one
+            timeout: 5m
+            max_retries: 3
+          two:
+            <<: *common
+            command: two
+        """
+    )
+    assert [spec.timeout_seconds for spec in content.jobs] == [300, 300]
+    assert [spec.options["argv"] for spec in content.jobs] == [["one"], ["two"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("jobs:\n  it:\n", "2:3: job `it` does not say what to run"),
+        ("jobs:\n  it: {}\n", "2:3: job `it` does not say what to run"),
+        ("jobs:\n  it: echo\n", "2:3: job `it` does not say what to run"),
+        ("jobs:\n  it:\n    timeout: 5m\n", "2:3: job `it` does not say what to run"),
+        ("jobs:\n  it:\n    comand: x\n", "3:5: `comand` is not a key we know"),
+        ("jobs:\n  it:\n    type: command\n", "2:3: `command` is missing"),
+        ("jobs:\n  not this:\n    command: x\n", "2:3: 'not this' cannot be a job name"),
+        ("jobs:\n  - it\n", "2:3: `jobs` must be a mapping of names to jobs, not a list"),
+        ("version: 2\n", "1:10: `version` must be 1, the only version there is, not 2"),
+        ("timezone: Asia/Tokio\n", "1:11: 'Asia/Tokio' is not a time zone"),
+        ("timezone: 9\n", "1:11: `timezone` must be the name of a time zone, not 9"),
+        ("job:\n  it: {command: x}\n", "1:1: `job` is not a key we know"),
+        ("database_url: 5\n", "1:15: `database_url` must be a URL, not 5"),
+        ("redis_url: ${\n", "1:12: `${` is not a variable"),
+        ("- it\n", "1:1: the file must be a mapping with the keys version, database_url, "
+         "redis_url, timezone, log_archive, jobs"),
+        ("jobs:\n  it:\n    type: books\n", "2:3: `query` is missing"),
+        ("jobs:\n  it:\n    type: books\n    query: {}\n", "4:5: `query.text` is missing"),
+        ("jobs:\n  it: {type: books, query: {text: a, pages_max: 99}}\n",
+         "2:49: `query.pages_max` must be at most 40, not 99"),
+        ("jobs:\n  it: {type: books, query: {text: a, page_max: 9}}\n",
+         "2:38: `query.page_max` is not a key we know"),
+        ("jobs:\n  it: {type: books, query: {text: a}, language: fr}\n",
+         "2:49: `language` must be one of 'en' or 'ja', not 'fr'"),
+        ("jobs:\n  it: {type: books, query: {text: a}, shelf: 5}\n",
+         "2:46: `shelf` must be the name of a shelf, not 5"),
+        ("jobs:\n  it: {type: books, query: {text: a}, limit: many}\n",
+         "2:46: `limit` must be a whole number, not 'many'"),
+    ],
+)  # fmt: skip
+def test_a_fault_in_the_shape_of_the_file_is_told_at_its_place(text: str, told: str) -> None:
+    assert faults(text) == [f"tsuzuki.yaml:{told}"]
