@@ -125,3 +125,22 @@ def test_a_rehearsal_finds_the_same_faults_and_writes_nothing(path: Path) -> Non
         add_job(path, "hello", {"command": "x"}, dry_run=True)
     assert path.read_text() == FILE
     assert [entry.name for entry in path.parent.iterdir()] == ["tsuzuki.yaml"]
+
+
+@pytest.mark.parametrize("jobs", ["*base", "{<<: *base}"])
+def test_a_job_that_is_taken_from_another_part_of_the_file_is_not_edited(
+    path: Path, jobs: str
+) -> None:
+    text = f"base: &base {{it: {{command: x}}}}\njobs: {jobs}\n"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match="taken from another part of the file") as caught:
+        remove_job(path, "it")
+    assert caught.value.specific_code == "config_uneditable"
+    assert path.read_text() == text
+
+
+def test_jobs_that_are_no_mapping_are_refused_at_their_place(path: Path) -> None:
+    path.write_text("jobs: [it]\n")
+    with pytest.raises(InvalidFile, match="`jobs` must be a mapping") as caught:
+        remove_job(path, "it")
+    assert str(caught.value.place) == f"{path}:1:7"

@@ -1,4 +1,4 @@
-"""Whatever a file looks like: an edit touches the lines it is about, and no others.
+"""In every layout of a file an edit touches the lines it is about, and no others.
 
 An independent reader of YAML must find exactly what was meant in the result.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.executions import Begun, Ears, a_task
-from tsuzuki.config.environment.expansion import expand
+from tsuzuki.config import expand
 from tsuzuki.engine.executors.command.executor import CommandExecutor
 from tsuzuki.engine.outcome import Outcome
 from tsuzuki.engine.task import Task

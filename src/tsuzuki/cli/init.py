@@ -55,7 +55,7 @@ def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
 
 
 def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
-    from tsuzuki.config.load import FILE_NAME, FILE_VARIABLE
+    from tsuzuki.config import FILE_NAME, FILE_VARIABLE
 
     named = invocation.config_file or invocation.environ.get(FILE_VARIABLE)
     if folder and invocation.config_file:

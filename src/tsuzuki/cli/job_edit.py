@@ -173,6 +173,6 @@ def _show(invocation: Invocation, view: "JobView") -> None:
 
 
 def _body(values: Mapping[KeyPath, Any]) -> dict[str, Any]:
-    from tsuzuki.config.job_patch import patched
+    from tsuzuki.config import patched
 
     return patched({}, values)

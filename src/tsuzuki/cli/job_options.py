@@ -191,7 +191,7 @@ def _seconds_or_text(text: str) -> int | str:
 
 
 def _value(key: str, text: str) -> Any:
-    from tsuzuki.config.yaml.document import parse_value
+    from tsuzuki.config import parse_value
 
     try:
         return parse_value(text, name=f"--set {key}")

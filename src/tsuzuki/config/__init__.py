@@ -7,25 +7,32 @@ and column and a hint. Imports go one way: `load` and `edit`, then `schema`, `ya
 from tsuzuki.config import edit
 from tsuzuki.config.environment.expansion import expand
 from tsuzuki.config.environment.urls import redact_url
-from tsuzuki.config.load import FILE_NAME, Configuration, load_configuration
+from tsuzuki.config.job_patch import Changes, Key, patched
+from tsuzuki.config.load import FILE_NAME, FILE_VARIABLE, Configuration, load_configuration
 from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
 from tsuzuki.config.starter_file import write_starter
+from tsuzuki.config.yaml.document import parse_value
 
 __all__ = [
     "FILE_NAME",
+    "FILE_VARIABLE",
+    "Changes",
     "Configuration",
     "Expects",
     "InvalidFile",
     "InvalidValue",
     "JobKind",
+    "Key",
     "VariableAlias",
     "edit",
     "expand",
     "load_configuration",
     "parse_job",
+    "parse_value",
+    "patched",
     "redact_url",
     "write_starter",
 ]

@@ -11,8 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.config import Configuration, JobKind, edit, parse_job
-from tsuzuki.config.job_patch import Changes, Key
+from tsuzuki.config import Changes, Configuration, JobKind, Key, edit, parse_job
 from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import upcoming

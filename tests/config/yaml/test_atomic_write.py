@@ -1,4 +1,4 @@
-"""Edits among real processes: nothing is lost, nothing is half written, whoever dies."""
+"""Edits among real processes: no edit is lost, no file is half written, if a process dies."""
 
 import errno
 import fcntl
@@ -62,7 +62,7 @@ def test_processes_that_edit_at_once_lose_no_edit_and_readers_see_whole_files(pa
         while not done.is_set():
             try:
                 names(path)
-            except Exception as failure:  # noqa: BLE001 -- whatever it is, the test tells it
+            except Exception as failure:  # noqa: BLE001 -- the test reports any failure
                 failures.append(failure)
 
     reader = threading.Thread(target=read_on)

@@ -53,6 +53,7 @@ def test_jobs_without_blank_lines_between_them_get_none(path: Path) -> None:
         ("jobs: {a: {command: b}}\n", "jobs: {a: {command: b}, it: {command: x}}\n"),
         ("{jobs: {a: {command: b}}}\n", "{jobs: {a: {command: b}, it: {command: x}}}\n"),
         ("{version: 1}\n", "{version: 1, jobs: {it: {command: x}}}\n"),
+        ("{}\n", "{jobs: {it: {command: x}}}\n"),
         ("{jobs: {}}\n", "{jobs: {it: {command: x}}}\n"),
         ("jobs:\n  {}\n", "jobs: {it: {command: x}}\n"),
         ("version: 1\n...\n", "version: 1\n\njobs:\n  it:\n    command: x\n...\n"),

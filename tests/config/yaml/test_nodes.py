@@ -14,7 +14,7 @@ def test_only_what_json_calls_a_number_or_truth_is_one(text: str) -> None:
     assert document(f"value: {text}\n").data == {"value": text}
 
 
-def test_keys_are_text_whatever_they_look_like() -> None:
+def test_keys_are_always_text() -> None:
     assert document("2024: a\nnull: b\ntrue: c\n").data == {"2024": "a", "null": "b", "true": "c"}
 
 

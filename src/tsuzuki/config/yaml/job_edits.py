@@ -112,8 +112,6 @@ def _has_blank_lines_between(source: Source, jobs: MappingNode) -> bool:
 
 def _with_blank_line_above(source: Source, deletion: TextEdit) -> TextEdit:
     """Extend a deletion by the blank line above it if one follows too, so that one is left."""
-    if deletion.start == 0:
-        return deletion
     above = source.line_start(deletion.start - 1)
     below_is_blank = not source.text[deletion.end : source.line_end(deletion.end)].strip()
     if source.line_at(above).strip() or not below_is_blank:

@@ -1,5 +1,6 @@
 """Syntax errors: the YAML parser's messages, translated into our own with a place and a hint."""
 
+import re
 from dataclasses import dataclass
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -11,7 +12,7 @@ from tsuzuki.model.errors import ConfigurationError
 
 @dataclass(frozen=True, kw_only=True)
 class _Translation:
-    """Our message for a parser message that contains `pattern`. With `at_context` the error is where
+    """Our message for a parser message that matches `pattern`. With `at_context` the error is where
     the construct began, not where the parser stopped."""
 
     pattern: str
@@ -22,12 +23,10 @@ class _Translation:
 
 _QUOTE = "Put the text in quotes."
 _INDENTATION = "Give every key of one mapping, and every '-' of one list, the same indentation."
-_UNCLOSED_QUOTE = "the quote that opens here is never closed"
-_CLOSE_QUOTE = "Close it with the same kind of quote."
 
 _TRANSLATIONS = (
     _Translation(
-        pattern="'\\t'",
+        pattern=r"'\\t'",
         message="a tab is used for indentation",
         hint="Indent with spaces.",
     ),
@@ -58,15 +57,9 @@ _TRANSLATIONS = (
         hint=_INDENTATION,
     ),
     _Translation(
-        pattern="found unexpected end of stream",
-        message=_UNCLOSED_QUOTE,
-        hint=_CLOSE_QUOTE,
-        at_context=True,
-    ),
-    _Translation(
-        pattern="found unexpected document separator",
-        message=_UNCLOSED_QUOTE,
-        hint=_CLOSE_QUOTE,
+        pattern=r"found unexpected (end of stream|document separator)",
+        message="the quote that opens here is never closed",
+        hint="Close it with the same kind of quote.",
         at_context=True,
     ),
     _Translation(
@@ -104,7 +97,7 @@ def syntax_error(problem: YAMLError, source: Source) -> ConfigurationError:
 
 def _translate(message: str) -> _Translation:
     for translation in _TRANSLATIONS:
-        if translation.pattern in message:
+        if re.search(translation.pattern, message):
             return translation
     return _Translation(
         pattern=message,
