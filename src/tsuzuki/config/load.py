@@ -67,23 +67,14 @@ def load_configuration(
     path = find_file(file=file, environ=environ, cwd=here)
     content = read_config_file(read_document(path), kinds=kinds) if path else None
     workspace = path.parent if path else here
-    flag = (
-        None if database_url is None else ConfiguredValue(text=database_url, name="--database-url")
-    )
-    database = (
-        flag
-        or read_variable("TSUZUKI_DATABASE_URL", environ, cwd=here)
-        or _from_file("database_url", content, environ)
-    )
-    redis = read_variable("TSUZUKI_REDIS_URL", environ, cwd=here) or _from_file(
-        "redis_url", content, environ
-    )
-    archive = _from_file("log_archive", content, environ)
-    given = {"database_url": database, "redis_url": redis, "log_archive": archive}
+    given = _given_values(database_url, content, environ, here)
+    redis, archive = given.get("redis_url"), given.get("log_archive")
     return Configuration(
         workspace=workspace,
         file=path,
-        database_url=normalise_database_url(database or _DEFAULT_DATABASE, workspace=workspace),
+        database_url=normalise_database_url(
+            given.get("database_url", _DEFAULT_DATABASE), workspace=workspace
+        ),
         redis_url=check_redis_url(redis) if redis else None,
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
         log_archive=_absolute(archive.text, workspace) if archive else None,
@@ -92,7 +83,7 @@ def load_configuration(
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
             **(_key_places(content, ("timezone", "jobs")) if content else {}),
-            **{key: value.origin for key, value in given.items() if value},
+            **{key: value.origin for key, value in given.items()},
         },
     )
 
@@ -111,6 +102,25 @@ def _is_file(path: Path) -> bool:
     with suppress(OSError):  # a folder above that this user may not enter
         return path.is_file()
     return False
+
+
+def _given_values(
+    database_flag: str | None, content: ConfigFile | None, environ: Mapping[str, str], cwd: Path
+) -> dict[str, ConfiguredValue]:
+    """The values given for database, Redis and log archive. The file's value is expanded only if no
+    flag or variable overrides it, so that a variable missing in it does no harm."""
+    flag = None
+    if database_flag is not None:
+        flag = ConfiguredValue(text=database_flag, name="--database-url")
+    values = {
+        "database_url": flag
+        or read_variable("TSUZUKI_DATABASE_URL", environ, cwd=cwd)
+        or _from_file("database_url", content, environ),
+        "redis_url": read_variable("TSUZUKI_REDIS_URL", environ, cwd=cwd)
+        or _from_file("redis_url", content, environ),
+        "log_archive": _from_file("log_archive", content, environ),
+    }
+    return {key: value for key, value in values.items() if value}
 
 
 def _from_file(
