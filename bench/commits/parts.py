@@ -21,13 +21,13 @@ from bench.commits.measure import (
     rss_mb,
     timed,
 )
-from tsuzuki.collectors.commits import projects, targets
-from tsuzuki.collectors.commits.pages import store_page
-from tsuzuki.collectors.commits.projects import NewProject
+from tsuzuki.collectors.commits.queries import projects, targets
+from tsuzuki.collectors.commits.queries.pages import store_page
+from tsuzuki.collectors.commits.queries.projects import NewProject
+from tsuzuki.collectors.commits.queries.statistics import Dimension
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
-from tsuzuki.collectors.commits.statistics import Dimension
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.engine.role import Role
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.server import StandIn

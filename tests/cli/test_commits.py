@@ -274,7 +274,7 @@ def test_a_run_cancelled_by_its_number_cancels_the_collection(
 def ask_to_start(folder: str) -> tuple[str, str]:
     with opened(cwd=Path(folder), environ={}) as application:
         try:
-            return "began", application.collections.start().run_id
+            return "began", application.bulk_runs.start().run_id
         except Conflict as refused:
             return refused.specific_code, refused.message
 

@@ -28,8 +28,8 @@ from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.services.events import Events
-from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.runs import Request, Runs
+from tsuzuki.services.workers import Workers
 from tsuzuki.store import settings, workers
 from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
@@ -87,7 +87,7 @@ class House:
     def __init__(self, database: Database, stack: ExitStack) -> None:
         self.database = database
         self.runs = Runs(database=database, actor="test")
-        self.fleet = Fleet(database=database, actor="test")
+        self.workers = Workers(database=database, actor="test")
         self._stack = stack
         self.put(**QUICK)
 
@@ -267,7 +267,7 @@ def test_one_leads_the_others_work_and_when_it_goes_another_leads(house: House) 
     for run_id in house.submit(30):
         house.wait(run_id)
     assert set(done.values()) == {1}
-    assert house.fleet.leader().epoch >= 2
+    assert house.workers.leader().epoch >= 2
     assert house.worker_state(first.worker.identity.id) is WorkerState.GONE
 
 
@@ -286,8 +286,8 @@ def test_a_leader_that_an_operator_deposed_is_followed_under_a_new_epoch(house: 
     add_job(house.database, FREE)
     engine = house.start()
     wait_until(lambda: engine.lease.term is not None, "it leads")
-    house.fleet.step_down()
-    wait_until(lambda: house.fleet.leader().epoch >= 2, "somebody leads again")
+    house.workers.step_down()
+    wait_until(lambda: house.workers.leader().epoch >= 2, "somebody leads again")
     (run_id,) = house.submit()
     assert house.wait(run_id).state is RunState.SUCCEEDED
 
@@ -325,7 +325,7 @@ def test_shutting_down_waits_for_what_runs_and_hands_back_the_rest(house: House)
     assert set(states) <= {RunState.SUCCEEDED, RunState.PENDING, RunState.ORPHANED}
     assert engine.drained.is_set()
     assert house.worker_state(engine.worker.identity.id) is WorkerState.GONE
-    assert not house.fleet.leader().is_valid
+    assert not house.workers.leader().is_valid
 
 
 def test_asked_to_hurry_it_stops_what_runs_and_the_run_is_repeated_elsewhere(
@@ -350,7 +350,7 @@ def test_a_worker_that_an_operator_drains_finishes_and_leaves(house: House) -> N
     engine = house.start(gate)
     (run_id,) = house.submit()
     gate.wait_for(1)
-    house.fleet.drain(engine.worker.identity.id)
+    house.workers.drain(engine.worker.identity.id)
     wait_until(lambda: not engine.worker.accepting, "it takes nothing new")
     (waiting,) = house.submit()
     assert not engine.drained.is_set()
@@ -374,7 +374,7 @@ def test_a_worker_that_an_operator_expels_stops_what_it_runs_and_comes_back_unde
     (run_id,) = house.submit()
     gate.wait_for(1)
     with within_patience(gate.stopped, "the handler was stopped"):
-        house.fleet.detach(old_name)
+        house.workers.detach(old_name)
     gate.open.set()
     run = house.wait(run_id)
     assert (run.state, run.reason) == (RunState.FAILED, Reason.NOT_CONFIRMED)
@@ -470,7 +470,7 @@ def test_a_worker_that_was_to_leave_and_is_cut_off_does_not_come_back(
     gate.wait_for(1)
     going = threading.Thread(target=engine.shut_down)
     if who_asked == "an operator":
-        house.fleet.drain(name)
+        house.workers.drain(name)
     else:
         going.start()
     wait_until(lambda: not engine.worker.accepting, "it takes nothing new")
@@ -520,7 +520,7 @@ def test_running_until_nothing_is_due_runs_all_of_it_and_leaves(house: House) ->
     ended = run_until_idle(engine, stop=threading.Event())
     assert ended == {RunState.SUCCEEDED: 12}
     assert {house.runs.get(run_id).run.state for run_id in ids} == {RunState.SUCCEEDED}
-    assert not house.fleet.leader().is_valid
+    assert not house.workers.leader().is_valid
     assert house.worker_state(engine.worker.identity.id) is WorkerState.GONE
 
 

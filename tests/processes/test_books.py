@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.daemons import Daemons, eventually
-from tsuzuki.collectors.books import outbox
-from tsuzuki.collectors.books.cursors import list_collect_cursors
-from tsuzuki.collectors.books.shelf import find
+from tsuzuki.collectors.books.queries import outbox
+from tsuzuki.collectors.books.queries.books import find
+from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind

@@ -10,8 +10,8 @@ from support.checker import check_history
 from support.daemons import Daemons, be_quick, eventually, is_alive
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.runs import Request, Runs
+from tsuzuki.services.workers import Workers
 from tsuzuki.store import workers
 from tsuzuki.store.sql.database import Database
 
@@ -98,7 +98,7 @@ def test_a_worker_that_an_operator_detaches_stops_what_it_runs_and_comes_back_an
     worker = daemons.start("worker")
     run_id = runs.submit(Request(job="long")).run_id
     started(runs, run_id)
-    Fleet(database=quick_database, actor="test").detach(worker.worker_id)
+    Workers(database=quick_database, actor="test").detach(worker.worker_id)
     ended = runs.wait(run_id, timeout_seconds=30)
     assert (ended.state, ended.reason) == (RunState.FAILED, Reason.NOT_CONFIRMED)
     child = int(pids.read_text(encoding="utf-8").split()[0])

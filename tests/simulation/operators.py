@@ -8,9 +8,9 @@ from simulation.party import Party
 from simulation.reach import LawBroken
 from tsuzuki.model.errors import Conflict, NotFound, Unreachable, UsageError
 from tsuzuki.services.events import Events
-from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.services.settings import Settings
+from tsuzuki.services.workers import Workers
 
 if TYPE_CHECKING:
     from simulation.node import Node
@@ -42,7 +42,7 @@ class Operator(Party):
         super().__init__(world, name)
         self._runs = Runs(database=self.database, actor=name)
         self._events = Events(database=self.database)
-        self._fleet = Fleet(database=self.database, actor=name)
+        self._fleet = Workers(database=self.database, actor=name)
         self._settings = Settings(database=self.database, actor=name)
         self._asked = 0
 

@@ -10,14 +10,15 @@ from sqlalchemy import text
 
 from support.executions import a_task
 from support.git_oracle import Row
-from tsuzuki.collectors.collector import Equipment
-from tsuzuki.collectors.commits import COMMITS, projects, reports, targets
+from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.collectors.commits.collect import collect
-from tsuzuki.collectors.commits.projects import NewProject
-from tsuzuki.collectors.commits.reports import Result
-from tsuzuki.collectors.commits.settings import CommitsSection
+from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.queries import projects, reports, targets
+from tsuzuki.collectors.commits.queries.projects import NewProject
+from tsuzuki.collectors.commits.queries.reports import Result
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
@@ -131,8 +132,8 @@ class Collecting:
         return ended
 
     @property
-    def equipment(self) -> Equipment:
-        return Equipment(
+    def equipment(self) -> CollectorContext:
+        return CollectorContext(
             database=self.database, workspace=self.workspace, section=lambda: self.section
         )
 

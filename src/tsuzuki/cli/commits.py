@@ -17,8 +17,8 @@ from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tsuzuki.collectors.commits.projects import ProjectChange
-    from tsuzuki.collectors.commits.statistics import Dimension
+    from tsuzuki.collectors.commits.queries.projects import ProjectChange
+    from tsuzuki.collectors.commits.queries.statistics import Dimension
 
 PROJECTS = [
     Column("project_id", "ID", align="right"),
@@ -187,7 +187,7 @@ def runs(invocation: Invocation, limit: int) -> None:
     tsuzuki commits runs --limit 5
     """
     with application(invocation) as workspace:
-        found = workspace.collections.runs(limit=limit)
+        found = workspace.bulk_runs.runs(limit=limit)
     emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
 
 
@@ -201,7 +201,7 @@ def show(invocation: Invocation, run: str) -> None:
     tsuzuki commits show 550e8400
     """
     with application(invocation) as workspace:
-        view = workspace.collections.show(run)
+        view = workspace.bulk_runs.show(run)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
         return
@@ -222,7 +222,7 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     tsuzuki commits cancel 550e8400
     """
     with application(invocation) as workspace:
-        summary = workspace.collections.cancel(run)
+        summary = workspace.bulk_runs.cancel(run)
     emit(invocation, [summary], columns=RUNS)
     say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
 
@@ -298,7 +298,7 @@ def _beside_summary(view: Any) -> dict[str, Any]:
 
 
 def _dimensions(text: str) -> "list[Dimension]":
-    from tsuzuki.collectors.commits.statistics import Dimension
+    from tsuzuki.collectors.commits.queries.statistics import Dimension
 
     words = [word.strip() for word in text.split(",") if word.strip()]
     known = [dimension.value for dimension in Dimension]

@@ -23,8 +23,8 @@ from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.cli.commits_progress import Bars
+    from tsuzuki.collectors.commits.service.bulk_runs import Begun, BulkProgress
     from tsuzuki.engine.process import Engine
-    from tsuzuki.services.collections import Begun, BulkProgress
     from tsuzuki.wiring import Application
 
 LOOK_SECONDS = 0.2
@@ -60,7 +60,7 @@ def collect(
     """
     with application(invocation) as workspace:
         workspace.jobs.apply()
-        begun = workspace.collections.start(references, branch=branch)
+        begun = workspace.bulk_runs.start(references, branch=branch)
         _follow(invocation, workspace, begun, detach=detach)
 
 
@@ -75,7 +75,7 @@ def retry(invocation: Invocation, run: str, detach: bool) -> None:
     tsuzuki commits retry 550e8400
     """
     with application(invocation) as workspace:
-        begun = workspace.collections.retry(run)
+        begun = workspace.bulk_runs.retry(run)
         _follow(invocation, workspace, begun, detach=detach)
 
 
@@ -89,7 +89,7 @@ def watch(invocation: Invocation) -> None:
     """
     with application(invocation) as workspace:
         running = next(
-            (one for one in workspace.collections.runs(limit=5) if one.completed_at_utc is None),
+            (one for one in workspace.bulk_runs.runs(limit=5) if one.completed_at_utc is None),
             None,
         )
         if running is None:
@@ -150,15 +150,15 @@ class Helper:
         elif now - self._looked_at >= CHECK_SECONDS:
             self._looked_at = now
             is_held_up = now - self._waits_since > HELD_UP_SECONDS
-            if is_held_up or not self._workspace.collections.attendance.is_anybody_there():
+            if is_held_up or not self._workspace.bulk_runs.attendance.is_anybody_there():
                 self._step_in()
 
     def _step_in(self) -> None:
         from tsuzuki.engine.role import Role
         from tsuzuki.wiring.engine import build_engine
 
-        if self._workspace.collections.attendance.dead_leader():
-            self._workspace.fleet.step_down()
+        if self._workspace.bulk_runs.attendance.dead_leader():
+            self._workspace.workers.step_down()
         environ = self._invocation.environ
         self._engine = build_engine(self._workspace, Role(capacity=1), environ=environ)
         self._stopping.watch(self._engine)
@@ -184,7 +184,7 @@ def _watch(
     pause = FIRST_LOOK_SECONDS
     with _Nothing() if quiet else _bars(invocation) as shown:
         while True:
-            progress = workspace.collections.progress(run_id)
+            progress = workspace.bulk_runs.progress(run_id)
             looked(progress)
             shown.show(progress)
             if progress.summary.completed_at_utc is not None:
@@ -205,7 +205,7 @@ def _refuse_failed(progress: "BulkProgress") -> None:
 
 
 def _tell_end(invocation: Invocation, workspace: "Application", run_id: str) -> None:
-    view = workspace.collections.show(run_id)
+    view = workspace.bulk_runs.show(run_id)
     if invocation.output is OutputFormat.TABLE:
         emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
         summary = view.summary

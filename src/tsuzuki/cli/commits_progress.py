@@ -13,7 +13,7 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.progress import ProgressMeter
 
 if TYPE_CHECKING:
-    from tsuzuki.services.collections import BulkProgress
+    from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress
 
 SHOWN_MAX = 4
 

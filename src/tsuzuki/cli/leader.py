@@ -29,7 +29,7 @@ def show(invocation: Invocation) -> None:
     tsuzuki leader show --output json
     """
     with application(invocation) as workspace:
-        lead = workspace.fleet.leader()
+        lead = workspace.workers.leader()
     emit(invocation, asdict(lead))
     if not lead.is_valid:
         say(invocation, "Nobody leads. Start a leader with: tsuzuki up")
@@ -46,5 +46,5 @@ def step_down(invocation: Invocation, yes: bool) -> None:
     """
     confirm(invocation, "end the current leader's term", yes=yes)
     with application(invocation) as workspace:
-        before = workspace.fleet.step_down()
+        before = workspace.workers.step_down()
     say(invocation, f"Epoch {before.epoch} of '{before.holder}' has ended.")

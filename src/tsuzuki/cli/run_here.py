@@ -44,12 +44,12 @@ def run_to_its_end(
 @contextmanager
 def _somebody_works(invocation: Invocation, workspace: "Application") -> Iterator[None]:
     """While the block runs there is an engine. Ours does whatever is due, as `run-due` would."""
-    attendance = workspace.collections.attendance
+    attendance = workspace.bulk_runs.attendance
     if attendance.is_anybody_there():
         yield
         return
     if attendance.dead_leader():
-        workspace.fleet.step_down()
+        workspace.workers.step_down()
     from tsuzuki.engine.role import Role
     from tsuzuki.wiring.engine import build_engine
 

@@ -48,7 +48,7 @@ def ls(invocation: Invocation, with_gone: bool) -> None:
     tsuzuki worker ls --all
     """
     with application(invocation) as workspace:
-        views = workspace.fleet.workers(with_gone=with_gone)
+        views = workspace.workers.workers(with_gone=with_gone)
     emit(
         invocation,
         [view.as_dict() for view in views],
@@ -67,7 +67,7 @@ def drain(invocation: Invocation, worker_id: str) -> None:
     tsuzuki worker drain host-1234-a1b2c3
     """
     with application(invocation) as workspace:
-        workspace.fleet.drain(worker_id)
+        workspace.workers.drain(worker_id)
     say(invocation, f"'{worker_id}' will finish what it has and leave.")
 
 
@@ -83,5 +83,5 @@ def detach(invocation: Invocation, worker_id: str, yes: bool) -> None:
     """
     confirm(invocation, f"stop everything that runs on {worker_id}", yes=yes)
     with application(invocation) as workspace:
-        workspace.fleet.detach(worker_id)
+        workspace.workers.detach(worker_id)
     say(invocation, f"'{worker_id}' is cut off.")

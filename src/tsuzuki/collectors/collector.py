@@ -16,7 +16,7 @@ Handler = Callable[[RunContext], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Equipment:
+class CollectorContext:
     """What a handler works with beside its run. Its writes go through `RunContext.transaction`;
     `database` is for reading what earlier runs left."""
 
@@ -33,4 +33,4 @@ class Collector:
 
     kind: JobKind
     component: Component
-    handler: Callable[[Equipment], Handler]
+    handler: Callable[[CollectorContext], Handler]

@@ -10,25 +10,25 @@ from functools import cache, partial
 from pathlib import Path
 
 from tsuzuki.collectors.books import BOOKS
+from tsuzuki.collectors.books.service import Books
 from tsuzuki.collectors.collector import Collector
 from tsuzuki.collectors.commits import COMMITS
+from tsuzuki.collectors.commits.service.bulk_runs import BulkRuns
+from tsuzuki.collectors.commits.service.commits import Commits
 from tsuzuki.config import Configuration, JobKind, load_configuration
 from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.services.audit import Audit
-from tsuzuki.services.books import Books
-from tsuzuki.services.collections import BulkCollections
-from tsuzuki.services.commits import Commits
 from tsuzuki.services.due import DueNow
 from tsuzuki.services.events import Events
-from tsuzuki.services.fleet import Fleet
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.logs import RunLogs
 from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
+from tsuzuki.services.workers import Workers
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database, open_database
 
@@ -51,11 +51,11 @@ class Application:
     jobs: Jobs
     runs: Runs
     events: Events
-    fleet: Fleet
+    workers: Workers
     logs: RunLogs
     due: DueNow
     commits: Commits
-    collections: BulkCollections
+    bulk_runs: BulkRuns
     settings: Settings
     audit: Audit
     maintenance: Maintenance
@@ -125,7 +125,7 @@ def join(
         jobs=jobs,
         runs=runs,
         events=Events(database=database, wake_others=wake_others),
-        fleet=Fleet(database=database, actor=actor),
+        workers=Workers(database=database, actor=actor),
         logs=RunLogs(database=database, archive=log_archive_of(configuration, database)),
         due=DueNow(database=database),
         commits=Commits(
@@ -134,9 +134,7 @@ def join(
             section=partial(configuration.section, COMMITS.kind.name),
             actor=actor,
         ),
-        collections=BulkCollections(
-            database=database, job_service=jobs, run_service=runs, actor=actor
-        ),
+        bulk_runs=BulkRuns(database=database, job_service=jobs, run_service=runs, actor=actor),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         maintenance=Maintenance(

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from random import Random
 from typing import Any
 
-from tsuzuki.collectors.collector import Equipment, Handler
+from tsuzuki.collectors.collector import CollectorContext, Handler
 from tsuzuki.config import expand
 from tsuzuki.engine.executors.command.executor import CommandExecutor
 from tsuzuki.engine.executors.python.executor import PythonExecutor
@@ -69,7 +69,7 @@ def collecting_functions(application: Application) -> dict[str, Handler]:
     """The handler of every collector, by the kind of job it is for."""
     return {
         collector.kind.name: collector.handler(
-            Equipment(
+            CollectorContext(
                 database=application.database,
                 workspace=application.configuration.workspace,
                 section=partial(application.configuration.section, collector.kind.name),

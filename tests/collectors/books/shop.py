@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from support.makers import add_worker, create_run, take_lead
-from tsuzuki.collectors.books.cursors import list_collect_cursors
 from tsuzuki.collectors.books.handler import work
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.shelf import find
-from tsuzuki.collectors.collector import Equipment
+from tsuzuki.collectors.books.queries.books import find
+from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
+from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.output_buffer import OutputBuffer
@@ -65,7 +65,7 @@ class ShopRun:
     def work(self) -> dict[str, Any]:
         """Let the handler do its work, and the run end as it ends."""
         try:
-            result = work(self.context, self.shop.equipment)
+            result = work(self.context, self.shop.collector_context)
         except Exception:
             self.end(RunState.FAILED)
             raise
@@ -100,9 +100,9 @@ class Shop:
     last: ShopRun | None = None
 
     @property
-    def equipment(self) -> Equipment:
+    def collector_context(self) -> CollectorContext:
         said = {"base_url": f"{self.server.url}/books/v1", "api_key": KEY, **self.section}
-        return Equipment(
+        return CollectorContext(
             database=self.database,
             workspace=Path(),
             section=lambda: BooksSection.model_validate(said),

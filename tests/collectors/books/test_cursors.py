@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from support.databases import opened
-from tsuzuki.collectors.books.cursors import (
+from tsuzuki.collectors.books.queries.cursors import (
     get_collect_cursor,
     hold_search,
     let_go,

@@ -19,15 +19,15 @@ from sqlalchemy import text
 
 from support.databases import SqliteFolder, opened
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.collect import Collection
 from tsuzuki.collectors.books.options import BooksOptions
-from tsuzuki.collectors.books.quota import Allowance
+from tsuzuki.collectors.books.queries import quota
+from tsuzuki.collectors.books.queries.quota import Allowance
 from tsuzuki.collectors.books.search import Search
 from tsuzuki.collectors.books.source import Page
 from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceRefused, SourceUnwell
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn

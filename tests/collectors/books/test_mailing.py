@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from tsuzuki.collectors.books import outbox
 from tsuzuki.collectors.books.handler import work
-from tsuzuki.collectors.books.outbox import Mail
-from tsuzuki.collectors.books.postbox import MailFailed, MailRefused
+from tsuzuki.collectors.books.queries import outbox
+from tsuzuki.collectors.books.queries.outbox import Mail
+from tsuzuki.collectors.books.service import Books
 from tsuzuki.collectors.books.tables import MailState
+from tsuzuki.collectors.kit.smtp import MailFailed, MailRefused
 from tsuzuki.model.errors import ConfigurationError, Conflict, Fenced
 from tsuzuki.model.run import RunRef
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.google_books import volume, volumes
 from tsuzuki.sandbox.smtp import MailServer, Step
-from tsuzuki.services.books import Books
 from tsuzuki.store import audit
 from tsuzuki.store.runs import moves
 
@@ -44,7 +44,7 @@ def mailing_shop(shop: Shop, mail_server: MailServer) -> Shop:
 
 @pytest.fixture
 def books(shop: Shop) -> Books:
-    return Books(database=shop.database, section=shop.equipment.section, actor="test")
+    return Books(database=shop.database, section=shop.collector_context.section, actor="test")
 
 
 def mails(shop: Shop) -> list[Mail]:
@@ -220,7 +220,7 @@ def test_a_sender_that_was_cut_off_leaves_its_mail_unsettled(
 
     mail_server.when_taken = lose
     with pytest.raises(Fenced):
-        work(run.context, mailing_shop.equipment)
+        work(run.context, mailing_shop.collector_context)
     assert states(mailing_shop) == ["sending"]
     mail_server.forget_hooks()
     mailing_shop.start().work()

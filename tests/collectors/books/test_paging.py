@@ -3,7 +3,7 @@
 import pytest
 
 from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
-from tsuzuki.collectors.failures import SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnwell
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, limit_error, volume, volumes
 from tsuzuki.store.runs import runs

@@ -7,11 +7,11 @@ import pytest
 from support import git_oracle
 from support.collecting import Collecting, Crash, crash_after
 from support.histories import straight
-from tsuzuki.collectors.commits import ledger
 from tsuzuki.collectors.commits.collect import chosen
+from tsuzuki.collectors.commits.queries import ledger
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
-from tsuzuki.collectors.failures import RateLimited
+from tsuzuki.collectors.kit.errors import RateLimited
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, Unreachable
 

@@ -14,7 +14,7 @@ from tsuzuki.collectors.commits import source_git
 from tsuzuki.collectors.commits.git_program import Answer, Git
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
-from tsuzuki.collectors.failures import SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnwell
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import SystemClock
 

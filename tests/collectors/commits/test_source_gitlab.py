@@ -15,7 +15,7 @@ from support.histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.collectors.commits import gitlab_exchange, source_gitlab
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost, GitLabSource
-from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault, FaultKind

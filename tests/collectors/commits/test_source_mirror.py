@@ -7,8 +7,8 @@ import pytest
 from support import git_oracle
 from support.collecting import Collecting
 from support.histories import lines, straight
-from tsuzuki.collectors.commits import projects
 from tsuzuki.collectors.commits.git_program import Answer, Git
+from tsuzuki.collectors.commits.queries import projects
 from tsuzuki.collectors.commits.repositories import described
 from tsuzuki.collectors.commits.sources import Sources, host_of, is_url
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus

@@ -6,11 +6,11 @@ import pytest
 
 from support.collecting import Collecting
 from support.plans import last_sent, ways_to
-from tsuzuki.collectors.commits import statistics
-from tsuzuki.collectors.commits.pages import store_page
+from tsuzuki.collectors.commits.queries import statistics
+from tsuzuki.collectors.commits.queries.pages import store_page
+from tsuzuki.collectors.commits.queries.statistics import Dimension
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
-from tsuzuki.collectors.commits.statistics import Dimension
-from tsuzuki.collectors.commits.targets import Target
 
 
 def a_commit(number: int, *, month: int = 1, author: str = "ann") -> Commit:

@@ -8,8 +8,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from support.collecting import Collecting
-from tsuzuki.collectors.commits import COMMITS, ledger, reports
-from tsuzuki.collectors.commits.targets import Target
+from tsuzuki.collectors.commits import COMMITS
+from tsuzuki.collectors.commits.queries import ledger, reports
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.store.schema.migration_steps import drift
 
 RUN = {

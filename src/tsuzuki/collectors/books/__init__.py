@@ -4,13 +4,13 @@ from typing import Any
 
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.collectors.collector import Collector, Equipment, Handler
+from tsuzuki.collectors.collector import Collector, CollectorContext, Handler
 from tsuzuki.config import JobKind
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
 
 
-def _handler(equipment: Equipment) -> Handler:
+def _handler(collector_context: CollectorContext) -> Handler:
     def handle(run: RunContext) -> dict[str, Any]:
         try:
             from tsuzuki.collectors.books.handler import work  # noqa: PLC0415 - most never collect
@@ -22,7 +22,7 @@ def _handler(equipment: Equipment) -> Handler:
                 hint="Install it with: pip install 'tsuzuki[books]'",
                 code="extra_missing",
             ) from None
-        return work(run, equipment)
+        return work(run, collector_context)
 
     return handle
 

@@ -16,15 +16,15 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tsuzuki.collectors.books import cursors, quota, shelf
-from tsuzuki.collectors.books.courier import Courier
-from tsuzuki.collectors.books.narrative import Narrative
 from tsuzuki.collectors.books.options import BooksOptions
+from tsuzuki.collectors.books.queries import books, cursors, quota
+from tsuzuki.collectors.books.queries.quota import Allowance
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
-from tsuzuki.collectors.books.quota import Allowance
-from tsuzuki.collectors.books.resumption import ask_for_run_at
+from tsuzuki.collectors.books.run_log import CollectLog
 from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
-from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceFailed, SourceUnwell
+from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceFailed, SourceUnwell
+from tsuzuki.collectors.kit.follow_up import schedule_run_at
+from tsuzuki.collectors.kit.prefetch import Prefetch
 from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.cursor import Cursor, StopReason, advance, exhaust
 from tsuzuki.model.errors import Conflict
@@ -78,9 +78,9 @@ class Collection:
         self._source = source
         self._search = options.search
         self._hash = compute_query_set_hash(options.queries)
-        self._tell = Narrative(run, self._hash)
+        self._tell = CollectLog(run, self._hash)
         self._calls = quota.Calls(allowance)
-        self._courier: Courier[Page] = Courier(name=f"books-{run.id}")
+        self._courier: Prefetch[Page] = Prefetch(name=f"books-{run.id}")
         self._coming: Future[Page] | None = None
         self._pages = 0
         self._returned = 0
@@ -233,7 +233,7 @@ class Collection:
         with self._run.transaction() as connection:
             self._require_hold(connection)
             now = self._database.now(connection)
-            shelf.put_page(
+            books.put_page(
                 connection,
                 [(begun_at + offset, book) for offset, book in page.books],
                 job_name=self._run.job_name,
@@ -333,6 +333,6 @@ class Collection:
             self._resumes_at = self._allowance.day_of(now).ends_at
             if self._failure is not None:
                 quota.note_refusal(connection, self._allowance, now)
-            ask_for_run_at(connection, self._run, self._resumes_at)
+            schedule_run_at(connection, self._run, self._resumes_at)
         self._save(connection)
         cursors.let_go(connection, self._cursor.job_name, self._hash)

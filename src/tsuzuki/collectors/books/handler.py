@@ -1,56 +1,63 @@
 """The handler of a books job: collect, then mail what is new. What went wrong with the first does not
-keep what is on the shelf already from being mailed."""
+keep what is on the books already from being mailed."""
 
 from typing import Any
 
-from tsuzuki.collectors.books import shelf
 from tsuzuki.collectors.books.collect import Collected, Collection
 from tsuzuki.collectors.books.mail import Mailing
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.postbox import postbox_of
+from tsuzuki.collectors.books.queries import books
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
-from tsuzuki.collectors.collector import Equipment
-from tsuzuki.collectors.http import HttpClient
+from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.collectors.kit.http import HttpClient
+from tsuzuki.collectors.kit.smtp import smtp_server_of
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import UsageError
 
 
-def work(run: RunContext, equipment: Equipment) -> dict[str, Any]:
+def work(run: RunContext, collector_context: CollectorContext) -> dict[str, Any]:
     """Do what the run asks for: `collect` and `mail` are true unless its arguments say otherwise."""
     options = BooksOptions.model_validate(run.options)
-    section = equipment.section()
+    section = collector_context.section()
     if not isinstance(section, BooksSection):
         raise TypeError("the section of a books job is read by BooksSection")
-    collected = _collect(run, equipment, options, section) if _wants(run, "collect") else None
-    result: dict[str, Any] = {"collect": collected and _summary(run, equipment, collected)}
+    collected = (
+        _collect(run, collector_context, options, section) if _wants(run, "collect") else None
+    )
+    result: dict[str, Any] = {"collect": collected and _summary(run, collector_context, collected)}
     if _wants_mail(run, section, collected):
-        result["mail"] = _mail(run, equipment, options, section)
+        result["mail"] = _mail(run, collector_context, options, section)
     if collected and collected.stop_reason is StopReason.ERROR and collected.failure:
         raise collected.failure
     return result
 
 
 def _collect(
-    run: RunContext, equipment: Equipment, options: BooksOptions, section: BooksSection
+    run: RunContext,
+    collector_context: CollectorContext,
+    options: BooksOptions,
+    section: BooksSection,
 ) -> Collected:
     key = section.required_key()
-    clock = equipment.database.clock
+    clock = collector_context.database.clock
     with HttpClient(
         service=SERVICE, base_url=section.base_url, clock=clock, secrets=[key]
     ) as client:
         return Collection(
             run=run,
-            database=equipment.database,
+            database=collector_context.database,
             options=options,
             allowance=section.allowance,
             source=GoogleBooks(client, api_key=key, clock=clock),
         ).collect()
 
 
-def _summary(run: RunContext, equipment: Equipment, collected: Collected) -> dict[str, Any]:
-    with equipment.database.read() as connection:
-        new_books = shelf.count_found_by_run(connection, run.job_name, run.id)
+def _summary(
+    run: RunContext, collector_context: CollectorContext, collected: Collected
+) -> dict[str, Any]:
+    with collector_context.database.read() as connection:
+        new_books = books.count_found_by_run(connection, run.job_name, run.id)
     resumes_at = collected.resumes_at
     return {
         "stop_reason": collected.stop_reason,
@@ -65,13 +72,16 @@ def _summary(run: RunContext, equipment: Equipment, collected: Collected) -> dic
 
 
 def _mail(
-    run: RunContext, equipment: Equipment, options: BooksOptions, section: BooksSection
+    run: RunContext,
+    collector_context: CollectorContext,
+    options: BooksOptions,
+    section: BooksSection,
 ) -> dict[str, Any]:
     mailing = Mailing(
         run=run,
-        database=equipment.database,
+        database=collector_context.database,
         options=options,
-        postbox=postbox_of(section.mail),
+        postbox=smtp_server_of(section.mail),
     )
     return {"mails": [mail.id for mail in mailing.send()]}
 

@@ -10,18 +10,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
 
-from tsuzuki.collectors.books import outbox, shelf
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.digest import compose, message_of
 from tsuzuki.collectors.books.options import BooksOptions
-from tsuzuki.collectors.books.outbox import Mail
-from tsuzuki.collectors.books.postbox import (
-    MailFailed,
-    MailRefused,
-    Postbox,
-    Verdict,
-)
+from tsuzuki.collectors.books.queries import books, outbox
+from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.tables import MailState
+from tsuzuki.collectors.kit.smtp import Delivery, MailFailed, MailRefused, SmtpServer
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -31,10 +26,10 @@ MAILS_PER_RUN_MAX = 10
 def select_books(connection: Connection, job_name: str, options: BooksOptions) -> list[Book]:
     """The books of the next mail: what the job has found, or, if there is nothing left of that, what
     other jobs have. Nothing that the job has mailed before."""
-    own = shelf.undelivered(connection, job_name, limit=options.mail_limit)
+    own = books.undelivered(connection, job_name, limit=options.mail_limit)
     if own or options.mail_limit == 0:
         return own
-    return shelf.found_by_others(connection, job_name, limit=options.fallback_limit)
+    return books.found_by_others(connection, job_name, limit=options.fallback_limit)
 
 
 class _TakenUp(Exception):
@@ -45,7 +40,7 @@ class Mailing:
     """The mails of one run."""
 
     def __init__(
-        self, *, run: RunContext, database: Database, options: BooksOptions, postbox: Postbox
+        self, *, run: RunContext, database: Database, options: BooksOptions, postbox: SmtpServer
     ) -> None:
         self._run = run
         self._database = database
@@ -117,7 +112,7 @@ class Mailing:
         except MailFailed as failure:
             self._move(mail, MailState.SENDING, MailState.INTENDED, failure.message)
             raise
-        if verdict is Verdict.UNKNOWN:
+        if verdict is Delivery.UNKNOWN:
             self._move(mail, MailState.SENDING, MailState.UNSETTLED, "no answer from the server")
             self._say_unsettled(mail.id)
             return False

@@ -13,8 +13,8 @@ from typing import Any
 
 from tsuzuki.collectors.books.book import Book, book_of
 from tsuzuki.collectors.books.search import Search
-from tsuzuki.collectors.failures import OutOfQuota, RateLimitedUntil, SourceFailed, SourceRefused
-from tsuzuki.collectors.http import HttpAnswer, HttpClient
+from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceFailed, SourceRefused
+from tsuzuki.collectors.kit.http import HttpAnswer, HttpClient
 from tsuzuki.model.clock import Clock
 
 SERVICE = "Google Books"

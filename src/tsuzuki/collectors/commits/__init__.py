@@ -5,18 +5,18 @@ a source:      source (what can be asked) ← source_git, source_mirror, source_
 what is kept:  tables ← projects, targets, pages, ledger, statistics
 """
 
-from tsuzuki.collectors.collector import Collector, Equipment, Handler
-from tsuzuki.collectors.commits.settings import CommitsOptions, CommitsSection
+from tsuzuki.collectors.collector import Collector, CollectorContext, Handler
+from tsuzuki.collectors.commits.options import CommitsOptions, CommitsSection
 from tsuzuki.collectors.commits.tables import COMPONENT
 from tsuzuki.config import JobKind
 from tsuzuki.engine.run_context import RunContext
 
 
-def _handler(equipment: Equipment) -> Handler:
+def _handler(collector_context: CollectorContext) -> Handler:
     def collect_commits(run: RunContext) -> object:
         from tsuzuki.collectors.commits.collect import collect  # noqa: PLC0415 - most never collect
 
-        return collect(equipment, run)
+        return collect(collector_context, run)
 
     return collect_commits
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
 
-from tsuzuki.collectors.commits import ledger, projects, targets
-from tsuzuki.collectors.commits.ledger import Note, Settled
-from tsuzuki.collectors.commits.pages import store_page
-from tsuzuki.collectors.commits.projects import Project
+from tsuzuki.collectors.commits.queries import ledger, projects, targets
+from tsuzuki.collectors.commits.queries.ledger import Note, Settled
+from tsuzuki.collectors.commits.queries.pages import store_page
+from tsuzuki.collectors.commits.queries.projects import Project
+from tsuzuki.collectors.commits.queries.targets import Target, TargetState
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range, Source
 from tsuzuki.collectors.commits.tables import NoteKind
-from tsuzuki.collectors.commits.targets import Target, TargetState
-from tsuzuki.collectors.failures import SourceRefused
+from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Fenced

@@ -11,15 +11,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from tsuzuki.collectors.collector import Equipment
-from tsuzuki.collectors.commits import ledger, projects, reports, targets
+from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.commits.branch import Assignment, Branch
-from tsuzuki.collectors.commits.hosts import Crew, Work
-from tsuzuki.collectors.commits.projects import Project
-from tsuzuki.collectors.commits.settings import CommitsSection
+from tsuzuki.collectors.commits.host_pool import Crew, Work
+from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.queries import ledger, projects, reports, targets
+from tsuzuki.collectors.commits.queries.projects import Project
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sources import Sources, host_of
 from tsuzuki.collectors.commits.tables import ResultStatus
-from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
@@ -27,26 +27,28 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection
 
 
-def collect(equipment: Equipment, run: RunContext) -> dict[str, Any]:
+def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:
     """The handler: continue every target, or those this run was asked for."""
-    run_id = _begun(equipment, run)
+    run_id = _begun(collector_context, run)
     if run_id is None:
         return {"nothing_begun": True}
-    section = equipment.section()
+    section = collector_context.section()
     if not isinstance(section, CommitsSection):
         raise TypeError("the section of commits is of another kind")
-    pending = _Pending(equipment, run, run_id)
-    crew = Crew(run=run, clock=equipment.database.clock, section=section, done=pending.count_one)
+    pending = _Pending(collector_context, run, run_id)
+    crew = Crew(
+        run=run, clock=collector_context.database.clock, section=section, done=pending.count_one
+    )
     sources = Sources(
         section=section,
-        workspace=equipment.workspace,
-        clock=equipment.database.clock,
+        workspace=collector_context.workspace,
+        clock=collector_context.database.clock,
         stopping=crew.stopping,
     )
     with closing(sources):
         crew.work(pending.by_host(section, crew, sources))
     with run.transaction() as connection:
-        ledger.complete(connection, run_id, now=equipment.database.clock.now())
+        ledger.complete(connection, run_id, now=collector_context.database.clock.now())
         (summary,) = reports.summaries(connection, run_id=run_id)
         brought = reports.new_commits(connection, run_id)
     return {
@@ -58,13 +60,13 @@ def collect(equipment: Equipment, run: RunContext) -> dict[str, Any]:
     }
 
 
-def _begun(equipment: Equipment, run: RunContext) -> str | None:
+def _begun(collector_context: CollectorContext, run: RunContext) -> str | None:
     """The collection this run works on, which is ours from here on; None if another run does."""
     asked = run.arguments.get("run_id")
     with run.transaction() as connection:
         found = str(asked) if asked else ledger.running(connection)
         if found is None:
-            return _opened(equipment, run, connection)
+            return _opened(collector_context, run, connection)
         is_over = found != ledger.running(connection)
         if is_over or is_worked_on(connection, found, but=run.id):
             run.log(f"the collection {found} {'has ended' if is_over else 'is running already'}")
@@ -73,14 +75,16 @@ def _begun(equipment: Equipment, run: RunContext) -> str | None:
         return found
 
 
-def _opened(equipment: Equipment, run: RunContext, connection: Connection) -> str | None:
+def _opened(
+    collector_context: CollectorContext, run: RunContext, connection: Connection
+) -> str | None:
     wanted = chosen(connection, run.options.get("projects") or ())
     return ledger.open_run(
         connection,
         ledger.new_id(),
         wanted,
         job_run_id=run.id,
-        now=equipment.database.clock.now(),
+        now=collector_context.database.clock.now(),
     )
 
 
@@ -131,11 +135,11 @@ def _named(connection: Connection, reference: str) -> list[Project]:
 class _Pending:
     """The targets that are left, and how many are done."""
 
-    def __init__(self, equipment: Equipment, run: RunContext, run_id: str) -> None:
-        self._equipment = equipment
+    def __init__(self, collector_context: CollectorContext, run: RunContext, run_id: str) -> None:
+        self._equipment = collector_context
         self._run = run
         self._run_id = run_id
-        with equipment.database.read() as connection:
+        with collector_context.database.read() as connection:
             self._targets = ledger.targets_of(connection, run_id, [ResultStatus.PENDING])
             (summary,) = reports.summaries(connection, run_id=run_id)
             self._projects = {p.project_id: p for p in projects.find(connection)}

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from tsuzuki.collectors.commits.redaction import redacted
-from tsuzuki.collectors.failures import SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import Clock
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from tsuzuki.collectors.commits.redaction import redacted
-from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceRefused, SourceUnwell
-from tsuzuki.collectors.retry_after import seconds_asked, seconds_until
+from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.redaction import redacted
+from tsuzuki.collectors.kit.retry_after import seconds_asked, seconds_until
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 

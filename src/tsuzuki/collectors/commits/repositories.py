@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tsuzuki.collectors.commits.projects import NewProject
+from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.sources import Sources, is_url
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.model.errors import NotFound, UsageError

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tsuzuki.collectors.commits.git_program import Answer, Git, GitProcess
 from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
-from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
 
 PAGE_SECONDS_MAX = 0.5
 RATE_LIMIT_SECONDS = 60.0

@@ -21,7 +21,7 @@ from tsuzuki.collectors.commits.source import (
     Range,
     RemoteProject,
 )
-from tsuzuki.collectors.failures import SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnwell
 from tsuzuki.model.clock import Clock
 
 PAGE_SIZE = 100

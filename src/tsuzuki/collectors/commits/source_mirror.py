@@ -12,7 +12,7 @@ from pathlib import Path
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_refs, refusal
-from tsuzuki.collectors.failures import SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceUnwell
 
 
 class Mirrors:

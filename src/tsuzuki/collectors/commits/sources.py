@@ -6,13 +6,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tsuzuki.collectors.commits.git_program import Git
-from tsuzuki.collectors.commits.projects import NewProject, Project
-from tsuzuki.collectors.commits.settings import CommitsSection
+from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.queries.projects import NewProject, Project
 from tsuzuki.collectors.commits.source import ProjectHost, RemoteProject, Source
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.source_mirror import Mirrors, MirrorSource
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.collectors.failures import SourceRefused
+from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.model.clock import Clock
 
 THIS_MACHINE = "this machine"

@@ -5,7 +5,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from tsuzuki.collectors.retry_after import ASKED_MAX_SECONDS, seconds_asked, seconds_until
+from tsuzuki.collectors.kit.retry_after import ASKED_MAX_SECONDS, seconds_asked, seconds_until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 IN_A_MINUTE = format_datetime(NOW + timedelta(minutes=1), usegmt=True)

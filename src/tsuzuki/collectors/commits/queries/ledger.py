@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
     BulkStatus,
     NoteKind,
@@ -22,7 +23,6 @@ from tsuzuki.collectors.commits.tables import (
     bulk_collection_results,
     bulk_collection_runs,
 )
-from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.store.sql.types import to_text
 
 _runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes

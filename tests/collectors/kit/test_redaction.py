@@ -2,7 +2,7 @@
 
 import pytest
 
-from tsuzuki.collectors.commits.redaction import WORDS_MAX, redacted
+from tsuzuki.collectors.kit.redaction import WORDS_MAX, redacted
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class WorkerView:
         }
 
 
-class Fleet:
+class Workers:
     def __init__(self, *, database: Database, actor: str) -> None:
         self._database = database
         self._actor = actor

@@ -8,8 +8,13 @@ from email.utils import format_datetime
 
 import pytest
 
-from tsuzuki.collectors.failures import RateLimitedUntil, SourceFailed, SourceRefused, SourceUnwell
-from tsuzuki.collectors.http import HttpAnswer, HttpClient, checked_base_url
+from tsuzuki.collectors.kit.errors import (
+    RateLimitedUntil,
+    SourceFailed,
+    SourceRefused,
+    SourceUnwell,
+)
+from tsuzuki.collectors.kit.http import HttpAnswer, HttpClient, checked_base_url
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.exchange import Answer, Request, json_answer

@@ -10,7 +10,7 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection
 
 
-def ask_for_run_at(connection: Connection, run: RunContext, moment: datetime) -> None:
+def schedule_run_at(connection: Connection, run: RunContext, moment: datetime) -> None:
     """Ask for one run of the same job, once for each such moment however many runs stop before it."""
     job = jobs.get_by_name(connection, run.job_name)
     if job is None:  # removed meanwhile: nothing goes on

@@ -9,7 +9,7 @@ from typing import Generic, Self, TypeVar
 Answer = TypeVar("Answer")
 
 
-class Courier(Generic[Answer]):
+class Prefetch(Generic[Answer]):
     """Carries questions, one at a time, in a thread that starts with the first of them.
 
     Leaving its `with` waits for the question that is still under way, whose answer nobody wants any

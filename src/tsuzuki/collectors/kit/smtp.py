@@ -37,7 +37,7 @@ class MailRefused(MailFailed):
     permanent = True
 
 
-class Verdict(Enum):
+class Delivery(Enum):
     """What is known once the message has left."""
 
     ACCEPTED = auto()
@@ -46,7 +46,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Postbox:
+class SmtpServer:
     """A server and the addresses to use with it, checked."""
 
     host: str
@@ -62,7 +62,7 @@ class Postbox:
         """Where our messages come from, for their names."""
         return address_in(self.sender).rpartition("@")[2]
 
-    def send(self, message: EmailMessage, before_sending: Callable[[], None]) -> Verdict:
+    def send(self, message: EmailMessage, before_sending: Callable[[], None]) -> Delivery:
         """Have a message taken by the server. Raises `MailFailed` as long as it surely was not;
         whatever `before_sending` raises leaves the message unsent as well."""
         body = re.sub(rb"(?m)^\.", b"..", message.as_bytes())
@@ -74,11 +74,11 @@ class Postbox:
                 session.send(body + (b"" if body.endswith(b"\r\n") else b"\r\n") + b".\r\n")
                 answer = session.getreply()
             except (OSError, smtplib.SMTPException):
-                return Verdict.UNKNOWN
+                return Delivery.UNKNOWN
             _expect(answer, 250)
             with suppress(OSError, smtplib.SMTPException):
                 session.quit()
-            return Verdict.ACCEPTED
+            return Delivery.ACCEPTED
 
     @contextmanager
     def _session(self) -> Iterator[smtplib.SMTP]:
@@ -122,7 +122,7 @@ class Postbox:
             _expect(session.rcpt(address_in(recipient)), 250, 251)
 
 
-def postbox_of(section: MailSection) -> Postbox:
+def smtp_server_of(section: MailSection) -> SmtpServer:
     """The section, checked. Raises `ConfigurationError`, without the addresses in it."""
     if not section.host or not section.sender or not section.to:
         missing = [
@@ -149,7 +149,7 @@ def postbox_of(section: MailSection) -> Postbox:
             hint="Use encryption: starttls or implicit; none is for this machine only.",
             code="mail_unencrypted",
         )
-    return Postbox(
+    return SmtpServer(
         host=section.host,
         port=section.port,
         encryption=section.encryption,

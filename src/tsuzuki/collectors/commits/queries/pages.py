@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
 from tsuzuki.collectors.commits.tables import projects
-from tsuzuki.collectors.commits.targets import Target
 
 MONTH_LENGTH = len("2024-02")
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, func, insert, select, text, update
 
 from tsuzuki.collectors.books.book import Book
-from tsuzuki.collectors.books.shelf import books_of
+from tsuzuki.collectors.books.queries.books import books_of
 from tsuzuki.collectors.books.tables import MailState, book_deliveries, book_mails, books
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.tables import job_runs

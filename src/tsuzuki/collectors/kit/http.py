@@ -19,8 +19,13 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx2
 
-from tsuzuki.collectors.failures import RateLimitedUntil, SourceFailed, SourceRefused, SourceUnwell
-from tsuzuki.collectors.retry_after import seconds_asked
+from tsuzuki.collectors.kit.errors import (
+    RateLimitedUntil,
+    SourceFailed,
+    SourceRefused,
+    SourceUnwell,
+)
+from tsuzuki.collectors.kit.retry_after import seconds_asked
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 

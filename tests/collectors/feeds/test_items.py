@@ -2,8 +2,7 @@
 
 import pytest
 
-from tsuzuki.model.errors import Conflict
-from tsuzuki.model.item import (
+from tsuzuki.collectors.feeds.items import (
     ItemReason,
     ItemState,
     ItemStatus,
@@ -11,6 +10,7 @@ from tsuzuki.model.item import (
     posted,
     screened_valuable,
 )
+from tsuzuki.model.errors import Conflict
 
 NEW = ItemState()
 PENDING = ItemState(status=ItemStatus.PENDING, retry_count=1)

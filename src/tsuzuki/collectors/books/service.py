@@ -1,4 +1,4 @@
-"""Books: the shelf, the cursors, the quota, and the outbox with what a person has to decide in it."""
+"""Books: the books, the cursors, the quota, and the mails with what a person has to decide in it."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tsuzuki.collectors.books import cursors, outbox, quota, shelf
 from tsuzuki.collectors.books.digest import Digest, compose
 from tsuzuki.collectors.books.mail import select_books
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.outbox import Mail
+from tsuzuki.collectors.books.queries import books, cursors, outbox, quota
+from tsuzuki.collectors.books.queries.books import StoredBook
+from tsuzuki.collectors.books.queries.outbox import Mail
+from tsuzuki.collectors.books.queries.quota import QuotaUse
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
-from tsuzuki.collectors.books.quota import QuotaUse
-from tsuzuki.collectors.books.shelf import StoredBook
 from tsuzuki.collectors.books.tables import MailState
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
@@ -107,7 +107,7 @@ class Books:
             )
         return count
 
-    # --- shelf and quota ------------------------------------------------------------------------
+    # --- books and quota ------------------------------------------------------------------------
 
     def find(
         self,
@@ -125,7 +125,7 @@ class Books:
         with self._database.read() as connection:
             if job_name is not None:
                 _books_job(connection, job_name)
-            return shelf.find(
+            return books.find(
                 connection, job_name=job_name, words=words, undelivered=undelivered, limit=limit
             )
 

@@ -12,7 +12,7 @@ from tsuzuki.store import leadership, settings, workers
 from tsuzuki.store.sql.database import Connection, Database
 
 
-class Attendance:
+class Liveness:
     """A worker is taken for dead once it has been silent too long, or at once if it was a process of
     this machine that is gone. To be wrong costs time, never safety: whoever is taken over is fenced."""
 

@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from tsuzuki.collectors.books.courier import Courier
+from tsuzuki.collectors.kit.prefetch import Prefetch
 
 LONG_SECONDS = 30.0
 
 
 def test_the_asker_goes_on_while_the_question_is_under_way() -> None:
     go_on = threading.Event()
-    with Courier[bool](name="test") as courier:
+    with Prefetch[bool](name="test") as courier:
         coming = courier.send(lambda: go_on.wait(LONG_SECONDS))
         assert not coming.done()
         go_on.set()
@@ -25,7 +25,7 @@ def test_what_a_question_raises_is_raised_where_its_answer_is_read() -> None:
     def die() -> None:
         raise Dead
 
-    with Courier[None](name="test") as courier:
+    with Prefetch[None](name="test") as courier:
         for _ in range(2):
             with pytest.raises(Dead):
                 courier.send(die).result(LONG_SECONDS)
@@ -40,7 +40,7 @@ def test_leaving_waits_for_the_question_that_nobody_waits_for() -> None:
         answered.set()
 
     leaving = threading.Event()
-    with Courier[None](name="test") as courier:
+    with Prefetch[None](name="test") as courier:
         courier.send(question)
         assert asked.wait(LONG_SECONDS)
         leaving.set()
@@ -49,5 +49,5 @@ def test_leaving_waits_for_the_question_that_nobody_waits_for() -> None:
 
 def test_a_courier_that_was_sent_nowhere_has_no_thread() -> None:
     before = threading.active_count()
-    with Courier[None](name="test"):
+    with Prefetch[None](name="test"):
         assert threading.active_count() == before

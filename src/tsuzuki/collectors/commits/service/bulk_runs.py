@@ -8,17 +8,17 @@ One that was left by a crash is taken over: its former run is cancelled first, s
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tsuzuki.collectors.commits import ledger, reports
 from tsuzuki.collectors.commits.collect import chosen
-from tsuzuki.collectors.commits.reports import InWork, Result, Summary
+from tsuzuki.collectors.commits.queries import ledger, reports
+from tsuzuki.collectors.commits.queries.reports import InWork, Result, Summary
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import ResultStatus
-from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import PRIORITY_MAX
 from tsuzuki.model.run import Run, RunRef, retry_key
 from tsuzuki.model.states import RunState
-from tsuzuki.services.attendance import Attendance
 from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.runs import moves, runs
@@ -66,7 +66,7 @@ class BulkProgress:
     error: str | None
 
 
-class BulkCollections:
+class BulkRuns:
     def __init__(
         self, *, database: Database, job_service: Jobs, run_service: Runs, actor: str
     ) -> None:
@@ -74,7 +74,7 @@ class BulkCollections:
         self._jobs = job_service
         self._runs = run_service
         self._actor = actor
-        self.attendance = Attendance(database=database)
+        self.attendance = Liveness(database=database)
 
     def start(self, references: Sequence[str] = (), *, branch: str | None = None) -> Begun:
         """Begin a collection of all targets, or of some; or take over one that was left.

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from tsuzuki.collectors.commits import projects, statistics, targets
 from tsuzuki.collectors.commits.collect import named_project
-from tsuzuki.collectors.commits.projects import NewProject, Project, ProjectChange
+from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.queries import projects, statistics, targets
+from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
+from tsuzuki.collectors.commits.queries.statistics import Dimension
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.repositories import described
-from tsuzuki.collectors.commits.settings import CommitsSection
 from tsuzuki.collectors.commits.sources import Sources
-from tsuzuki.collectors.commits.statistics import Dimension
-from tsuzuki.collectors.commits.targets import Target
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Connection, Database

@@ -14,12 +14,12 @@ from sqlalchemy import update
 from support.histories import straight
 from support.makers import add_worker, take_lead
 from support.processes import in_processes
-from tsuzuki.collectors.commits import ledger
+from tsuzuki.collectors.commits.queries import ledger
+from tsuzuki.collectors.commits.service.bulk_runs import JOB
 from tsuzuki.collectors.commits.tables import BulkStatus
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
-from tsuzuki.services.collections import JOB
 from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.tables import workers
 from tsuzuki.wiring import Application, opened
@@ -66,7 +66,7 @@ def state_of(application: Application, job_run_id: int) -> RunState:
 def start_in(url: str, folder: str) -> tuple[str, str]:
     with in_place(url, Path(folder))() as application:
         try:
-            return "began", application.collections.start().run_id
+            return "began", application.bulk_runs.start().run_id
         except Conflict as refused:
             return refused.specific_code, refused.message
 
@@ -77,40 +77,40 @@ def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
     answers = dict(in_processes(start_in, [[database_url, str(tmp_path)]] * 2))
     assert set(answers) == {"began", "already_running"}
     assert answers["began"] in answers["already_running"]
-    assert len(application.collections.runs()) == 1
+    assert len(application.bulk_runs.runs()) == 1
 
 
 def test_a_collection_and_its_run_are_born_together(application: Application) -> None:
-    begun = application.collections.start()
+    begun = application.bulk_runs.start()
     run = application.runs.get(begun.job_run_id).run
     assert (run.job_name, run.arguments) == (JOB, {"run_id": begun.run_id})
-    view = application.collections.show(begun.run_id)
+    view = application.bulk_runs.show(begun.run_id)
     assert (view.summary.total_targets, view.summary.pending_count) == (2, 2)
     assert view.job_run_id == begun.job_run_id
 
 
 def test_only_some_targets_may_be_asked_for(application: Application) -> None:
-    begun = application.collections.start(["two"], branch="main")
-    (result,) = application.collections.show(begun.run_id).results
+    begun = application.bulk_runs.start(["two"], branch="main")
+    (result,) = application.bulk_runs.show(begun.run_id).results
     assert result.path.endswith("two.git")
-    application.collections.cancel()
+    application.bulk_runs.cancel()
     with pytest.raises(NotFound, match="no project 'three'"):
-        application.collections.start(["three"])
+        application.bulk_runs.start(["three"])
 
 
 def test_who_is_at_work_is_not_taken_over(application: Application) -> None:
-    begun = application.collections.start()
+    begun = application.bulk_runs.start()
     begin_on_a_worker(application, begun.job_run_id, pid=os.getpid())
     with pytest.raises(Conflict, match=begun.run_id):
-        application.collections.start()
+        application.bulk_runs.start()
     with pytest.raises(Conflict, match=begun.run_id):
-        application.collections.retry(begun.run_id)
+        application.bulk_runs.retry(begun.run_id)
 
 
 def test_who_was_killed_here_is_taken_over_at_once_and_fenced(application: Application) -> None:
-    begun = application.collections.start()
+    begun = application.bulk_runs.start()
     begin_on_a_worker(application, begun.job_run_id, pid=a_dead_pid())
-    again = application.collections.start()
+    again = application.bulk_runs.start()
     assert (again.run_id, again.is_takeover) == (begun.run_id, True)
     assert again.job_run_id != begun.job_run_id
     assert state_of(application, begun.job_run_id) is RunState.CANCELED
@@ -118,30 +118,30 @@ def test_who_was_killed_here_is_taken_over_at_once_and_fenced(application: Appli
         owner = ledger.owner(connection, begun.run_id)
     assert owner is not None
     assert owner.job_run_id == again.job_run_id
-    assert application.collections.attendance.dead_leader() is False
+    assert application.bulk_runs.attendance.dead_leader() is False
 
 
 def test_cancelled_it_stops_its_run_and_leaves_the_rest_pending(application: Application) -> None:
-    begun = application.collections.start()
-    summary = application.collections.cancel()
+    begun = application.bulk_runs.start()
+    summary = application.bulk_runs.cancel()
     assert (summary.run_status, summary.pending_count) == (BulkStatus.CANCELLED, 2)
     assert state_of(application, begun.job_run_id) is RunState.CANCELED
-    retried = application.collections.retry(begun.run_id)
+    retried = application.bulk_runs.retry(begun.run_id)
     assert retried.total_targets == 2
-    assert application.collections.show(retried.run_id).retry_of == begun.run_id
+    assert application.bulk_runs.show(retried.run_id).retry_of == begun.run_id
 
 
 def test_a_run_that_is_cancelled_takes_its_collection_with_it(application: Application) -> None:
-    begun = application.collections.start()
+    begun = application.bulk_runs.start()
     application.runs.cancel(begun.job_run_id)
-    progress = application.collections.progress(begun.run_id)
+    progress = application.bulk_runs.progress(begun.run_id)
     assert progress.summary.run_status is BulkStatus.CANCELLED
-    assert not application.collections.start().is_takeover
+    assert not application.bulk_runs.start().is_takeover
 
 
 def test_a_job_that_is_switched_off_collects_nothing(application: Application) -> None:
-    application.collections.start()
-    application.collections.cancel()
+    application.bulk_runs.start()
+    application.bulk_runs.cancel()
     application.jobs.set_enabled(JOB, False)
     with pytest.raises(Conflict, match="switched off"):
-        application.collections.start()
+        application.bulk_runs.start()

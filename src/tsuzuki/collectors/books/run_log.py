@@ -10,7 +10,7 @@ from tsuzuki.model.cursor import Cursor, StopReason
 from tsuzuki.model.errors import TsuzukiError
 
 
-class Narrative:
+class CollectLog:
     def __init__(self, run: RunContext, query_set_hash: str) -> None:
         self._run = run
         self._hash = short_hash(query_set_hash)

@@ -7,16 +7,16 @@ from support.moving_clock import MovingClock
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DetachReason, WorkerState
-from tsuzuki.services.attendance import Attendance
-from tsuzuki.services.fleet import Fleet
+from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.workers import Workers
 from tsuzuki.store import audit, leadership, workers
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture
-def fleet(database: Database) -> Fleet:
-    return Fleet(database=database, actor="ada")
+def service(database: Database) -> Workers:
+    return Workers(database=database, actor="ada")
 
 
 def audited(database: Database) -> list[AuditEntry]:
@@ -25,9 +25,9 @@ def audited(database: Database) -> list[AuditEntry]:
 
 
 def test_workers_are_shown_with_what_they_hold_and_how_long_they_have_been_silent(
-    database: Database, clock: MovingClock, fleet: Fleet
+    database: Database, clock: MovingClock, service: Workers
 ) -> None:
-    assert fleet.workers() == []
+    assert service.workers() == []
     add_worker(database, tags=frozenset({"b", "a"}))
     add_worker(database, "leader", capacity=1)
     term = take_lead(database, "leader")
@@ -36,7 +36,7 @@ def test_workers_are_shown_with_what_they_hold_and_how_long_they_have_been_silen
     clock.advance(2.5)
     with database.write() as connection:
         workers.heartbeat(connection, "leader")
-    first, second = fleet.workers()
+    first, second = service.workers()
     assert (first.worker.id, first.held, first.silent_seconds, first.leads) == (
         WORKER,
         2,
@@ -54,46 +54,48 @@ def test_workers_are_shown_with_what_they_hold_and_how_long_they_have_been_silen
 
 
 def test_a_heartbeat_from_the_future_is_no_silence(
-    database: Database, clock: MovingClock, fleet: Fleet
+    database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database)
     clock.step(-3600)
-    assert fleet.workers()[0].silent_seconds == 0.0
+    assert service.workers()[0].silent_seconds == 0.0
 
 
-def test_those_who_are_gone_are_shown_only_if_asked_for(database: Database, fleet: Fleet) -> None:
+def test_those_who_are_gone_are_shown_only_if_asked_for(
+    database: Database, service: Workers
+) -> None:
     add_worker(database)
     with database.write() as connection:
         workers.deregister(connection, WORKER)
-    assert fleet.workers() == []
-    assert [view.worker.state for view in fleet.workers(with_gone=True)] == [WorkerState.GONE]
+    assert service.workers() == []
+    assert [view.worker.state for view in service.workers(with_gone=True)] == [WorkerState.GONE]
 
 
 def test_whoever_let_its_lease_run_out_does_not_lead(
-    database: Database, clock: MovingClock, fleet: Fleet
+    database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database, "leader")
     take_lead(database, "leader", lease_seconds=5)
-    assert fleet.leader().is_valid
+    assert service.leader().is_valid
     clock.advance(5)
-    assert not fleet.leader().is_valid
-    assert not fleet.workers()[0].leads
+    assert not service.leader().is_valid
+    assert not service.workers()[0].leads
 
 
 def test_of_a_lease_that_lasts_longer_than_it_can_nobody_knows_whether_anybody_leads(
-    database: Database, clock: MovingClock, fleet: Fleet
+    database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database, "leader")
     take_lead(database, "leader", lease_seconds=5)
     clock.step(-3600)
-    assert not fleet.leader().is_valid
-    assert not Attendance(database=database).is_anybody_there()
+    assert not service.leader().is_valid
+    assert not Liveness(database=database).is_anybody_there()
 
 
-def test_draining_is_told_once_and_recorded(database: Database, fleet: Fleet) -> None:
+def test_draining_is_told_once_and_recorded(database: Database, service: Workers) -> None:
     add_worker(database)
-    fleet.drain(WORKER)
-    assert fleet.workers()[0].worker.state is WorkerState.DRAINING
+    service.drain(WORKER)
+    assert service.workers()[0].worker.state is WorkerState.DRAINING
     (entry,) = audited(database)
     assert (entry.actor, entry.action, entry.object_type, entry.object_id) == (
         "ada",
@@ -103,20 +105,20 @@ def test_draining_is_told_once_and_recorded(database: Database, fleet: Fleet) ->
     )
     assert (entry.before, entry.after) == ({"state": "ATTACHED"}, {"state": "DRAINING"})
     with pytest.raises(Conflict, match="is DRAINING"):
-        fleet.drain(WORKER)
+        service.drain(WORKER)
     assert len(audited(database)) == 1
 
 
 @pytest.mark.parametrize("before", [WorkerState.ATTACHED, WorkerState.DRAINING])
 def test_detaching_is_told_once_and_recorded(
-    database: Database, fleet: Fleet, before: WorkerState
+    database: Database, service: Workers, before: WorkerState
 ) -> None:
     add_worker(database)
     if before is WorkerState.DRAINING:
         with database.write() as connection:
             workers.drain(connection, [WORKER])
-    fleet.detach(WORKER)
-    worker = fleet.workers()[0].worker
+    service.detach(WORKER)
+    worker = service.workers()[0].worker
     assert (worker.state, worker.detach_reason) == (WorkerState.DETACHED, DetachReason.OPERATOR)
     (entry,) = audited(database)
     assert (entry.action, entry.before, entry.after) == (
@@ -125,14 +127,14 @@ def test_detaching_is_told_once_and_recorded(
         {"state": "DETACHED"},
     )
     with pytest.raises(Conflict, match="is DETACHED"):
-        fleet.detach(WORKER)
+        service.detach(WORKER)
     with pytest.raises(Conflict, match="is DETACHED"):
-        fleet.drain(WORKER)
+        service.drain(WORKER)
     assert len(audited(database)) == 1
 
 
 def test_who_was_only_silent_can_be_expelled_for_good(
-    database: Database, clock: MovingClock, fleet: Fleet
+    database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database)
     clock.advance(10)
@@ -140,37 +142,37 @@ def test_who_was_only_silent_can_be_expelled_for_good(
         term = leadership.take(connection, holder="l", lease_seconds=10)
         assert term is not None
         workers.detach_silent(connection, term=term, silent_after_seconds=5)
-    fleet.detach(WORKER)
-    assert fleet.workers()[0].worker.detach_reason is DetachReason.OPERATOR
+    service.detach(WORKER)
+    assert service.workers()[0].worker.detach_reason is DetachReason.OPERATOR
 
 
-def test_whoever_is_gone_takes_no_orders(database: Database, fleet: Fleet) -> None:
+def test_whoever_is_gone_takes_no_orders(database: Database, service: Workers) -> None:
     add_worker(database)
     with database.write() as connection:
         workers.deregister(connection, WORKER)
-    for order in (fleet.drain, fleet.detach):
+    for order in (service.drain, service.detach):
         with pytest.raises(Conflict, match="is GONE"):
             order(WORKER)
     assert audited(database) == []
 
 
 def test_an_unknown_worker_is_answered_with_the_nearest_one(
-    database: Database, fleet: Fleet
+    database: Database, service: Workers
 ) -> None:
     add_worker(database)
-    for order in (fleet.drain, fleet.detach):
+    for order in (service.drain, service.detach):
         with pytest.raises(NotFound) as caught:
             order("host-1-aaab")
         assert WORKER in str(caught.value.hint)
 
 
 def test_a_leader_is_told_to_step_down_once_and_it_is_recorded(
-    database: Database, fleet: Fleet
+    database: Database, service: Workers
 ) -> None:
     take_lead(database, "leader")
-    before = fleet.step_down()
+    before = service.step_down()
     assert (before.holder, before.epoch) == ("leader", 1)
-    assert fleet.leader().holder is None
+    assert service.leader().holder is None
     (entry,) = audited(database)
     assert (entry.actor, entry.action, entry.object_type, entry.object_id) == (
         "ada",
@@ -180,12 +182,12 @@ def test_a_leader_is_told_to_step_down_once_and_it_is_recorded(
     )
     assert entry.before == {"holder": "leader", "epoch": 1}
     with pytest.raises(Conflict, match="nobody leads"):
-        fleet.step_down()
+        service.step_down()
     assert len(audited(database)) == 1
     assert take_lead(database, "next").epoch == 2
 
 
-def test_where_nobody_ever_led_nobody_steps_down(database: Database, fleet: Fleet) -> None:
+def test_where_nobody_ever_led_nobody_steps_down(database: Database, service: Workers) -> None:
     with pytest.raises(Conflict, match="nobody leads"):
-        fleet.step_down()
+        service.step_down()
     assert audited(database) == []

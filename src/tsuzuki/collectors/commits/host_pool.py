@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from tsuzuki.collectors.commits.branch import Branch
-from tsuzuki.collectors.commits.redaction import redacted
-from tsuzuki.collectors.commits.settings import CommitsSection
+from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.sources import THIS_MACHINE
-from tsuzuki.collectors.failures import RateLimited, SourceFailed, SourceUnwell
+from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceUnwell
+from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.executors.failures import traceback_lines
 from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.clock import Clock

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, case, func, select
 
-from tsuzuki.collectors.commits.ledger import Note
+from tsuzuki.collectors.commits.queries.ledger import Note
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
     BulkStatus,
     NoteKind,
@@ -15,7 +16,6 @@ from tsuzuki.collectors.commits.tables import (
     commit_targets,
     projects,
 )
-from tsuzuki.collectors.commits.targets import Target
 
 _runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
 

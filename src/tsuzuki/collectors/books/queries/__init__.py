@@ -1,0 +1,1 @@
+"""Statements over the tables of books, one module per noun."""

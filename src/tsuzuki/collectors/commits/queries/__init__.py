@@ -1,0 +1,1 @@
+"""Statements over the tables of commits, one module per noun."""

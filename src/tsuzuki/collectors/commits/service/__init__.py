@@ -1,0 +1,1 @@
+"""The use-cases of commits, for every face: projects, targets and results; bulk runs."""

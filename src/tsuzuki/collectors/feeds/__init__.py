@@ -1,0 +1,1 @@
+"""Feeds: the rules of an item, from being found to being processed."""

@@ -1,0 +1,1 @@
+"""What more than one collector needs: HTTP, errors, retry-after, redaction, SMTP, prefetch, follow-up runs."""
