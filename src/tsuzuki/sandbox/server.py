@@ -11,7 +11,7 @@
 
 `Request`, `Answer`, `Route`, `Router` and `json_answer` are in `exchange`, `Fault` in `faults`; the
 same faults are to be had over HTTP (`control`). HTTP/1.1 with connections kept alive; one thread per
-connection. A request is logged just before its answer leaves, so whoever has the answer finds it.
+connection. A request is logged just before its answer leaves, so a client that has the answer finds it.
 """
 
 import logging
@@ -253,7 +253,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- as inherited
-        """Silent: the requests are kept for whoever asks."""
+        """Silent: the requests are kept for callers."""
 
 
 def _ordered(fault: Fault, body: bytes, content_type: str) -> Answer:

@@ -12,6 +12,7 @@ from support.moving_clock import MovingClock
 from support.old_logs import WORDS, Stage, files_in, folder_stage, numbered
 from tsuzuki.engine.archive.archivist import Archived
 from tsuzuki.engine.archive.log_archive import FolderArchive, open_archive
+from tsuzuki.engine.log import FIELDS
 from tsuzuki.model.errors import ConfigurationError, Unreachable
 from tsuzuki.store.logs import LogLine
 from tsuzuki.store.sql.database import Database
@@ -238,3 +239,21 @@ def test_a_log_that_another_archive_has_is_left_alone(
 
     assert len(stage.rows_of(run_id)) == 3
     assert stage.reader.read(run_id) == LINES
+
+
+def test_its_log_goes_where_the_engines_log_goes_and_not_to_stdout(
+    stage: Stage,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run_id = stage.old_run()
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        stage.new_archivist(arrange("before the second rows go", stage, patch)).tick(stage.term)
+    (path,) = files_in(folder)
+    path.unlink()
+    stage.new_archivist().tick(stage.term)
+    (warning,) = [record for record in caplog.records if record.name == "tsuzuki"]
+    assert getattr(warning, FIELDS)["run"] == run_id
+    assert capfd.readouterr().out == ""

@@ -1,6 +1,6 @@
 """Makes repositories quickly: commits are collected and handed to `git fast-import` in one go.
 
-The same calls make the same ids, whoever makes them and whenever.
+The same calls make the same ids, on every machine and at any time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class Person:
         return cls(name=name.encode(), email=email.encode())
 
 
-SOMEBODY = Person.named("Aiko Mori", "aiko@example.org")
+AUTHOR = Person.named("Aiko Mori", "aiko@example.org")
 
 
 @dataclass
@@ -65,7 +65,7 @@ class RepositoryMaker:
         files: Mapping[str, Content] | None = None,
         *,
         parents: Sequence[int | str] | None = None,
-        author: Person = SOMEBODY,
+        author: Person = AUTHOR,
         at: int = 1_700_000_000,
         offset: str = "+0000",
         message: str = "Change",

@@ -37,7 +37,7 @@ class Projects:
     """What the folder holds, looked through again whenever something unknown is asked for.
 
     A number is made from the path under which a repository was found, so a new neighbour or a
-    restart changes nobody's. A rename is ours alone: the folder keeps its name.
+    restart changes no id. A rename is ours alone: the folder keeps its name.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -34,7 +34,7 @@ ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C.UTF-8",
 }
-"""Nothing of the person's own git changes an answer; a folder of somebody else may be served."""
+"""Nothing of the person's own git changes an answer; a folder of another user may be served."""
 
 T = TypeVar("T")
 
