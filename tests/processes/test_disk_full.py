@@ -62,7 +62,7 @@ def test_a_disk_that_fills_up_under_load_is_said_clearly_and_work_goes_on_when_t
     daemon, _ = squeezed.start_together(["up", "--capacity", "5"], ["worker", "--capacity", "5"])
     load.wait_for_ends(10)
     disk.fill()
-    said = daemon.wait_for("a step failed, trying again")
+    said = daemon.wait_for("step failed, retrying")
     assert said["code"] == "database"
     assert said["error"] == f"the database {file} has no room left"
     assert said["hint"].startswith("Free some space")

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.workers import Fleet
+from support.fleet import Fleet
 
 from support.daemons import eventually
 from support.databases import PostgresServer, opened

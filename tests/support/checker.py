@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from tsuzuki.model.run import Run, Transition
 from tsuzuki.model.states import MOVES, Actor, RunState, Trigger
@@ -16,7 +16,9 @@ from tsuzuki.store.sql.database import Database
 
 def check_history(database: Database) -> list[Run]:
     """Fails with every broken law it finds; answers the runs, oldest first."""
-    with database.read() as connection:
+    with database.stream() as connection:
+        if not database.is_sqlite:  # one snapshot: engines may still be running
+            connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         rows = connection.execute(select_runs()).mappings()
         runs = sorted((run_from(row) for row in rows), key=lambda run: run.id)
         moved: dict[int, list[Transition]] = defaultdict(list)
