@@ -72,7 +72,7 @@ def test_a_disk_that_fills_up_under_load_is_said_clearly_and_work_goes_on_when_t
     told = json.loads(refused.stderr)["error"]
     assert told["message"] == said["error"]
     assert told["hint"].startswith("Free some space")
-    daemon.wait_for("cut off: stopping everything that runs here")
+    daemon.wait_for("detached: stopping everything that runs here")
     assert integrity(disk, file, tmp_path) == "ok"
 
     disk.make_room()

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.fleet import Fleet
 
 from support.daemons import eventually
 from support.databases import PostgresServer, opened
+from support.fleet import Fleet
 from support.load import Load
 from tsuzuki.model.states import Reason
 from tsuzuki.model.worker import WorkerState

@@ -1,6 +1,6 @@
 """Many real processes of `tsuzuki`, forked from one that has loaded everything: fifty starts cost one.
 
-    python -m support.workers COUNT ARGUMENT...
+    python -m support.fleet COUNT ARGUMENT...
 
 Prints the ids of the processes and stays with them until it is killed.
 """
@@ -21,7 +21,7 @@ class Fleet:
 
     def __init__(self, url: str, folder: Path, count: int, *arguments: str) -> None:
         self._group = subprocess.Popen(
-            [sys.executable, "-m", "support.workers", str(count), *arguments],
+            [sys.executable, "-m", "support.fleet", str(count), *arguments],
             cwd=folder,
             env={
                 **os.environ,
