@@ -263,6 +263,21 @@ def test_an_answer_that_was_lost_is_read_back_and_the_run_executed_once(house: H
     assert house.executed() == [run_id]
 
 
+def test_adopting_runs_does_not_count_as_a_check_of_ownership(house: House) -> None:
+    """Else a stream of short runs would keep a canceled one going."""
+    canceled = house.wanted()
+    house.lead()
+    assert [task.run.id for task in house.worker.tick().started] == [canceled.id]
+    with house.truth.write() as connection:
+        moves.cancel(connection, operator="ada", runs=[RunRef(canceled.id, 3)])
+    house.wanted()
+    house.lead()
+    adopting = house.worker.tick(poll=True)
+    assert (adopting.polled, adopting.lost, len(adopting.started)) == (False, [], 1)
+    polling = house.worker.tick(poll=True)
+    assert (polling.polled, [task.run.id for task in polling.lost]) == (True, [canceled.id])
+
+
 def test_what_was_not_committed_is_given_again(house: House) -> None:
     run_id = house.wanted().id
     house.door.crash_before_commit = True

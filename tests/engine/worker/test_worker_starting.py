@@ -92,7 +92,7 @@ def test_a_worker_that_is_cut_off_begins_nothing(bench: Bench, state: WorkerStat
             workers.detach(connection, [WORKER])
         else:
             workers.deregister(connection, WORKER)
-    assert bench.worker.tick() == WorkerStep()
+    assert bench.worker.tick() == WorkerStep(polled=True)
     assert bench.run(run_id).state is RunState.ASSIGNED
 
 

@@ -12,13 +12,14 @@ from tsuzuki.store.runs.moves import RunEnd
 @dataclass(kw_only=True)
 class WorkerStep:
     """`ended` and `refused` are ends that the database accepted and refused; `started` now execute here;
-    `lost` were executing here and are another's now."""
+    `lost` were executing here and are another's now; `polled` says that ownership was checked."""
 
     ended: list[tuple[Task, RunEnd]] = field(default_factory=list)
     refused: list[Task] = field(default_factory=list)
     started: list[Task] = field(default_factory=list)
     lost: list[Task] = field(default_factory=list)
     retries: int = 0
+    polled: bool = False
 
     @cached_property
     def ends(self) -> Counter[tuple[str, RunState]]:

@@ -96,9 +96,9 @@ class WorkerSteps:
         now = self._clock.monotonic()
         has_work = self._worker.has_outcomes() or self._worker.has_adoptions()
         poll = not has_work or now - self._polled_at >= POLL_BUSY_SECONDS
-        if poll:
-            self._polled_at = now
         step = self._worker.tick(poll=poll)
+        if step.polled:
+            self._polled_at = now
         self._report(step)
         # A leader may judge us by new settings already. After the tick, because an unreachable database
         # must not keep it from stopping what has run too long.

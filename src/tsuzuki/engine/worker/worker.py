@@ -255,6 +255,7 @@ class Worker:
                 channels.notify(connection, Channel.LEADER)
         if reconciles:
             self._must_reconcile = False
+        step.polled = poll
         self._adopted_next.extend(started)
 
     def _finish(self, connection: Connection, ends: Sequence[_Ended], step: WorkerStep) -> None:
