@@ -1,6 +1,6 @@
-"""The whole engine, several processes of it, in one thread and in simulated time.
+"""Deterministic simulation: several processes of the engine in one thread and in simulated time.
 
-Every process is a real `Engine` with its real loops, over one real store. Its threads are greenlets that hand over
-only where a thread could be held up: before and after each transaction, and wherever it waits. Who goes
-on, what fails and when is drawn from one seed, so that a seed is a story that can be told again.
+Every process is a real `Engine` with its real loops, over one real store. Its threads are greenlets (fibers) that
+switch only where a thread could be preempted with effect: before and after each transaction, and wherever it
+waits. The order of fibers and all injected faults come from one seed, so every seed can be replayed.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation 7` tells the story of a seed; `--seeds 0-100000` looks for a bad one."""
+"""`python -m tests.simulation 7` replays a seed; `--seeds 0-100000` searches for one that violates an invariant."""
 
 import sys
 from pathlib import Path

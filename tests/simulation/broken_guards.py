@@ -1,7 +1,7 @@
-"""Guards, each taken out, to see whether the simulation would notice.
+"""Guards of the engine, each removed, to prove that the simulation detects it (mutation testing).
 
-What is said in SQL is taken out of the SQL on its way to the database, so that it does not matter how the store
-builds it; the rest is patched where it is decided.
+A guard in SQL is removed from the statement on its way to the database, however the store builds it; the others are
+patched where they are decided.
 """
 
 import re
@@ -33,36 +33,36 @@ HOLDER = r"job_runs\.(?:assigned_worker_id = \?|leader_epoch = \w+\.epoch)"
 
 @dataclass(frozen=True, kw_only=True)
 class BrokenGuard:
-    """`scenario` is where it is looked for, `law` (a pattern) what is then said to be broken."""
+    """`violation` is a pattern of the message that seeds of `scenario` must then lead to."""
 
     name: str
     scenario: str
-    law: str
+    violation: str
     broken: Callable[[], AbstractContextManager[Any]]
     guarded: bool = True
-    """Whether the database's own triggers are left in place."""
+    """Whether the database's own triggers stay in place."""
 
 
 @contextmanager
 def without(statements: str, *conditions: str) -> Iterator[None]:
-    """In every statement that begins like this, these conditions are true whatever they say."""
+    """Make these conditions always true in every statement that matches."""
     engine = shared_store().engine
-    taken_out = 0
+    removed = 0
 
-    def send(_c: Any, _cursor: Any, sql: str, given: Any, _context: Any, _many: bool) -> Any:
-        nonlocal taken_out
+    def send(_c: Any, _cursor: Any, sql: str, values: Any, _context: Any, _many: bool) -> Any:
+        nonlocal removed
         if re.match(statements, sql):
             for condition in conditions:
                 sql, count = re.subn(condition, lambda found: f"({found[0]} OR 1)", sql)
-                taken_out += count
-        return sql, given
+                removed += count
+        return sql, values
 
     event.listen(engine, "before_cursor_execute", send, retval=True)
     try:
         yield
     finally:
         event.remove(engine, "before_cursor_execute", send)
-    assert taken_out, f"no statement like {statements} has {conditions}"
+    assert removed, f"no statement like {statements} has {conditions}"
 
 
 def _keyless(**values: Any) -> NewRun:
@@ -85,7 +85,7 @@ def _never_stops_by_itself() -> Iterator[None]:
 
 @contextmanager
 def _local_start_unlocked(worker: Worker) -> Iterator[LocalStart]:
-    """Nobody has to wait until what was started is in the queue."""
+    """Without the lock until what was started is in the queue (race)."""
     local = LocalStart(worker.worker_id if worker.accepting else None)
     try:
         yield local
@@ -98,7 +98,7 @@ def _local_start_unlocked(worker: Worker) -> Iterator[LocalStart]:
 
 @contextmanager
 def _local_start_without_reconciling(worker: Worker) -> Iterator[LocalStart]:
-    """A lost reply about what was started is taken for a no."""
+    """A lost reply is taken for a rollback."""
     with worker._local_start_lock:
         local = LocalStart(worker.worker_id if worker.accepting else None)
         yield local
@@ -110,7 +110,7 @@ _on_detached = Worker.on_detached
 
 
 def _detached_for_good(worker: Worker) -> None:
-    """It marks itself as draining, and then obeys its own mark."""
+    """It takes its detachment for an order to drain."""
     worker._is_draining = True
     _on_detached(worker)
 
@@ -118,119 +118,119 @@ def _detached_for_good(worker: Worker) -> None:
 _emit = events.emit
 
 
-def _emit_always(connection: Any, *, dedupe_key: str, **said: Any) -> Any:
-    return _emit(connection, **said)
+def _emit_always(connection: Any, *, dedupe_key: str, **values: Any) -> Any:
+    return _emit(connection, **values)
 
 
 BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
     BrokenGuard(
-        name="leaders write whatever their epoch",
+        name="leader writes ignore the epoch",
         scenario="pauses",
-        law="wrote under epoch",
+        violation="wrote under epoch",
         broken=lambda: without(r"UPDATE (?!leadership)|INSERT", EPOCH),
     ),
     BrokenGuard(
-        name="runs are moved that were moved meanwhile",
+        name="moves ignore version and state",
         scenario="operators",
-        law=" by the |CHECK constraint",
+        violation=" by the |CHECK constraint",
         broken=lambda: without(r"UPDATE job_runs SET state=\?", VERSION, STATE),
         guarded=False,
     ),
     BrokenGuard(
-        name="the same, and the database refuses it",
+        name="moves ignore version and state, and the triggers refuse it",
         scenario="operators",
-        law="asked for what it refuses",
+        violation="refused a statement",
         broken=lambda: without(r"UPDATE job_runs SET state=\?", VERSION, STATE),
     ),
     BrokenGuard(
-        name="workers end runs by their id alone",
+        name="workers end runs by id alone",
         scenario="pauses",
-        law="by the worker",
+        violation="by the worker",
         broken=lambda: without(r"UPDATE job_runs SET state=\w+\.", VERSION, STATE, HOLDER),
         guarded=False,
     ),
     BrokenGuard(
         name="handlers write without a fence",
         scenario="pauses",
-        law="was fenced off and wrote a row",
+        violation="was fenced and wrote a row",
         broken=lambda: patch.object(ownership, "lock_if_owned", lambda *_a, **_k: True),
     ),
     BrokenGuard(
-        name="retries have no key",
+        name="retries have no idempotency key",
         scenario="operators",
-        law="is repeated twice",
+        violation="is retried twice",
         broken=lambda: patch.object(run_module, "NewRun", _keyless),
     ),
     BrokenGuard(
-        name="limits are not counted",
+        name="concurrency limits are not counted",
         scenario="lost replies",
-        law="at once",
+        violation="at once",
         broken=lambda: patch.object(capacity, "_held", _nothing_held),
     ),
     BrokenGuard(
-        name="a worker in doubt goes on",
-        scenario="cut lines",
-        law="still executing it",
+        name="an unconfirmed worker goes on",
+        scenario="lost connections",
+        violation="still executing it",
         broken=_never_stops_by_itself,
     ),
     BrokenGuard(
-        name="a worker that was cut off is taken for one that leaves",
-        scenario="cut lines",
-        law="nobody sent it away",
+        name="a detached worker is taken for one that drains",
+        scenario="lost connections",
+        violation="without being asked to|was not asked to stop",
         broken=lambda: patch.object(Worker, "on_detached", _detached_for_good),
     ),
     BrokenGuard(
-        name="a leader in doubt goes on",
-        scenario="cut lines",
-        law="still believes in epoch",
+        name="a leader goes on after its deadline",
+        scenario="lost connections",
+        violation="still leads under epoch",
         broken=lambda: patch.object(Lease, "term", property(lambda lease: lease._term)),
     ),
     BrokenGuard(
-        name="what a lost reply began is forgotten",
+        name="no reconciliation after a lost reply",
         scenario="lost replies",
-        law="not everything ended",
+        violation="not everything ended",
         broken=lambda: patch.object(Worker, "_reconcile", lambda *_a, **_k: []),
     ),
     BrokenGuard(
-        name="what a leader began for its own worker is forgotten",
+        name="no reconciliation after a lost reply to a local start",
         scenario="lost replies",
-        law="not everything ended",
+        violation="not everything ended",
         broken=lambda: patch.object(Worker, "local_start", _local_start_without_reconciling),
     ),
     BrokenGuard(
-        name="what is just arriving is read back too",
+        name="reconciliation races with a local start",
         scenario="lost replies",
-        law="twice",
+        violation="twice",
         broken=lambda: patch.object(Worker, "local_start", _local_start_unlocked),
     ),
     BrokenGuard(
         name="skipped ticks are not recorded",
         scenario="clock steps",
-        law="ticks",
+        violation="ticks",
         broken=lambda: patch.object(planner, "_store_skipped", lambda *_a, **_k: 0),
     ),
     BrokenGuard(
-        name="a leader judges before it listened",
+        name="a leader judges silence before it has listened",
         scenario="clock steps",
-        law="still executing it",
+        violation="still executing it",
         broken=lambda: patch.object(SilenceGuard, "may_judge", lambda *_a, **_k: True),
     ),
     BrokenGuard(
-        name="a lease lasts as long as the clock was put back by",
+        name="a lease in the future is not shortened (clock skew)",
         scenario="clock steps",
-        law="nobody leads",
+        violation="there is no leader",
         broken=lambda: patch.object(leadership, "shorten_overlong_lease", lambda *_a: None),
     ),
     BrokenGuard(
-        name="a lease is taken that is held",
+        name="a lease is taken while it is held",
         scenario="crashes",
-        law="held its lease",
+        violation="held its lease",
         broken=lambda: without(r"UPDATE leadership", r"leadership\.lease_expires_at <= \S+ \S+\)"),
     ),
     BrokenGuard(
-        name="an event's key is not looked at",
+        name="the deduplication key of an event is ignored",
         scenario="operators",
-        law="has made two events",
+        violation="has made two events",
         broken=lambda: patch.object(events, "emit", _emit_always),
     ),
 )

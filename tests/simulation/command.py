@@ -1,4 +1,4 @@
-"""The command that tells a seed's story, or looks through many for one that breaks a law."""
+"""Replay a seed with its trace, or search many for one that violates an invariant."""
 
 import argparse
 from collections import Counter
@@ -14,14 +14,14 @@ def replay_command(seed: int) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """0 if no law was broken, 1 if one was."""
+    """The exit code: 0 if every invariant held, 1 if not."""
     parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
-    parser.add_argument("seed", type=int, nargs="?", help="tell the story of this seed")
-    parser.add_argument("--seeds", metavar="FIRST-LAST", type=_seeds, help="live through all these")
-    asked = parser.parse_args(words)
-    if (asked.seed is None) == (asked.seeds is None):
+    parser.add_argument("seed", type=int, nargs="?", help="replay this seed and print its trace")
+    parser.add_argument("--seeds", metavar="FIRST-LAST", type=_seeds, help="run all these")
+    arguments = parser.parse_args(words)
+    if (arguments.seed is None) == (arguments.seeds is None):
         parser.error("name a seed, or a range of them with --seeds")
-    return _tell(asked.seed) if asked.seed is not None else _search(asked.seeds)
+    return _replay(arguments.seed) if arguments.seed is not None else _search(arguments.seeds)
 
 
 def _seeds(word: str) -> range:
@@ -29,25 +29,25 @@ def _seeds(word: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def _tell(seed: int) -> int:
-    told = simulate(seed, tell=True)
-    print(f"seed {seed}: {told.scenario}")
-    print("\n".join(told.story))
-    print(f"\nbroken {told.broken}" if told.broken else "\nno law was broken")
-    return 1 if told.broken else 0
+def _replay(seed: int) -> int:
+    result = simulate(seed, traced=True)
+    print(f"seed {seed}: {result.scenario}")
+    print("\n".join(result.trace))
+    print(f"\nviolated {result.violation}" if result.violation else "\nevery invariant held")
+    return 1 if result.violation else 0
 
 
 def _search(seeds: range) -> int:
-    reached: Counter[str] = Counter()
+    coverage: Counter[str] = Counter()
     broken = 0
     for seed in seeds:
-        told = simulate(seed)
-        reached += told.reached
-        if told.broken:
+        result = simulate(seed)
+        coverage += result.coverage
+        if result.violation:
             broken += 1
-            print(f"seed {seed} ({told.scenario}) broken {told.broken}", flush=True)
-            print(f"  its story: {replay_command(seed)}", flush=True)
-    for what, times in sorted(reached.items()):
+            print(f"seed {seed} ({result.scenario}) violated {result.violation}", flush=True)
+            print(f"  replay: {replay_command(seed)}", flush=True)
+    for what, times in sorted(coverage.items()):
         print(f"{times:8d}  {what}")
     print(f"{len(seeds)} seeds, {broken} of them broken")
     return 1 if broken else 0

@@ -1,8 +1,8 @@
-"""What runs in a simulation: handlers that write page after page, fail, hang, or do not hear.
+"""Simulated handlers: they write page after page, fail, hang, or ignore the request to stop.
 
-They are given the real `RunContext` and end as executions of Python functions do: asked to stop they are given a
-grace, then they are given up. A handler that does not hear goes on all the same, as a thread would,
-and all that keeps its rows out is the fence.
+They get the real `RunContext` and end as executions of Python functions do: after the request to stop they have a
+grace period, then they are abandoned. A handler that ignores the request goes on like a thread that cannot be
+killed; only the fence keeps its rows out.
 """
 
 import threading
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from simulation.fibers import GreenletExit
-from simulation.reach import LawBroken
+from simulation.scheduler import GreenletExit
+from simulation.violations import InvariantViolated
 from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.engine.outcome import Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from simulation.node import Node
 
 PAGE_SECONDS = (0.1, 0.1, 0.5, 0.5, 1.0, 1.0, 2.5, 2.5, 8.0)
-"""What a page takes; now and then longer than any silence is waited for."""
+"""How long a page takes; sometimes longer than the TTL of a worker."""
 
-BEAT_SECONDS = 1.0
+ROUNDING_SECONDS = 1.0
 
 WRITE = text(
     "INSERT INTO sim_rows (run_id, worker_id, version, epoch, page)"
@@ -35,28 +35,28 @@ WRITE = text(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manner:
+class Behavior:
     """How a handler behaves."""
 
     pages: int = 0
     page_seconds: float = 0.1
-    is_deaf: bool = False
-    ends_badly: bool = False
+    ignores_stop: bool = False
+    fails: bool = False
     hangs: bool = False
 
     @classmethod
-    def drawn(cls, chance: Random, task: Task) -> "Manner":
+    def choose(cls, random: Random, task: Task) -> "Behavior":
         return cls(
-            pages=chance.choice((0, 1, 1, 2)),
-            page_seconds=chance.choice(PAGE_SECONDS),
-            is_deaf=chance.random() < 0.2,
-            ends_badly=chance.random() < 0.25,
-            hangs=chance.random() < 0.08 and task.spec.timeout_seconds is not None,
+            pages=random.choice((0, 1, 1, 2)),
+            page_seconds=random.choice(PAGE_SECONDS),
+            ignores_stop=random.random() < 0.2,
+            fails=random.random() < 0.25,
+            hangs=random.random() < 0.08 and task.spec.timeout_seconds is not None,
         )
 
 
-WELL = Manner()
-"""In fair weather, so that it does not last."""
+SUCCEEDS = Behavior()
+"""After the faults, so that every run ends soon."""
 
 
 class SimulatedExecution:
@@ -72,10 +72,12 @@ class SimulatedExecution:
         self._context = RunContext(
             task=task, run_io=run_io, clock=node.clock, stop_signal=self._stop_signal
         )
-        self._manner = WELL if self._world.is_settling else Manner.drawn(self._world.chance, task)
+        self._behavior = (
+            SUCCEEDS if self._world.faults_ended else Behavior.choose(self._world.random, task)
+        )
 
     def start(self) -> None:
-        self._world.turns.spawn("handler", self._node, self._perform)
+        self._world.scheduler.spawn("handler", self._node, self._run)
 
     def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
         if self.is_ended:
@@ -86,7 +88,7 @@ class SimulatedExecution:
         if at_once:
             self._end(Stopped(cause=self._cause))
         elif is_first:
-            self._world.turns.spawn("grace", self._node, self._give_up_later)
+            self._world.scheduler.spawn("grace", self._node, self._give_up_later)
 
     def _give_up_later(self) -> None:
         seconds = self._node.engine.settings().kill_grace_seconds
@@ -100,42 +102,42 @@ class SimulatedExecution:
         self._stop_signal.fence()
         self._done(self.task, outcome if self._cause is None else Stopped(cause=self._cause))
 
-    def _perform(self) -> None:
+    def _run(self) -> None:
         try:
             self._work()
-        except (GreenletExit, LawBroken):
+        except (GreenletExit, InvariantViolated):
             raise
         except RunStopped:
             self._end(Stopped(cause=self._cause or StopCause.CANCELED))
-        except Exception as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+        except Exception as problem:  # noqa: BLE001 -- any exception is its outcome
             if isinstance(problem, Fenced):
-                self._world.reached["a fenced write was refused"] += 1
+                self._world.coverage["a fenced write was refused"] += 1
             self._end(failure_of(problem))
         else:
-            self._end(Succeeded(result={"pages": self._manner.pages}))
+            self._end(Succeeded(result={"pages": self._behavior.pages}))
 
     def _work(self) -> None:
-        manner = self._manner
-        for page in range(manner.pages):
-            self._take_time(manner.page_seconds)
+        behavior = self._behavior
+        for page in range(behavior.pages):
+            self._take_time(behavior.page_seconds)
             if page == 0:
                 self._context.log(f"page {page}")
-                self._context.progress(page, manner.pages)
+                self._context.progress(page, behavior.pages)
             self._write(page)
-        self._take_time(60.0 if manner.hangs else manner.page_seconds / 2)
-        if manner.ends_badly:
+        self._take_time(60.0 if behavior.hangs else behavior.page_seconds / 2)
+        if behavior.fails:
             raise ValueError("it broke")
 
     def _take_time(self, seconds: float) -> None:
-        # On whole beats, so that several end together: that is cheaper, and a harder case.
-        seconds += -(self._world.turns.now + seconds) % BEAT_SECONDS
-        if self._manner.is_deaf:
+        # Rounded up, so that several end at one moment: cheaper, and a harder case.
+        seconds += -(self._world.scheduler.now + seconds) % ROUNDING_SECONDS
+        if self._behavior.ignores_stop:
             self._node.clock.wait(threading.Event(), seconds)
         elif self._context.wait(seconds):
             raise RunStopped
 
     def _write(self, page: int) -> None:
-        """One page in one fenced transaction; asked again if the answer was lost."""
+        """One page in one fenced transaction, repeated if the reply was lost."""
         started = self.task.started
         row = {
             "run_id": started.id,
@@ -158,16 +160,16 @@ class SimulatedExecution:
 class SimulatedExecutor:
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._asked = 0
+        self._requests = 0
 
     def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> SimulatedExecution:
         execution = SimulatedExecution(self._node, task, run_io, done)
         self._node.executions[task.run.id] = execution
-        self._node.world.laws.begun(self._node, task)
+        self._node.world.invariants.on_execution(self._node, task)
         execution.start()
         return execution
 
     def close(self) -> None:
-        """What is still there is given up."""
+        """Abandon what still executes."""
         for execution in self._node.executions.values():
             execution.stop(StopCause.SHUTDOWN, at_once=True)

@@ -1,4 +1,4 @@
-"""The jobs of every simulated world, one for each rule that can go wrong, and settings that make it quick."""
+"""The jobs of every simulation, one for each rule that can be violated, and settings with short timeouts."""
 
 from support.makers import spec
 from tsuzuki.model.job import JobSpec
@@ -38,14 +38,14 @@ JOBS: tuple[JobSpec, ...] = (
         max_concurrent_per_key=1,
         retry=ONCE,
     ),
-    spec("told", on_event="news", retry=TWICE, priority=1),
+    spec("result", on_event="news", retry=TWICE, priority=1),
     spec("overheard", on_event="news", concurrency_policy=ALLOW, max_concurrent=3),
 )
-"""Their ids are their places here, counted from one."""
+"""The id of a job is its position, counted from one."""
 
 SCHEDULED = [job_id for job_id, job in enumerate(JOBS, start=1) if job.schedule is not None]
 SCHEDULED_AT_ONCE = 1
-"""So many of them have their schedule in one world; the others in other ones."""
+"""How many keep their schedule in one seed; the others have theirs in other seeds."""
 
 SETTINGS: dict[str, float] = {
     "lease_renew_interval_seconds": 2.0,

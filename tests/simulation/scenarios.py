@@ -1,18 +1,18 @@
-"""The bad days, by name. A seed's scenario is its place in the round."""
+"""Scenarios by name. The scenario of a seed is the seed modulo their number."""
 
-from simulation.fate import BOTH, LEADS, MIXED, WORKS, Scenario
-from simulation.party import Weather
+from simulation.client import FaultRates
+from simulation.faults import BOTH, LEADS, MIXED, WORKS, Scenario
 
-ROUGH = Weather(failing=0.03, losing=0.05, slow=0.05)
+SOME_LOSS = FaultRates(request_failure=0.03, reply_loss=0.05, slow=0.05)
 ACTS = ("submit", "emit", "cancel", "retry")
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="crashes",
-        hazards={"crash": 2, "crash_at_a_point": 3},
+        faults={"crash": 2, "crash_at_point": 3},
         every_seconds=0.8,
-        storm_seconds=MIXED,
-        must_reach=(
+        fault_seconds=MIXED,
+        must_cover=(
             "a crash inside RUNNING",
             "a crash while leading",
             "a lease ran out and another took over",
@@ -22,8 +22,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="pauses",
-        hazards={"pause": 1, "pause_at_a_point": 4, "sleep_at_a_point": 2},
-        must_reach=(
+        faults={"pause": 1, "pause_at_point": 4, "sleep_at_point": 2},
+        must_cover=(
             "a process was paused",
             "a machine slept",
             "a deposed leader's write was refused",
@@ -33,36 +33,36 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="lost replies",
-        hazards={},
-        weather=Weather(failing=0.04, losing=0.12),
-        storm_seconds=MIXED,
-        must_reach=(
+        faults={},
+        fault_rates=FaultRates(request_failure=0.04, reply_loss=0.12),
+        fault_seconds=MIXED,
+        must_cover=(
             "a request failed",
-            "lost reply: born by time",
-            "lost reply: born by manual",
-            "lost reply: born by event",
+            "lost reply: created by time",
+            "lost reply: created by manual",
+            "lost reply: created by event",
             "lost reply: PENDING -> ASSIGNED",
             "lost reply: ASSIGNED -> RUNNING",
         ),
     ),
     Scenario(
-        name="cut lines",
-        hazards={"cut": 2, "cut_at_a_point": 2, "cut_everybody": 1},
-        storm_seconds=MIXED,
-        must_reach=(
-            "a line was cut",
-            "a line was cut silently",
-            "nobody reached the database",
-            "something arrived late",
+        name="lost connections",
+        faults={"disconnect": 2, "disconnect_at_point": 2, "disconnect_all": 1},
+        fault_seconds=MIXED,
+        must_cover=(
+            "a connection was lost",
+            "a connection was lost silently",
+            "the database was unreachable for all",
+            "a request arrived late",
             "RUNNING -> FAILED: worker_lost",
             "a lease ran out and another took over",
         ),
     ),
     Scenario(
         name="clock steps",
-        hazards={"step_the_database_clock": 2, "step_a_clock": 1, "crash": 1},
-        storm_seconds=MIXED,
-        must_reach=(
+        faults={"step_database_clock": 2, "step_node_clock": 1, "crash": 1},
+        fault_seconds=MIXED,
+        must_cover=(
             "a clock stepped forward",
             "a clock stepped back",
             "PENDING -> CANCELED: late",
@@ -71,9 +71,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="operators",
-        hazards={"stop": 1, "hesitate": 5},
+        faults={"stop": 1, "pause_leader_after_read": 5},
         every_seconds=1.0,
-        weather=Weather(slow=0.1, slowest_seconds=1.5),
+        fault_rates=FaultRates(slow=0.1, slowest_seconds=1.5),
         acts=(
             *ACTS,
             "submit",
@@ -85,38 +85,38 @@ SCENARIOS: tuple[Scenario, ...] = (
             "change_settings",
         ),
         act_every_seconds=0.4,
-        must_reach=(
+        must_cover=(
             "PENDING -> CANCELED: operator",
             "RUNNING -> CANCELED: operator",
             "RUNNING -> FAILED: not_confirmed",
             "ASSIGNED -> ORPHANED: worker_shutdown",
-            "a process stopped in good order",
+            "a process shut down cleanly",
             "a term began",
             "an event was emitted twice",
-            "an operator was told: run_retried",
+            "an operator got the error: run_retried",
             "settings were changed",
         ),
     ),
     Scenario(
-        name="everything, leaders and workers apart",
-        hazards={
-            "crash_at_a_point": 2,
-            "pause_at_a_point": 2,
-            "sleep_at_a_point": 1,
-            "cut_at_a_point": 2,
-            "step_the_database_clock": 1,
-            "step_a_clock": 1,
+        name="all faults, separate leaders and workers",
+        faults={
+            "crash_at_point": 2,
+            "pause_at_point": 2,
+            "sleep_at_point": 1,
+            "disconnect_at_point": 2,
+            "step_database_clock": 1,
+            "step_node_clock": 1,
             "stop": 1,
         },
         every_seconds=0.6,
         roles=(LEADS, BOTH, WORKS),
-        weather=ROUGH,
+        fault_rates=SOME_LOSS,
         acts=(*ACTS, *ACTS, "drain", "detach", "step_down", "change_settings"),
-        must_reach=(
+        must_cover=(
             "a process crashed",
             "a process was paused",
             "a machine slept",
-            "a line was cut",
+            "a connection was lost",
             "a reply was lost",
             "a request failed",
             "a clock stepped forward",
@@ -131,6 +131,6 @@ def scenario_of(seed: int) -> Scenario:
 
 
 def seeds_of(name: str, count: int) -> range:
-    """The first so many seeds that are of this scenario."""
+    """The first `count` seeds of this scenario."""
     place = [scenario.name for scenario in SCENARIOS].index(name)
     return range(place, place + count * len(SCENARIOS), len(SCENARIOS))

@@ -1,9 +1,9 @@
-"""The one store of a simulation: a real SQLite database in memory, as new for every seed.
+"""The one store of a simulation: a real SQLite database in memory, reset for every seed.
 
-It is migrated once. A seed lives inside one transaction that is never committed, and what its processes take for
-transactions are savepoints in it: so the next seed begins with a rollback, and every statement stays prepared.
-Triggers of our own write down every birth and every change of a run beside the history the engine keeps, so
-that the laws can be held against what happened and not only against what was told.
+It is migrated once. A seed runs inside one transaction that is never committed, and the transactions of its
+processes are savepoints in it: so the next seed begins with a rollback, and statements stay prepared.
+Triggers of our own record every new run and every change of one, independently of the engine's history, so that the
+invariants check what happened and not only what the engine wrote about it.
 """
 
 import sqlite3
@@ -23,25 +23,25 @@ from tsuzuki.store.schema.migrate import upgrade
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.types import to_text
 
-WITNESS = """
+OBSERVER_SQL = """
 CREATE TABLE sim_rows (
     id INTEGER PRIMARY KEY, run_id INTEGER, worker_id TEXT, version INTEGER, epoch INTEGER, page INTEGER
 );
-CREATE TABLE sim_witness (
+CREATE TABLE sim_changes (
     seq INTEGER PRIMARY KEY, run_id INTEGER, before_state TEXT, state TEXT, before_version INTEGER,
     version INTEGER, moved_as TEXT, moved_by TEXT, epoch INTEGER, reason TEXT, worker_id TEXT
 );
-CREATE TABLE sim_doubts (run_id INTEGER, is_confirmed INTEGER);
-CREATE TRIGGER sim_doubt AFTER UPDATE OF continuation_state ON job_runs
+CREATE TABLE sim_continuations (run_id INTEGER, is_confirmed INTEGER);
+CREATE TRIGGER sim_continuation AFTER UPDATE OF continuation_state ON job_runs
 WHEN NEW.state = 'RUNNING' AND OLD.continuation_state <> NEW.continuation_state BEGIN
-    INSERT INTO sim_doubts VALUES (NEW.id, NEW.continuation_state = 'NONE');
+    INSERT INTO sim_continuations VALUES (NEW.id, NEW.continuation_state = 'NONE');
 END;
-CREATE TRIGGER sim_birth AFTER INSERT ON job_runs BEGIN
-    INSERT INTO sim_witness (run_id, state, version) VALUES (NEW.id, NEW.state, NEW.version);
+CREATE TRIGGER sim_created AFTER INSERT ON job_runs BEGIN
+    INSERT INTO sim_changes (run_id, state, version) VALUES (NEW.id, NEW.state, NEW.version);
 END;
 CREATE TRIGGER sim_move AFTER UPDATE OF state, version ON job_runs
 WHEN OLD.state <> NEW.state OR OLD.version <> NEW.version BEGIN
-    INSERT INTO sim_witness (run_id, before_state, state, before_version, version, moved_as, moved_by,
+    INSERT INTO sim_changes (run_id, before_state, state, before_version, version, moved_as, moved_by,
                              epoch, reason, worker_id)
     VALUES (NEW.id, OLD.state, NEW.state, OLD.version, NEW.version, NEW.moved_as, NEW.moved_by,
             NEW.moved_epoch, NEW.reason, NEW.assigned_worker_id);
@@ -50,15 +50,15 @@ END;
 
 
 class SharedStore:
-    """One per process of the tests; `renew` makes it as new."""
+    """One per test process."""
 
     def __init__(self) -> None:
         self.raw = sqlite3.connect(":memory:", check_same_thread=False, cached_statements=512)
         self.raw.isolation_level = None
         self.raw.execute("PRAGMA foreign_keys = ON")
         self._clock: Clock = MovingClock()
-        self._is_changing = False
-        # Once: a function that is replaced makes the driver prepare every statement anew.
+        self._is_writing = False
+        # Once: replacing a function makes the driver prepare every statement again.
         self.raw.create_function("tsuzuki_now", 1, self._now)
         self.engine = create_engine("sqlite://", creator=lambda: self.raw, poolclass=StaticPool)
         self._fill()
@@ -66,9 +66,9 @@ class SharedStore:
         self.connection.begin()
         self.raw.execute("BEGIN")
 
-    def renew(self, *, scheduled: Collection[int], guarded: bool = True) -> None:
-        """As it was before anybody used it. Only the jobs `scheduled` keep their schedules. Not
-        `guarded`, it refuses nothing by itself."""
+    def reset(self, *, scheduled: Collection[int], guarded: bool = True) -> None:
+        """Undo everything. Only the jobs `scheduled` keep their schedules. Unless `guarded`, the
+        triggers that refuse illegal moves are dropped."""
         self.raw.execute("ROLLBACK")
         self.raw.execute("BEGIN")
         kept = ", ".join(map(str, sorted(scheduled)))
@@ -76,33 +76,33 @@ class SharedStore:
         if not guarded:
             self._drop_guards()
 
-    def lend(self, clock: Clock) -> None:
-        """From now on this is the database's clock."""
+    def use_clock(self, clock: Clock) -> None:
+        """Make this the database's clock."""
         self._clock = clock
 
     @contextmanager
-    def look(self) -> Iterator[Connection]:
-        """What is read in one go. Whoever only looks changes nothing."""
+    def read(self) -> Iterator[Connection]:
+        """A read-only transaction; a write in it is a bug."""
         changes = self.raw.total_changes
         yield self.connection
         if self.raw.total_changes != changes:
-            raise RuntimeError("somebody wrote who said that he only reads")
+            raise RuntimeError("a read-only transaction has written")
 
     @contextmanager
-    def change(self) -> Iterator[Connection]:
-        """A transaction that is kept, or as if it had never been if anything is raised."""
-        if self._is_changing:
+    def write(self) -> Iterator[Connection]:
+        """A transaction: a savepoint, rolled back if anything is raised."""
+        if self._is_writing:
             raise RuntimeError("a write transaction was opened inside another one")
-        self._is_changing = True
-        self.raw.execute("SAVEPOINT change")
+        self._is_writing = True
+        self.raw.execute("SAVEPOINT write_transaction")
         try:
             yield self.connection
         except BaseException:
-            self.raw.execute("ROLLBACK TO change")
+            self.raw.execute("ROLLBACK TO write_transaction")
             raise
         finally:
-            self.raw.execute("RELEASE change")
-            self._is_changing = False
+            self.raw.execute("RELEASE write_transaction")
+            self._is_writing = False
 
     def _now(self, offset_seconds: float) -> str:
         return to_text(self._clock.now() + timedelta(seconds=offset_seconds))
@@ -110,7 +110,7 @@ class SharedStore:
     def _fill(self) -> None:
         database = Database(self.engine, clock=self._clock)
         upgrade(database)
-        self.raw.executescript(WITNESS)
+        self.raw.executescript(OBSERVER_SQL)
         for spec in JOBS:
             add_job(database, spec)
         with database.write() as connection:

@@ -1,4 +1,4 @@
-"""Thousands of bad days, each another one, and no law broken in any of them."""
+"""Thousands of seeds, and no invariant violated in any of them."""
 
 import subprocess
 import sys
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from simulation.command import replay_command
-from simulation.fate import Scenario
+from simulation.faults import Scenario
 from simulation.scenarios import SCENARIOS, seeds_of
 from simulation.world import simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS_EACH = 300
-"""Of each scenario, in parts that can be lived through side by side."""
+"""Of each scenario, in parts that can run in parallel."""
 
 PARTS = 2
 
@@ -22,35 +22,35 @@ PARTS = 2
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_no_law_is_broken_on_any_bad_day(scenario: Scenario, part: int) -> None:
-    reached: Counter[str] = Counter()
+def test_no_seed_violates_an_invariant(scenario: Scenario, part: int) -> None:
+    coverage: Counter[str] = Counter()
     for seed in seeds_of(scenario.name, SEEDS_EACH)[part::PARTS]:
-        told = simulate(seed)
-        assert told.broken is None, f"{told.broken}\nits story: {replay_command(seed)}"
-        reached += told.reached
-    missing = [what for what in scenario.must_reach if not reached[what]]
-    assert not missing, f"these days were not bad enough: {missing}"
+        result = simulate(seed)
+        assert result.violation is None, f"{result.violation}\nreplay: {replay_command(seed)}"
+        coverage += result.coverage
+    missing = [what for what in scenario.must_cover if not coverage[what]]
+    assert not missing, f"not covered: {missing}"
 
 
 @pytest.mark.parametrize("seed", range(len(SCENARIOS)))
-def test_the_same_seed_is_the_same_story(seed: int) -> None:
-    first = simulate(seed, tell=True)
+def test_the_same_seed_has_the_same_trace(seed: int) -> None:
+    first = simulate(seed, traced=True)
     simulate(seed + 1)
-    again = simulate(seed, tell=True)
-    assert len(first.story) > 20
-    assert again.story == first.story
-    assert again.reached == first.reached
+    again = simulate(seed, traced=True)
+    assert len(first.trace) > 20
+    assert again.trace == first.trace
+    assert again.coverage == first.coverage
 
 
-def test_a_seed_is_told_by_one_command() -> None:
+def test_a_seed_is_replayed_by_one_command() -> None:
     words = replay_command(3).split()
     assert words[0] == ".venv/bin/python"
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *words[1:]], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    title, *story = told.stdout.splitlines()
+    title, *trace = result.stdout.splitlines()
     assert title == f"seed 3: {SCENARIOS[3].name}"
-    assert story[: len(story) - 2] == simulate(3, tell=True).story
+    assert trace[: len(trace) - 2] == simulate(3, traced=True).trace
 
 
 def test_many_seeds_are_searched_by_one_command() -> None:

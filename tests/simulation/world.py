@@ -1,4 +1,4 @@
-"""One simulated world: its processes, its people, its fate; from a seed to its story."""
+"""One simulation: its processes, its operator, its faults; from a seed to a result and a trace."""
 
 import gc
 import logging
@@ -10,18 +10,19 @@ from functools import cache
 from random import Random
 from unittest.mock import patch
 
+from simulation.client import Client
 from simulation.clocks import SimulatedClock
-from simulation.fate import Fate, Scenario
-from simulation.fibers import TooBusy, Turns
+from simulation.database_faults import ClientDatabase
+from simulation.faults import FaultInjector, Scenario
+from simulation.invariants import Invariants
 from simulation.jobs import SCHEDULED, SCHEDULED_AT_ONCE
-from simulation.laws import Laws
 from simulation.node import Node, SimulatedListener, SteppedLoop
 from simulation.operators import Ledger, Operator
-from simulation.party import Party
-from simulation.reach import LawBroken, PartyDatabase
+from simulation.quiescence import check_quiescence
 from simulation.scenarios import scenario_of
-from simulation.settling import settle
+from simulation.scheduler import Scheduler
 from simulation.shared_store import shared_store
+from simulation.violations import InvariantViolated, Livelock
 from tsuzuki.engine import process
 from tsuzuki.engine.worker import steps
 from tsuzuki.store.schema.migrate import SchemaWatch
@@ -33,99 +34,100 @@ FLUSH_SECONDS = 1.0
 
 
 @dataclass(kw_only=True)
-class Told:
-    """What became of a seed."""
+class SimulationResult:
+    """`violation` is None if every invariant held."""
 
     seed: int
     scenario: str
-    reached: Counter[str]
-    story: list[str] = field(default_factory=list)
-    broken: str | None = None
+    coverage: Counter[str]
+    trace: list[str] = field(default_factory=list)
+    violation: str | None = None
 
 
 class World:
     def __init__(
-        self, chance: Random, scenario: Scenario, scheduled: list[int], *, story: list[str] | None
+        self, random: Random, scenario: Scenario, scheduled: list[int], *, trace: list[str] | None
     ) -> None:
-        self.chance = chance
+        self.random = random
         self.scheduled = scheduled
-        self.turns = Turns(self.chance)
-        self.database_clock = SimulatedClock(self.turns)
+        self.scheduler = Scheduler(self.random)
+        self.database_clock = SimulatedClock(self.scheduler)
         self.store = shared_store()
-        self.reached: Counter[str] = Counter()
+        self.coverage: Counter[str] = Counter()
         self.ledger = Ledger()
-        self.laws = Laws(self)
+        self.invariants = Invariants(self)
         self.nodes: list[Node] = []
-        self.parties: list[Party] = []
-        self.is_settling = False
+        self.clients: list[Client] = []
+        self.faults_ended = False
         self.settings_changed_at = float("-inf")
-        self.notices_said: set[str] = set()
-        self._story = story
+        self.pending_wakeups: set[str] = set()
+        self._trace = trace
         self._scenario = scenario
-        self.fate = Fate(self, scenario)
+        self.faults = FaultInjector(self, scenario)
 
-    def live(self) -> None:
-        """A storm, and then time to become quiet."""
-        self.fate.populate()
+    def run(self) -> None:
+        """A phase with faults, then one without, until quiescence."""
+        self.faults.start_all()
         operator = Operator(self, "operator")
-        operator.weather = self._scenario.weather
-        self.parties.append(operator)
+        operator.fault_rates = self._scenario.fault_rates
+        self.clients.append(operator)
         acts, seconds = self._scenario.acts, self._scenario.act_every_seconds
-        self.turns.spawn("operator", operator, lambda: operator.live(acts, seconds))
-        self.turns.spawn("fate", self.fate, self.fate.live)
-        self.turns.run_until(lambda: False, self.chance.choice(self._scenario.storm_seconds))
-        self.is_settling = True
-        self.fate.relent()
-        settle(self)
+        self.scheduler.spawn("operator", operator, lambda: operator.run(acts, seconds))
+        self.scheduler.spawn("faults", self.faults, self.faults.run)
+        self.scheduler.run_until(lambda: False, self.random.choice(self._scenario.fault_seconds))
+        self.faults_ended = True
+        self.faults.stop_faults()
+        check_quiescence(self)
 
     def place_node(self, place: int, node: Node) -> None:
         if place < len(self.nodes):
-            self.parties.remove(self.nodes[place])
+            self.clients.remove(self.nodes[place])
             self.nodes[place] = node
         else:
             self.nodes.append(node)
-        self.parties.append(node)
+        self.clients.append(node)
 
-    def tell(self, sentence: str) -> None:
-        if self._story is not None:
-            fiber = self.turns.current
-            who = f"{getattr(fiber.owner, 'name', 'fate')}/{fiber.name}" if fiber else "world"
-            self._story.append(f"{self.turns.now:8.3f}  {who:<18} {sentence}")
+    def log(self, sentence: str) -> None:
+        if self._trace is not None:
+            fiber = self.scheduler.current
+            who = f"{getattr(fiber.owner, 'name', 'faults')}/{fiber.name}" if fiber else "world"
+            self._trace.append(f"{self.scheduler.now:8.3f}  {who:<18} {sentence}")
 
-    def deliver_notices(self) -> None:
-        """Wake-ups go out with the commit; some get lost on the way."""
-        if not self.notices_said:
+    def deliver_wakeups(self) -> None:
+        """Wake-ups are sent with the commit; some are lost."""
+        if not self.pending_wakeups:
             return
         for node in self.nodes:
-            if node.listener and not node.is_cut and self.chance.random() < 0.9:
-                node.listener.hear(self.notices_said)
+            if node.listener and not node.is_disconnected and self.random.random() < 0.9:
+                node.listener.notify(self.pending_wakeups)
 
 
-def simulate(seed: int, *, tell: bool = False, guarded: bool = True) -> Told:
-    """Live through one seed. What broke, if anything did, is in the answer. Not `guarded`, the
-    database lets pass whatever it is told."""
+def simulate(seed: int, *, traced: bool = False, guarded: bool = True) -> SimulationResult:
+    """Run one seed. Unless `guarded`, the database's triggers do not refuse illegal moves."""
     chosen = scenario_of(seed)
-    story: list[str] | None = [] if tell else None
-    chance = Random(seed)
-    scheduled = chance.sample(SCHEDULED, SCHEDULED_AT_ONCE)
-    shared_store().renew(scheduled=scheduled, guarded=guarded)
-    world = World(chance, chosen, scheduled, story=story)
-    shared_store().lend(world.database_clock)
-    told = Told(seed=seed, scenario=chosen.name, reached=world.reached, story=story or [])
-    gc.disable()  # worlds are small, and full of circles
-    with _in_place(world):
+    trace: list[str] | None = [] if traced else None
+    random = Random(seed)
+    scheduled = random.sample(SCHEDULED, SCHEDULED_AT_ONCE)
+    shared_store().reset(scheduled=scheduled, guarded=guarded)
+    world = World(random, chosen, scheduled, trace=trace)
+    shared_store().use_clock(world.database_clock)
+    result = SimulationResult(
+        seed=seed, scenario=chosen.name, coverage=world.coverage, trace=trace or []
+    )
+    gc.disable()  # a world is small, and full of reference cycles
+    with _simulated_engine(world):
         try:
-            world.live()
-        except (LawBroken, TooBusy) as broken:
-            told.broken = f"after {world.turns.now:.3f} s: {broken}"
-            world.tell(f"BROKEN: {broken}")
+            world.run()
+        except (InvariantViolated, Livelock) as problem:
+            result.violation = f"after {world.scheduler.now:.3f} s: {problem}"
+            world.log(f"VIOLATION: {problem}")
         finally:
             for node in world.nodes:
                 node.is_dead = True
-            world.turns.end_everything()
+            world.scheduler.end_everything()
             gc.enable()
-    told.story = story or []
-    return told
+    result.trace = trace or []
+    return result
 
 
 @cache
@@ -134,14 +136,14 @@ def _schema_watch(_components: object) -> SchemaWatch:
 
 
 @contextmanager
-def _in_place(world: World) -> Iterator[None]:
-    """Fibers instead of threads, and wake-ups as a server sends them: with the commit."""
+def _simulated_engine(world: World) -> Iterator[None]:
+    """Patch the engine: fibers instead of threads, and wake-ups sent with the commit, as by a server."""
 
     def notify(_connection: Connection, *names: str) -> None:
-        world.notices_said.update(names)
+        world.pending_wakeups.update(names)
 
-    def listen(database: PartyDatabase, _channels: object) -> SimulatedListener:
-        node: Node = database.party  # type: ignore[assignment]
+    def listen(database: ClientDatabase, _channels: object) -> SimulatedListener:
+        node: Node = database.client  # type: ignore[assignment]
         return SimulatedListener(node)
 
     logger = logging.getLogger("tsuzuki")

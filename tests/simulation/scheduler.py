@@ -1,7 +1,7 @@
-"""Threads that take turns: who goes on is drawn, and time passes only when nobody can.
+"""A cooperative scheduler of fibers in simulated time.
 
-A fiber gives up its turn in `rest` and nowhere else. What it does between two rests happens at one moment
-and undisturbed, so a simulation is the order of its turns and nothing besides.
+A fiber yields in `sleep` and nowhere else; what it does between two of them is atomic and takes no simulated time.
+Which of the ready fibers runs next is random (seeded). Time advances only when no fiber is ready.
 """
 
 import threading
@@ -11,13 +11,15 @@ from typing import Protocol
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-__all__ = ["Fiber", "GreenletExit", "TooBusy", "Turns"]
+from simulation.violations import Livelock
+
+__all__ = ["Fiber", "GreenletExit", "Scheduler"]
 
 
 class Owner(Protocol):
-    """What a fiber belongs to: while it is held up none of its fibers has a turn."""
+    """What a fiber belongs to: while its owner is suspended, none of its fibers runs."""
 
-    held_until: float
+    suspended_until: float
 
 
 class Fiber:
@@ -37,26 +39,22 @@ class Fiber:
             self.done.set()
 
     def ready_at(self, now: float) -> float:
-        """When it can go on: now, if what it waits for has happened."""
+        """When it can run: now, if the event it waits for is set."""
         event = self.event
         wake_at = now if event is not None and event.is_set() else self.wake_at
-        held_until = self.owner.held_until
-        return wake_at if wake_at > held_until else held_until
+        suspended_until = self.owner.suspended_until
+        return wake_at if wake_at > suspended_until else suspended_until
 
 
-TURNS_MAX_PER_SECOND = 3_000
-"""Of simulated time, all together. Whoever needs more than that goes round and round."""
+SWITCHES_MAX_PER_SECOND = 3_000
+"""Per second of simulated time, all fibers together. More than that is a livelock."""
 
 
-class TooBusy(BaseException):
-    """Somebody does not rest."""
-
-
-class Turns:
+class Scheduler:
     def __init__(self, random: Random) -> None:
         self.now = 0.0
         self._second = 0
-        self._turns_in_second = 0
+        self._switches_in_second = 0
         self._random = random
         self._fibers: list[Fiber] = []
         self.current: Fiber | None = None
@@ -69,25 +67,25 @@ class Turns:
         self._fibers.append(fiber)
         return fiber
 
-    def rest(self, seconds: float, event: threading.Event | None = None) -> None:
-        """Let others go on, for so long or until the event is set."""
+    def sleep(self, seconds: float, event: threading.Event | None = None) -> None:
+        """Yield, for so long or until the event is set."""
         fiber = self.current
         if fiber is None or fiber.greenlet is not getcurrent():
-            raise RuntimeError("only a fiber that has its turn can rest")
+            raise RuntimeError("only the running fiber can sleep")
         fiber.wake_at = self.now + max(seconds, 0.0)
         fiber.event = event
         self._hub.switch()
 
     def run_until(self, is_over: Callable[[], bool], deadline: float) -> bool:
-        """Give turns until it is over; false if it was not by then."""
+        """Run fibers until it is over; false if it was not by the deadline."""
         while not is_over():
             if self.now >= deadline:
                 return False
-            self._turn(deadline)
+            self._switch(deadline)
         return True
 
     def end_all_of(self, owner: Owner) -> None:
-        """Its fibers end where they are, as threads do with their process."""
+        """Kill its fibers where they are, as threads end with their process."""
         mine = [fiber for fiber in self._fibers if fiber.owner is owner]
         self._fibers = [fiber for fiber in self._fibers if fiber.owner is not owner]
         for fiber in mine:
@@ -100,12 +98,12 @@ class Turns:
             self._end(fiber)
 
     def shift(self, owner: Owner, seconds: float) -> None:
-        """Its own time stood still for so long: whatever it waits for is later by that."""
+        """Delay all its fibers: its monotonic clock stood still for so long."""
         for fiber in self._fibers:
             if fiber.owner is owner:
                 fiber.wake_at += seconds
 
-    def _turn(self, deadline: float) -> None:
+    def _switch(self, deadline: float) -> None:
         now, soonest = self.now, deadline
         ready: list[Fiber] = []
         for fiber in self._fibers:
@@ -127,14 +125,16 @@ class Turns:
 
     def _count(self) -> None:
         if self._second != int(self.now):
-            self._second, self._turns_in_second = int(self.now), 0
-        self._turns_in_second += 1
-        if self._turns_in_second > TURNS_MAX_PER_SECOND:
-            raise TooBusy(f"nobody rests; the last one is {self.current and self.current.name}")
+            self._second, self._switches_in_second = int(self.now), 0
+        self._switches_in_second += 1
+        if self._switches_in_second > SWITCHES_MAX_PER_SECOND:
+            raise Livelock(
+                f"livelock: no fiber waits; the last is {self.current and self.current.name}"
+            )
 
     def _end(self, fiber: Fiber) -> None:
         if fiber.greenlet:
-            # Whoever ends it gets the turn back when it has unwound.
+            # Control returns here when it has unwound.
             fiber.greenlet.parent = getcurrent()
             fiber.greenlet.throw(GreenletExit)
         fiber.done.set()

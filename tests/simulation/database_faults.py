@@ -1,0 +1,140 @@
+"""Faults between a client and the database: a request that fails or hangs, a reply that is lost.
+
+A client yields before and after each transaction, never inside one: SQLite has one writer, and what a
+process has read is as stale after such a switch as after any other. Faults are injected at these points only.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from simulation.scheduler import GreenletExit
+from simulation.violations import InvariantViolated
+from tsuzuki.model.errors import TsuzukiError, Unreachable
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.driver_errors import translate_errors
+
+if TYPE_CHECKING:
+    from simulation.client import Client
+
+
+class InjectionPoint(StrEnum):
+    """Where a fault can be injected."""
+
+    BEFORE_READ = "before a read"
+    AFTER_READ = "after a read"
+    BEFORE_WRITE = "before a write"
+    BEFORE_COMMIT = "before a commit"
+    AFTER_COMMIT = "after a commit"
+
+
+LATER_SECONDS = (0.0, 0.0, 0.1, 2.0)
+"""A request in flight while disconnected arrives so long after the reconnect, or never."""
+
+
+class ClientDatabase(Database):
+    """The shared store as one client reaches it."""
+
+    def __init__(self, client: "Client") -> None:
+        world = client.world
+        super().__init__(world.store.engine, clock=client.clock)
+        self.client = client
+        self._world = world
+        self._store = world.store
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        self._request(InjectionPoint.BEFORE_READ)
+        with translate_errors(self.engine.url), self._store.read() as connection:
+            yield connection
+        self._yield_at(InjectionPoint.AFTER_READ)
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        self._request(InjectionPoint.BEFORE_WRITE)
+        raw = self._store.raw
+        changes = raw.total_changes
+        try:
+            with translate_errors(self.engine.url), self._store.write() as connection:
+                self._world.pending_wakeups.clear()
+                yield connection
+                self._inject(InjectionPoint.BEFORE_COMMIT)
+                if self.client.fault_rates.fails(self._world.random):
+                    raise Unreachable("the connection broke before the commit")
+        except (TsuzukiError, GreenletExit, InvariantViolated):
+            raise
+        except Exception as problem:
+            error = getattr(problem, "orig", problem)
+            raise InvariantViolated(f"the database refused a statement: {error}") from problem
+        kinds = self._world.invariants.after_commit(self.client, raw.total_changes - changes)
+        self._world.deliver_wakeups()
+        self._reply(kinds)
+
+    @contextmanager
+    def statement(self) -> Iterator[Any]:
+        """A transaction here too: the same prepared statements, on the shared connection."""
+        with self.write() as connection:
+            yield connection
+
+    def now(self, connection: Connection) -> Any:
+        """One clock for all clients, as on a database server."""
+        return self._world.database_clock.now()
+
+    def _request(self, point: InjectionPoint) -> None:
+        self._yield_at(point)
+        if self.client.fault_rates.fails(self._world.random):
+            self._world.coverage["a request failed"] += 1
+            raise Unreachable("the request did not get through")
+
+    def _reply(self, kinds: list[str]) -> None:
+        """The commit is done; its reply may be lost."""
+        self._inject(InjectionPoint.AFTER_COMMIT)
+        lost = self.client.fault_rates.loses_reply(self._world.random)
+        self._delay()
+        if lost or (self.client.is_disconnected and not self._arrives_late()):
+            self._world.coverage["a reply was lost"] += 1
+            for kind in kinds:
+                self._world.coverage[f"lost reply: {kind}"] += 1
+            self._world.log(f"the reply is lost: {', '.join(kinds) or 'no move'}")
+            raise Unreachable("the connection broke after the commit")
+
+    def _yield_at(self, point: InjectionPoint) -> None:
+        self._inject(point)
+        self._delay()
+        if self.client.is_disconnected:
+            self._world.coverage["the database was unreachable"] += 1
+            if not self._arrives_late():
+                raise Unreachable("the database is unreachable")
+
+    def _delay(self) -> None:
+        self._world.scheduler.sleep(self.client.fault_rates.delay_seconds(self._world.random))
+        self._exit_if_dead()
+
+    def _arrives_late(self) -> bool:
+        """A lost connection may fail at once, or hang until the reconnect; then the request in flight may
+        still arrive, each after its own delay."""
+        if not self.client.is_disconnected_silently:
+            return False
+        while self.client.is_disconnected:
+            self._world.scheduler.sleep(
+                min(0.5, self.client.disconnected_until - self._world.scheduler.now)
+            )
+            self._exit_if_dead()
+        if self._world.random.random() < 0.5:
+            return False
+        self._world.coverage["a request arrived late"] += 1
+        self._world.scheduler.sleep(self._world.random.choice(LATER_SECONDS))
+        self._exit_if_dead()
+        return True
+
+    def _inject(self, point: InjectionPoint) -> None:
+        self._exit_if_dead()
+        inject: Callable[[], None] | None = self.client.fault_at(point)
+        if inject is not None:
+            inject()
+            self._exit_if_dead()
+
+    def _exit_if_dead(self) -> None:
+        if self.client.is_dead:
+            raise GreenletExit

@@ -1,0 +1,218 @@
+"""Fault injection: what goes wrong in a scenario, when, and the restart of processes that have ended."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from simulation.client import NO_FAULTS, FaultRates, PlannedFault
+from simulation.database_faults import InjectionPoint
+from simulation.node import Node
+from simulation.violations import InvariantViolated
+from tsuzuki.engine.role import Role
+
+if TYPE_CHECKING:
+    from simulation.world import World
+
+FIBERS = ("lease", "lead", "lead", "lead", "work", "work", "beat", "handler", None)
+"""The fiber in which a planned fault is injected; None is any of the process."""
+
+OUTSIDE_TRANSACTIONS = (
+    InjectionPoint.AFTER_READ,
+    InjectionPoint.BEFORE_WRITE,
+    InjectionPoint.AFTER_COMMIT,
+)
+"""Where a process can be suspended or disconnected between two transactions."""
+
+LONG = (6.0,)
+MIXED = (2.0, 3.0, 4.0, 6.0)
+"""How long faults are injected, in simulated seconds; one is chosen per seed. Many short phases find as much as few
+long ones in the same time, where a fault has its effect at once; where it needs a lease or a second process,
+they find less."""
+
+BOTH = Role(capacity=4)
+LEADS = Role(work=False)
+WORKS = Role(lead=False, capacity=4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A kind of fault injection. `faults` are methods of `FaultInjector`, each with its weight."""
+
+    name: str
+    faults: Mapping[str, int]
+    every_seconds: float = 0.7
+    fault_seconds: tuple[float, ...] = LONG
+    roles: tuple[Role, ...] = (BOTH, BOTH)
+    fault_rates: FaultRates = NO_FAULTS
+    acts: tuple[str, ...] = ("submit", "submit", "emit")
+    act_every_seconds: float = 2.0
+    must_cover: tuple[str, ...] = field(default=())
+    """What a batch of seeds must have covered, or it proves nothing."""
+
+
+class FaultInjector:
+    """Runs as a fiber of its own. Not a client: it has no clock and no connection."""
+
+    suspended_until = 0.0
+
+    def __init__(self, world: "World", scenario: Scenario) -> None:
+        self._world = world
+        self._scenario = scenario
+        self._faults = [name for name, weight in scenario.faults.items() for _ in range(weight)]
+        self._generation = [0] * len(scenario.roles)
+        self._back_at = [0.0] * len(scenario.roles)
+
+    def run(self) -> None:
+        random = self._world.random
+        while not self._world.faults_ended:
+            self._world.scheduler.sleep(random.random() * 2 * self._scenario.every_seconds)
+            self.restart_ended()
+            if self._faults and not self._world.faults_ended:
+                fault: Callable[[], None] = getattr(self, random.choice(self._faults))
+                fault()
+
+    def start_all(self) -> None:
+        for place in range(len(self._scenario.roles)):
+            self._start(place)
+
+    def restart_ended(self, *, at_once: bool = False) -> None:
+        """Start a new process in place of one that has ended, after a while, as a service manager does."""
+        now, random = self._world.scheduler.now, self._world.random
+        for place, node in enumerate(self._world.nodes):
+            if node.engine.drained.is_set():
+                if node.is_wanted:
+                    raise InvariantViolated(f"{node.name} left without being asked to")
+                node.asked_to_stop.set()
+            if not node.is_dead:
+                continue
+            if not self._back_at[place]:
+                self._back_at[place] = now + random.random() * 4.0
+            if at_once or self._back_at[place] <= now:
+                self._start(place)
+
+    def stop_faults(self) -> None:
+        """Inject nothing from now on."""
+        self._world.log("no more faults")
+        for client in self._world.clients:
+            client.fault_rates = NO_FAULTS
+            client.planned_fault = None
+        self.restart_ended(at_once=True)
+
+    def _start(self, place: int) -> None:
+        self._generation[place] += 1
+        self._back_at[place] = 0.0
+        name = f"n{place + 1}.{self._generation[place]}"
+        node = Node(self._world, name, self._scenario.roles[place])
+        node.fault_rates = NO_FAULTS if self._world.faults_ended else self._scenario.fault_rates
+        self._world.place_node(place, node)
+        node.start()
+
+    # --- faults ---------------------------------------------------------------------------------
+
+    def crash(self) -> None:
+        node = self._pick_node()
+        if node is not None:
+            node.crash()
+
+    def crash_at_point(self) -> None:
+        self._plan_fault(tuple(InjectionPoint), lambda node: node.crash)
+
+    def pause(self) -> None:
+        node = self._pick_node()
+        if node is not None:
+            node.suspend(self._long_seconds())
+
+    def pause_leader_after_read(self) -> None:
+        """The leader pauses between a read and its write, and still leads when it goes on."""
+        for node in self._world.nodes:
+            if not node.is_dead and node.engine.lease.term is not None:
+                passes = self._world.random.randint(1, 6)
+                node.planned_fault = PlannedFault(
+                    point=InjectionPoint.AFTER_READ,
+                    fiber="lead",
+                    passes=passes,
+                    inject=partial(node.suspend, 1.5),
+                )
+
+    def pause_at_point(self) -> None:
+        self._plan_fault(
+            OUTSIDE_TRANSACTIONS, lambda node: lambda: node.suspend(self._long_seconds())
+        )
+
+    def sleep_at_point(self) -> None:
+        self._plan_fault(
+            OUTSIDE_TRANSACTIONS,
+            lambda node: lambda: node.suspend(self._long_seconds(), asleep=True),
+        )
+
+    def disconnect(self) -> None:
+        node = self._pick_node()
+        if node is not None:
+            node.disconnect(self._long_seconds(), silently=self._world.random.random() < 0.5)
+
+    def disconnect_all(self) -> None:
+        """The database itself is unreachable."""
+        seconds, silently = self._long_seconds(), self._world.random.random() < 0.5
+        for client in self._world.clients:
+            client.disconnect(seconds, silently=silently)
+        self._world.coverage["the database was unreachable for all"] += 1
+
+    def disconnect_at_point(self) -> None:
+        silently = self._world.random.random() < 0.5
+        self._plan_fault(
+            OUTSIDE_TRANSACTIONS,
+            lambda node: lambda: node.disconnect(self._long_seconds(), silently=silently),
+        )
+
+    def step_database_clock(self) -> None:
+        random = self._world.random
+        seconds = random.choice((-300.0, -6.0, -2.0, 3.0, 10.0, 30.0))
+        self._world.database_clock.step(seconds)
+        self._stepped(f"the database's clock steps by {seconds:+.0f} s", seconds)
+
+    def step_node_clock(self) -> None:
+        node = self._pick_node()
+        if node is not None:
+            seconds = self._world.random.choice((-3600.0, -20.0, 20.0, 3600.0))
+            node.clock.step(seconds)
+            self._stepped(f"the clock of {node.name} steps by {seconds:+.0f} s", seconds)
+
+    def stop(self) -> None:
+        node = self._pick_node()
+        if node is not None:
+            node.asked_to_stop.set()
+            if self._world.random.random() < 0.3:
+                node.engine.hurry()
+
+    # --- helpers --------------------------------------------------------------------------------
+
+    def _stepped(self, sentence: str, seconds: float) -> None:
+        self._world.log(sentence)
+        self._world.coverage[f"a clock stepped {'back' if seconds < 0 else 'forward'}"] += 1
+
+    def _plan_fault(
+        self, points: tuple[InjectionPoint, ...], inject: Callable[[Node], Callable[[], None]]
+    ) -> None:
+        node = self._pick_node()
+        if node is not None:
+            random = self._world.random
+            node.planned_fault = PlannedFault(
+                point=random.choice(points),
+                fiber=random.choice(FIBERS),
+                passes=random.randint(1, 4),
+                inject=inject(node),
+            )
+
+    def _pick_node(self) -> Node | None:
+        """A process that runs; the leader with a higher probability."""
+        random = self._world.random
+        alive = [node for node in self._world.nodes if not node.is_dead and not node.is_suspended]
+        leading = [node for node in alive if node.engine.lease.term is not None]
+        if leading and random.random() < 0.4:
+            return leading[0]
+        return random.choice(alive) if alive else None
+
+    def _long_seconds(self) -> float:
+        """Mostly longer than a lease or the TTL of a worker."""
+        return self._world.random.choice((0.5, 3.0, 6.0, 7.0, 9.0))
