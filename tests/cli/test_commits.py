@@ -16,7 +16,7 @@ import pytest
 
 from support import git_oracle
 from support.daemons import eventually
-from support.histories import lines, straight
+from support.git_histories import lines, straight
 from support.processes import in_processes
 from support.workspace import PROGRAM, Workspace, process_environment
 from tsuzuki.model.errors import Conflict

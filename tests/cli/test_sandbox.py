@@ -15,7 +15,7 @@ import gitlab
 import pytest
 import requests
 
-from support.histories import straight
+from support.git_histories import straight
 from support.workspace import Workspace
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.checker import check_history
-from support.makers import add_job, spec
-from support.scripted import Handler, ThreadExecutor
-from support.unreliable import UnreliableDatabase
+from support.factories import add_job, spec
+from support.history_checker import check_history
+from support.scripted_executors import Handler, ThreadExecutor
+from support.unreliable_database import UnreliableDatabase
 from support.waiting import wait_until
 from tsuzuki.engine.outcome import Failed, Outcome, Succeeded
 from tsuzuki.engine.process import Engine

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from support.checker import check_history
-from support.makers import WORKER, add_job, create_run, read_run, ref, spec, take_lead
+from support.factories import WORKER, add_job, create_run, read_run, ref, spec, take_lead
+from support.history_checker import check_history
 from support.moving_clock import MovingClock
-from support.scripted import ScriptedExecution, ScriptedExecutor
+from support.scripted_executors import ScriptedExecution, ScriptedExecutor
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped

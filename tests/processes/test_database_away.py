@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from processes.test_dying import add_command, started
-from support.checker import check_history
 from support.daemons import QUICK, Daemons, be_quick, started_on
 from support.databases import PostgresServer, opened
+from support.history_checker import check_history
 from support.load import Load
 from support.proxy import Proxy
 from tsuzuki.model.settings import EngineSettings

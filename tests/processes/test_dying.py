@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from support.checker import check_history
 from support.daemons import Daemons, eventually, is_alive, shell
-from support.makers import add_job, spec
+from support.factories import add_job, spec
+from support.history_checker import check_history
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Request, Runs

@@ -9,7 +9,7 @@ import pytest
 
 from support.daemons import eventually
 from support.databases import PostgresServer, opened
-from support.fleet import Fleet
+from support.forked_workers import Fleet
 from support.load import Load
 from tsuzuki.model.states import Reason
 from tsuzuki.model.worker import WorkerState

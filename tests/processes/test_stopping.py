@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from processes.test_dying import add_command, started
-from support.checker import check_history
 from support.daemons import Daemons, be_quick, eventually, is_alive
+from support.history_checker import check_history
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.services.runs import Request, Runs

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from processes.test_dying import add_command, started
-from support.checker import check_history
 from support.daemons import Daemons, eventually, is_alive
+from support.history_checker import check_history
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Request, Runs

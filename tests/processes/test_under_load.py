@@ -81,7 +81,7 @@ def test_whoever_is_frozen_under_load_and_wakes_after_its_work_was_given_away_ch
         sleeper.send(signal.SIGCONT)
         sleeper.wait_for("attached again")
         load.wait_for_ends(10)
-    runs = load.settle(somebody_was_frozen=True)
+    runs = load.settle(was_paused=True)
     # On a busy machine somebody else may have been too slow as well; that must do no harm either.
     assert held <= {run.id for run in runs if run.reason is Reason.WORKER_LOST}
     assert daemons.are_all_up()

@@ -11,7 +11,7 @@ import requests
 from gitlab.v4.objects import Project
 
 from support import git_oracle
-from support.histories import AWKWARD_BRANCH, straight, wayward
+from support.git_histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.sandbox.gitlab import TOKEN
 from tsuzuki.sandbox.gitlab import gitlab as stand_in_for_gitlab

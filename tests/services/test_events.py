@@ -6,7 +6,7 @@ import pytest
 
 from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
-from support.unreliable import UnreliableDatabase
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.services.events import Events
 from tsuzuki.store.sql.database import Database

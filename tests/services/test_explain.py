@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from support.log_archiving import WORDS, Stage, files_in, folder_stage, numbered
 from support.moving_clock import MovingClock
-from support.old_logs import WORDS, Stage, files_in, folder_stage, numbered
 from tsuzuki.engine.archive.format import DamagedLog
 from tsuzuki.model.errors import ConfigurationError, NotFound, UsageError
 from tsuzuki.services.logs import RunLogs

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.checker import check_history
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,
@@ -18,10 +17,11 @@ from support.makers import (
     spec,
     take_lead,
 )
+from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
-from support.statements import recorded, writes
+from support.statement_recorder import recorded, writes
 from support.threads import at_once
-from support.unreliable import UnreliableDatabase
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.model.errors import Conflict, NotFound, Unreachable, UsageError, WaitTimedOut
 from tsuzuki.model.run import Run, Started
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, Actor, Reason, RunState, Trigger

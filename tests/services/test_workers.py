@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.makers import WORKER, add_worker, run_in_state, take_lead
+from support.factories import WORKER, add_worker, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.states import RunState

@@ -1,6 +1,6 @@
 """The jobs of every simulation, one for each rule that can be violated, and settings with short timeouts."""
 
-from support.makers import spec
+from support.factories import spec
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy

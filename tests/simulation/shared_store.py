@@ -15,7 +15,7 @@ from functools import cache
 from sqlalchemy import Connection, StaticPool, create_engine
 
 from simulation.jobs import JOBS, SETTINGS
-from support.makers import add_job
+from support.factories import add_job
 from support.moving_clock import MovingClock
 from tsuzuki.model.clock import Clock
 from tsuzuki.store import settings

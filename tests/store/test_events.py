@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.makers import take_lead
+from support.factories import take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.errors import UsageError

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from support.makers import add_job, create_run, read_run, spec, take_lead
+from support.factories import add_job, create_run, read_run, spec, take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.job import Job, JobSource, JobSpec

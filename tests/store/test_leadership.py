@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from support.makers import take_lead
+from support.factories import take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.store import leadership

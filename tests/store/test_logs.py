@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pytest
 from sqlalchemy import delete
 
-from support import by_hand
-from support.makers import WORKER, add_worker, run_in_state, take_lead
+from support import raw_statements
+from support.factories import WORKER, add_worker, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import RunState
@@ -179,7 +179,7 @@ def test_lines_whose_run_is_gone_are_old(
     write(database, run, ["a"])
     end(database, run)
     end(database, later)
-    by_hand.send(database, delete(job_runs).where(job_runs.c.id == run.id))
+    raw_statements.send(database, delete(job_runs).where(job_runs.c.id == run.id))
     clock.advance(60)
     (log,) = stored(database)
     assert (log.run_id, log.run_is_gone, log.is_old(clock.now())) == (run.id, True, True)

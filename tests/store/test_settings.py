@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 import pytest
 from sqlalchemy import insert
 
-from support import by_hand
+from support import raw_statements
 from support.dialects import only_on_postgresql
 from support.moving_clock import MovingClock
 from support.threads import at_once, in_background
@@ -158,8 +158,13 @@ def test_every_change_is_told_and_nothing_else(database: Database, clock: Moving
 
 
 def test_a_stored_name_of_another_version_is_left_alone(database: Database) -> None:
-    from_tomorrow = {"key": "flux", "value": 88, "updated_at": by_hand.MOMENT, "updated_by": "x"}
-    by_hand.send(database, insert(settings_table).values(from_tomorrow))
+    from_tomorrow = {
+        "key": "flux",
+        "value": 88,
+        "updated_at": raw_statements.MOMENT,
+        "updated_by": "x",
+    }
+    raw_statements.send(database, insert(settings_table).values(from_tomorrow))
     assert load(database) == EngineSettings()
     put(database, "max_orphans", 7)
     assert load(database) == EngineSettings().with_values({"max_orphans": 7})

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState

@@ -1,1 +1,1 @@
-"""What the tests stand on: real databases, a clock that can be moved, small makers."""
+"""Test support: real databases and servers, a movable clock, factories, and processes to kill."""

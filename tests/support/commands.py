@@ -1,5 +1,5 @@
-"""A command executor in a workspace of its own, shared by the tests of a module: starting the program
-beside it takes longer than most of them."""
+"""A command executor in its own workspace, shared by the tests of a module, because starting its supervisor
+takes longer than most of them."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ class Commands:
         return begun.outcome(), begun.ears
 
     def fresh(self) -> "Commands":
-        """Itself, as if nobody had used it before."""
+        """Itself, with an empty workspace and a fresh environment."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self.environ.clear()

@@ -1,4 +1,4 @@
-"""Small steps with a `Coordination` that the tests of its good and bad days share."""
+"""Steps with a `Coordination` that its tests share, with and without faults."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -18,34 +18,34 @@ LONG_SECONDS = 60.0
 
 
 def is_heard(coordination: Coordination) -> bool:
-    """Whether a sign of life goes there and comes back."""
+    """Whether a heartbeat is stored and read back."""
     coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
     return coordination.heard_recently(["w-1"]) == {"w-1"}
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that measure nothing: a machine that is busy elsewhere is not an outage."""
+    """Long timeouts, for tests that measure nothing: a busy machine is not an outage."""
     monkeypatch.setattr(circuit_breaker, "CALL_TIMEOUT_SECONDS", 10.0)
     monkeypatch.setattr(redis, "SOCKET_TIMEOUT_SECONDS", 10.0)
 
 
 def lose_touch(coordination: Coordination) -> None:
-    """Make the call that finds out that the server is away."""
+    """Make the call that detects the outage."""
     assert coordination.heard_recently(["w-1"]) == frozenset()
 
 
 def reach(coordination: Coordination, clock: ManualClock) -> None:
-    """Let time pass until it helps."""
+    """Advance the clock until the server is used again."""
 
     def helps() -> bool:
         clock.advance(PROBE_INTERVAL_SECONDS)
         return is_heard(coordination)
 
-    wait_until(helps, "it helps")
+    wait_until(helps, "the server is used again")
 
 
 def everything(coordination: Coordination) -> None:
-    """Every call once, without any help in the answers."""
+    """Every call once; the answers are those without a server."""
     coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
     assert coordination.heard_recently(["w-1", "w-2"]) == frozenset()
     assert coordination.lease({1: "w-1", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()

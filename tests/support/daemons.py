@@ -1,4 +1,4 @@
-"""Real `tsuzuki` processes: started, watched through their log, killed, stopped and woken."""
+"""Real `tsuzuki` processes: started, observed through their log, paused, killed and stopped."""
 
 import json
 import os
@@ -34,7 +34,7 @@ QUICK = {
     "drain_timeout_seconds": 10.0,
     "kill_grace_seconds": 0.5,
 }
-"""The same proportions as the defaults, only quicker."""
+"""In the same proportions as the defaults, but shorter."""
 
 
 def be_quick(database: Database, **changes: float) -> None:
@@ -114,8 +114,8 @@ class Daemon:
         self.process.send_signal(number)
 
     def pause(self, database: Database) -> None:
-        """Stop it between two transactions: stopped inside one it would hold SQLite's only lock, or
-        rows of PostgreSQL, and then nobody could do anything about it."""
+        """SIGSTOP it between two transactions: inside one it would hold SQLite's write lock, or row locks
+        of PostgreSQL, and block every other process."""
         breath = threading.Event()
         for _ in range(50):
             self.send(signal.SIGSTOP)
@@ -126,12 +126,12 @@ class Daemon:
         raise AssertionError("it was never outside a transaction")
 
     def kill(self) -> None:
-        """As the kernel would, at any moment."""
+        """SIGKILL, at any moment."""
         self.send(signal.SIGKILL)
         self.ended()
 
     def ended(self) -> int:
-        """Its exit code, once it has one."""
+        """Wait for its end. Answers the exit code."""
         code = self.process.wait(PATIENCE_SECONDS)
         self._reader.join(5)
         if self.process.stderr is not None:
@@ -140,8 +140,8 @@ class Daemon:
 
 
 class Daemons:
-    """Every process of a test; whatever is left at its end is killed. `inside` is a command that
-    runs them in run_io of their own."""
+    """Every process of a test; those left at its end are killed. `inside` is a command prefix that
+    runs them in a namespace."""
 
     def __init__(
         self,
@@ -173,11 +173,11 @@ class Daemons:
         return daemons
 
     def are_all_up(self) -> bool:
-        """Whether none of them has ended: nobody had to start anything anew."""
+        """Whether none of them has ended, so that no restart was needed."""
         return all(daemon.process.poll() is None for daemon in self._all)
 
     def stop_all(self) -> None:
-        """In good order."""
+        """Shut all down with SIGTERM; each must exit with 0."""
         for daemon in self._all:
             daemon.send(signal.SIGTERM)
         assert [daemon.ended() for daemon in self._all] == [0] * len(self._all)
@@ -192,7 +192,7 @@ class Daemons:
 
 @contextmanager
 def started_on(url: str, folder: Path, **options: Any) -> Iterator[Daemons]:
-    """Processes for a test, and their end. `options` are those of `Daemons`."""
+    """Processes for a test, killed at its end. `options` are those of `Daemons`."""
     daemons = Daemons(url, folder, **options)
     try:
         yield daemons
@@ -201,7 +201,7 @@ def started_on(url: str, folder: Path, **options: Any) -> Iterator[Daemons]:
 
 
 def holds_a_lock(database: Database) -> bool:
-    """Whether somebody sits in a write transaction and does not get on with it."""
+    """Whether a write transaction is open and idle."""
     if database.path is not None:
         probe = sqlite3.connect(database.path, timeout=1.0, isolation_level=None)
         try:

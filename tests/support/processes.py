@@ -1,4 +1,4 @@
-"""Real processes that begin together on one database."""
+"""Real processes that start together, for races between processes."""
 
 import multiprocessing
 from collections.abc import Callable, Sequence
@@ -12,8 +12,8 @@ _gate: Any = None
 
 
 def in_processes(work: Callable[..., T], calls: Sequence[Sequence[Any]]) -> list[T]:
-    """`work(*call)` for each call, each in a new process, all begun at one moment; answers in order.
-    `work` must be a function of a module, and everything handed over must be plain data."""
+    """`work(*call)` for each call, each in a new process, all started at one moment. Answers in order.
+    `work` must be a function of a module, and its arguments must be picklable."""
     context = multiprocessing.get_context("spawn")
     gate = context.Barrier(len(calls))
     with ProcessPoolExecutor(
@@ -24,7 +24,7 @@ def in_processes(work: Callable[..., T], calls: Sequence[Sequence[Any]]) -> list
 
 
 def _hold_gate(gate: Any) -> None:
-    global _gate  # noqa: PLW0603 -- a barrier can only be inherited, not sent with the call
+    global _gate  # noqa: PLW0603 -- a barrier can only be inherited, not pickled
     _gate = gate
 
 

@@ -1,8 +1,8 @@
-"""A network between a process and its PostgreSQL, which a test may cut and mend.
+"""A TCP proxy between a process and its PostgreSQL, to simulate network faults.
 
-It passes bytes from a port of this machine to the server's socket file. While it is silent it takes connections
-and bytes and passes nothing on, as a network does that loses packets; what was under way arrives when it
-is mended. While it refuses, nobody gets in and whoever was in is thrown out.
+It forwards bytes from a local port to the server's socket file. While it is silent it accepts connections and bytes
+and forwards nothing, like a network that drops packets; what was in flight arrives after `mend`. While it
+refuses, new connections fail and existing ones are reset.
 """
 
 import socket
@@ -18,7 +18,7 @@ RESET = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Works when made, ends when left."""
+    """Forwards from when it is made until it is left."""
 
     def __init__(self, socket_file: Path) -> None:
         self._target = str(socket_file)
@@ -40,26 +40,26 @@ class Proxy:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def fall_silent(self) -> None:
-        """Nothing arrives any more, in either direction, and nobody is told."""
+        """Forward nothing in either direction, without an error."""
         self._flows.clear()
 
     def refuse(self) -> None:
-        """Nobody gets in, and every connection is reset."""
-        # A thread that waits in accept keeps the port open until it is woken.
+        """Refuse new connections, and reset the existing ones."""
+        # A thread blocked in accept keeps the port open until it is woken.
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.reset()
 
     def reset(self) -> None:
-        """Throw everybody out; they may come again."""
+        """Reset every connection; clients may reconnect."""
         with self._lock:
-            thrown_out, self._sockets = self._sockets, set()
-        for one in thrown_out:
+            dropped, self._sockets = self._sockets, set()
+        for one in dropped:
             _abort(one)
 
     def mend(self) -> None:
-        """As if nothing had been."""
+        """Forward again."""
         self._flows.set()
         if self._listener.fileno() < 0:
             self._listen()
@@ -111,7 +111,7 @@ def _abort(one: socket.socket) -> None:
 
 
 def _close(one: socket.socket) -> None:
-    """Also for a thread that waits in it."""
+    """Also wakes a thread that is blocked in it."""
     with suppress(OSError):
         one.shutdown(socket.SHUT_RDWR)
     one.close()

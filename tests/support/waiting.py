@@ -1,4 +1,4 @@
-"""Waiting for something to be true, by asking and not by sleeping."""
+"""Poll until a condition holds, with a timeout."""
 
 import threading
 from collections.abc import Callable
@@ -9,20 +9,20 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.store.sql.database import Database
 
 PATIENCE_SECONDS = 30.0
-BREATH_SECONDS = 0.002
-"""Between two questions: what is waited for needs the processor too."""
+POLL_SECONDS = 0.002
+"""Between two checks: the code waited for needs the processor too."""
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
     clock, never = SystemClock(), threading.Event()
     deadline = clock.monotonic() + PATIENCE_SECONDS
     while not is_so():
-        assert clock.monotonic() < deadline, f"waited in vain until {what}"
-        never.wait(BREATH_SECONDS)
+        assert clock.monotonic() < deadline, f"timed out waiting until {what}"
+        never.wait(POLL_SECONDS)
 
 
 def wait_until_blocked(database: Database, connections: int = 1) -> None:
-    """Until so many of a PostgreSQL database's connections wait for another one's lock."""
+    """Until so many connections of a PostgreSQL database wait for a lock."""
     question = text(
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"

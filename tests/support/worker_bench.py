@@ -1,4 +1,4 @@
-"""A worker on a database that can fail, and what a test does to both."""
+"""A worker on a database with injected faults, and the steps of its tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from support.makers import WORKER, add_job, new_run, read_run, spec, take_lead
+from support.factories import WORKER, add_job, new_run, read_run, spec, take_lead
 from support.moving_clock import MovingClock
-from support.scripted import ScriptedExecution, ScriptedExecutor
-from support.unreliable import UnreliableDatabase
+from support.scripted_executors import ScriptedExecution, ScriptedExecutor
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.engine.worker.identity import WorkerIdentity
 from tsuzuki.engine.worker.worker import Worker
@@ -31,7 +31,7 @@ ME = WorkerIdentity(
 
 
 class Bench:
-    """A worker on a database that can fail, with everything that makes work for it."""
+    """`truth` is the real database, `door` the faulty one that the worker uses."""
 
     def __init__(self, database: Database, clock: MovingClock) -> None:
         self.truth = database
@@ -60,24 +60,24 @@ class Bench:
         )
 
     def give(self, count: int = 1, *, job_id: int | None = None, **changes: Any) -> list[int]:
-        """So many new runs, assigned to the worker."""
+        """Create so many runs and assign them to the worker."""
         with self.truth.read() as connection:
             known = jobs.get_by_name(connection, "free")
         job_id = job_id or (known.id if known else self.job())
         with self.truth.write() as connection:
-            born = runs.create(connection, [new_run(self.truth, job_id, **changes)] * count)
-            ids = [run_id for run_id in born if run_id is not None]
-            given = [
+            created = runs.create(connection, [new_run(self.truth, job_id, **changes)] * count)
+            ids = [run_id for run_id in created if run_id is not None]
+            assignments = [
                 moves.Assignment(
                     run=moves.RunRef(id=n, version=1), worker_id=self.worker.identity.id
                 )
                 for n in ids
             ]
-            assert len(moves.assign(connection, term=self.term, assignments=given)) == count
+            assert len(moves.assign(connection, term=self.term, assignments=assignments)) == count
         return ids
 
     def begin(self, count: int = 1, **changes: Any) -> list[ScriptedExecution]:
-        """So many new executions under way."""
+        """Create, assign and start so many runs. Answers their executions."""
         ids = self.give(count, **changes)
         self.worker.tick()
         return [self.executor.of(run_id) for run_id in ids]
@@ -105,7 +105,7 @@ class Bench:
 
 @contextmanager
 def lost(bench: Bench) -> Iterator[None]:
-    """What is written meanwhile is committed, and nobody hears of it."""
+    """What is written meanwhile is committed, and the reply is lost."""
     bench.door.replies_to_lose = 1
     with pytest.raises(Unreachable):
         yield

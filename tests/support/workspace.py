@@ -1,4 +1,4 @@
-"""A workspace to type commands in: in this process, or as a shell would."""
+"""A workspace for CLI tests: commands run in this process, or in one of their own."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PROGRAM = Path(sys.executable).with_name("tsuzuki")
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that came to its end."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -27,19 +27,19 @@ class Ended:
 
     @property
     def data(self) -> Any:
-        """What a caller who asked for JSON reads."""
+        """The JSON output."""
         return json.loads(self.out)
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error a caller who asked for JSON reads; there is no data then."""
+        """The JSON error; there is no other output then."""
         assert self.out == ""
         error: dict[str, Any] = json.loads(self.err)["error"]
         return error
 
 
 class Workspace:
-    """A folder, and commands typed in it. Nothing of the tester's own environment is seen."""
+    """A folder, and commands run in it. They see nothing of the tester's environment."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
@@ -60,13 +60,13 @@ class Workspace:
         return ended
 
     def data(self, *words: str, **environ: str) -> Any:
-        """What a command that must succeed answers in JSON, telling nothing beside it."""
+        """The JSON output of a command that must succeed, with nothing on stderr."""
         ended = self.ok(*words, "--output", "json", **environ)
         assert ended.err == ""
         return ended.data
 
     def process(self, *words: str, **environ: str) -> Ended:
-        """The same as a program of its own."""
+        """A command in its own process."""
         ended = subprocess.run(
             [PROGRAM, *words],
             cwd=self.folder,
@@ -84,16 +84,16 @@ class Workspace:
         return job
 
     def define(self, name: str, body: Mapping[str, Any]) -> None:
-        """Make a job that lives in the database only, as the API does."""
+        """Define a job in the database only, as the API does."""
         with opened(cwd=self.folder, environ={}, actor="api:bob") as application:
             application.jobs.define(name, body)
 
     def append(self, text: str) -> None:
-        """Change the file as a person would, in an editor."""
+        """Change the file, as an editor would."""
         self.file.write_text(self.file.read_text() + text)
 
     def content(self) -> dict[str, bytes]:
-        """Every file and its bytes. The lock file is there to stay and says nothing."""
+        """Every file and its bytes, without the lock file, which is never deleted."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))

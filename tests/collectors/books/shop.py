@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.makers import add_worker, create_run, take_lead
+from support.factories import add_worker, create_run, take_lead
 from tsuzuki.collectors.books.handler import work
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.books import find

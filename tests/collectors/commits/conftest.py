@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.collecting import Collecting
-from support.histories import wayward
+from support.commit_collection import Collecting
+from support.git_histories import wayward
 from tsuzuki.store.sql.database import Database
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from support import git_oracle
-from support.collecting import Collecting, Crash, crash_after
-from support.histories import straight
+from support.commit_collection import Collecting, Crash, crash_after
+from support.git_histories import straight
 from tsuzuki.collectors.commits.collect import chosen
 from tsuzuki.collectors.commits.queries import ledger
 from tsuzuki.collectors.commits.source_git import GitSource

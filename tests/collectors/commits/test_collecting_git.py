@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from support import git_oracle
-from support.collecting import Collecting, Crash, crash_after
-from support.histories import AWKWARD_BRANCH, lines, straight
+from support.commit_collection import Collecting, Crash, crash_after
+from support.git_histories import AWKWARD_BRANCH, lines, straight
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.sandbox.gitlab.making import RepositoryMaker
 

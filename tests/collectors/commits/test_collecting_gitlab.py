@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support import git_oracle
-from support.collecting import Collecting, Crash, crash_after
-from support.histories import AWKWARD_BRANCH, lines, straight, wayward
+from support.commit_collection import Collecting, Crash, crash_after
+from support.git_histories import AWKWARD_BRANCH, lines, straight, wayward
 from tsuzuki.collectors.commits import source_gitlab
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.sandbox.faults import Fault, FaultKind

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support import git_oracle
-from support.collecting import Collecting, Crash, crash_after
+from support.commit_collection import Collecting, Crash, crash_after
 from support.databases import opened
 from tsuzuki.collectors.commits import branch
 

@@ -12,7 +12,7 @@ import pytest
 from support import git_oracle
 from support.daemons import be_quick, eventually
 from support.databases import opened
-from support.histories import straight
+from support.git_histories import straight
 from support.workspace import PROGRAM, Ended, Workspace, process_environment
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from support.histories import straight
-from support.makers import add_worker, take_lead
+from support.factories import add_worker, take_lead
+from support.git_histories import straight
 from support.processes import in_processes
 from tsuzuki.collectors.commits.queries import ledger
 from tsuzuki.collectors.commits.service.bulk_runs import JOB

@@ -9,7 +9,7 @@ import pytest
 
 from support import git_oracle
 from support.daemons import eventually, is_alive
-from support.histories import AWKWARD_BRANCH, straight
+from support.git_histories import AWKWARD_BRANCH, straight
 from tsuzuki.collectors.commits import source_git
 from tsuzuki.collectors.commits.git_program import Answer, Git
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import git_oracle
-from support.histories import AWKWARD_BRANCH, straight, wayward
+from support.git_histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.collectors.commits import gitlab_exchange, source_gitlab
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost, GitLabSource

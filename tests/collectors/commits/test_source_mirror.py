@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from support import git_oracle
-from support.collecting import Collecting
-from support.histories import lines, straight
+from support.commit_collection import Collecting
+from support.git_histories import lines, straight
 from tsuzuki.collectors.commits.git_program import Answer, Git
 from tsuzuki.collectors.commits.queries import projects
 from tsuzuki.collectors.commits.repositories import described

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.collecting import Collecting
-from support.plans import last_sent, ways_to
+from support.commit_collection import Collecting
+from support.query_plans import last_sent, ways_to
 from tsuzuki.collectors.commits.queries import statistics
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.statistics import Dimension

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from support.collecting import Collecting
+from support.commit_collection import Collecting
 from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.collectors.commits.queries import ledger, reports
 from tsuzuki.collectors.commits.queries.targets import Target

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.interruptions import POINTS, TRANSACTIONS, Crash, Interposed, Writes, arrange
-from support.makers import depose_and_take
+from support.archiving_faults import POINTS, TRANSACTIONS, Crash, Interposed, Writes, arrange
+from support.factories import depose_and_take
+from support.log_archiving import WORDS, Stage, files_in, folder_stage, numbered
 from support.moving_clock import MovingClock
-from support.old_logs import WORDS, Stage, files_in, folder_stage, numbered
 from tsuzuki.engine.archive.archivist import Archived
 from tsuzuki.engine.archive.log_archive import FolderArchive, open_archive
 from tsuzuki.engine.log import FIELDS

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert
 
-from support.makers import create_run, read_run, run_in_state
+from support.factories import create_run, read_run, run_in_state
+from support.log_archiving import LOG_DAYS, WORDS, Stage, files_in, folder_stage, line, numbered
 from support.moving_clock import MovingClock
-from support.old_logs import LOG_DAYS, WORDS, Stage, files_in, folder_stage, line, numbered
 from tsuzuki.engine.archive.archivist import Archived
 from tsuzuki.engine.archive.log_archive import FolderArchive
 from tsuzuki.model.errors import Unreachable

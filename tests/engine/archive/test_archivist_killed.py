@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from support.archiving_faults import Interposed, Writes
 from support.databases import opened
-from support.interruptions import Interposed, Writes
-from support.makers import depose_and_take
+from support.factories import depose_and_take
+from support.log_archiving import Stage, files_in, folder_stage, numbered
 from support.moving_clock import MovingClock
-from support.old_logs import Stage, files_in, folder_stage, numbered
 from tsuzuki.engine.archive.archivist import Archivist
 from tsuzuki.engine.archive.log_archive import FolderArchive
 from tsuzuki.model.clock import ManualClock

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from support.makers import add_job, take_lead
+from support.factories import add_job, take_lead
 from tsuzuki.store import logs, pruning
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Connection, Database

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from support.interruptions import Crash, Interposed, Writes, crash
-from support.makers import depose_and_take, new_run, read_run, run_in_state
+from support.archiving_faults import Crash, Interposed, Writes, crash
+from support.factories import depose_and_take, new_run, read_run, run_in_state
+from support.log_archiving import WORDS, Stage, files_in, folder_stage, numbered
 from support.moving_clock import MovingClock
-from support.old_logs import WORDS, Stage, files_in, folder_stage, numbered
 from tsuzuki.engine.archive.archivist import Archived
 from tsuzuki.engine.archive.log_archive import open_archive
 from tsuzuki.model.errors import NotFound, Unreachable

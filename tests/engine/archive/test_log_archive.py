@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.old_logs import AT, files_in, line, numbered
+from support.log_archiving import AT, files_in, line, numbered
 from tsuzuki.engine.archive.format import DamagedLog
 from tsuzuki.engine.archive.log_archive import FolderArchive
 from tsuzuki.model.errors import ConfigurationError, NotFound, Unreachable

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.old_logs import files_in, line, numbered
+from support.log_archiving import files_in, line, numbered
 from tsuzuki.engine.archive.format import DamagedLog
 from tsuzuki.engine.archive.log_archive import FolderArchive, LogArchive, open_archive
 from tsuzuki.engine.archive.object_store import ObjectArchive

@@ -9,7 +9,7 @@ import pytest
 
 from support.coordination import LONG_SECONDS, be_patient, listening, lose_touch, next_heard
 from support.daemons import eventually
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,

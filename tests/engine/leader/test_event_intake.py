@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from support.checker import check_history
-from support.makers import add_job, depose_and_take, spec, take_lead
+from support.factories import add_job, depose_and_take, spec, take_lead
+from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
-from support.unreliable import UnreliableDatabase
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.event_intake import EVENTS_MAX, EventIntake
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.run import Run

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from support.makers import take_lead
+from support.factories import take_lead
 from support.moving_clock import MovingClock
-from support.unreliable import UnreliableDatabase
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.settings import EngineSettings

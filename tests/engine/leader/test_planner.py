@@ -8,9 +8,8 @@ from unittest.mock import patch
 
 import pytest
 
-from support.checker import check_history
 from support.dialects import only_on_postgresql
-from support.makers import (
+from support.factories import (
     add_job,
     add_worker,
     create_run,
@@ -20,8 +19,9 @@ from support.makers import (
     spec,
     take_lead,
 )
+from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
-from support.unreliable import UnreliableDatabase
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.coordination.protocol import NoCoordination
 from tsuzuki.engine.leader.leader import Leader, LeaderRound
 from tsuzuki.engine.leader.planner import Planned, Planner

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.checker import check_history
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,
@@ -21,9 +20,10 @@ from support.makers import (
     spec,
     take_lead,
 )
+from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
-from support.statements import recorded
-from support.unreliable import UnreliableDatabase
+from support.statement_recorder import recorded
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.rescuer import Rescued, Rescuer
 from tsuzuki.model.errors import Unreachable

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from support.checker import check_history
-from support.makers import WORKER, add_worker, depose_and_take, read_run, run_in_state, take_lead
+from support.factories import WORKER, add_worker, depose_and_take, read_run, run_in_state, take_lead
+from support.history_checker import check_history
 from support.moving_clock import MovingClock
 from tsuzuki.engine.coordination.protocol import NoCoordination
 from tsuzuki.engine.leader.leader import Leader

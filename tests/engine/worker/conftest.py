@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.checker import check_history
+from support.history_checker import check_history
 from support.moving_clock import MovingClock
 from support.worker_bench import Bench
 from tsuzuki.store.sql.database import Database

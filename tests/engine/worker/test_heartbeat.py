@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.checker import check_history
-from support.makers import (
+from support.factories import (
     WORKER,
     add_worker,
     read_run,
     run_in_state,
     take_lead,
 )
+from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
-from support.statements import recorded
-from support.unreliable import UnreliableDatabase
+from support.statement_recorder import recorded
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.model.clock import ManualClock

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from sqlalchemy import select
 
-from support.checker import check_history
-from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
 from support.threads import in_background
 from support.waiting import wait_until

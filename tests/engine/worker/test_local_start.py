@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from support.checker import check_history
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,
@@ -20,11 +19,12 @@ from support.makers import (
     spec,
     take_lead,
 )
+from support.history_checker import check_history
 from support.moving_clock import MovingClock
-from support.scripted import ScriptedExecutor
-from support.statements import recorded
+from support.scripted_executors import ScriptedExecutor
+from support.statement_recorder import recorded
 from support.threads import in_background
-from support.unreliable import UnreliableDatabase
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.coordination.protocol import NoCoordination
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.leader import PAUSE_AFTER_FIRST_SECONDS, Leader

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.moving_clock import NOON
-from support.statements import recorded
+from support.statement_recorder import recorded
 from support.threads import in_background
 from support.worker_bench import Bench, away, lost, note, take_away
 from tsuzuki.engine.worker.output_buffer import BufferedOutput

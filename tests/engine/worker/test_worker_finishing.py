@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from support.makers import depose_and_take
+from support.factories import depose_and_take
 from support.moving_clock import NOON
-from support.scripted import ScriptedExecution
-from support.statements import recorded
+from support.scripted_executors import ScriptedExecution
+from support.statement_recorder import recorded
 from support.worker_bench import ME, Bench, away
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.worker import worker as worker_module

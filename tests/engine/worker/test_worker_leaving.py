@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from support.makers import WORKER
+from support.factories import WORKER
 from support.moving_clock import NOON
 from support.worker_bench import ME, Bench, away, lost
 from tsuzuki.engine.outcome import StopCause, Stopped

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.makers import WORKER, ref
+from support.factories import WORKER, ref
 from support.worker_bench import Bench, away, lost, take_away
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Succeeded
 from tsuzuki.model.errors import Unreachable

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from support.makers import WORKER, add_worker, create_run, ref
+from support.factories import WORKER, add_worker, create_run, ref
 from support.moving_clock import NOON
-from support.scripted import ScriptedExecution
+from support.scripted_executors import ScriptedExecution
 from support.worker_bench import ME, Bench
 from tsuzuki.engine.leader.event_intake import EventIntake
 from tsuzuki.engine.outcome import StopCause

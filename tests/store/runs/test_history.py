@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from support import by_hand
-from support.makers import (
+from support import raw_statements
+from support.factories import (
     WORKER,
     add_job,
     add_worker,
@@ -15,7 +15,7 @@ from support.makers import (
     run_in_state,
     take_lead,
 )
-from support.movers import BY_LEADER, BY_WORKER, LONG_AGO, MOVERS, moves_made, states_taken
+from support.move_functions import BY_LEADER, BY_WORKER, LONG_AGO, MOVERS, moves_made, states_taken
 from support.moving_clock import NOON, MovingClock
 from tsuzuki.model.run import Transition
 from tsuzuki.model.states import Actor, Reason, RunState
@@ -114,7 +114,7 @@ def signature(name: str) -> tuple[Actor, str, int | None]:
         return Actor.LEADER, "leader-1", 1
     if name in BY_WORKER:
         return Actor.WORKER, WORKER, None if name == "hand_back" else 1
-    return Actor.OPERATOR, "somebody", None
+    return Actor.OPERATOR, "operator-1", None
 
 
 REASONS = {
@@ -176,12 +176,14 @@ def test_a_change_that_is_not_a_move_leaves_no_line(database: Database) -> None:
     add_worker(database)
     run = run_in_state(database, S.RUNNING, term)
     before = history(database, run.id)
-    by_hand.send(database, by_hand.change(run.id, progress_processed=5, log_ref="x"))
+    raw_statements.send(database, raw_statements.change(run.id, progress_processed=5, log_ref="x"))
     assert history(database, run.id) == before
 
 
 def test_a_legal_move_by_hand_leaves_its_line_too(database: Database) -> None:
     run = create_run(database, add_job(database))
-    by_hand.send(database, by_hand.move(run.id, S.CANCELED, Actor.OPERATOR, moved_by="psql"))
+    raw_statements.send(
+        database, raw_statements.move(run.id, S.CANCELED, Actor.OPERATOR, moved_by="psql")
+    )
     (last,) = history(database, run.id)
-    assert (last.to_state, last.actor_id, last.at) == (S.CANCELED, "psql", by_hand.MOMENT)
+    assert (last.to_state, last.actor_id, last.at) == (S.CANCELED, "psql", raw_statements.MOMENT)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,
@@ -18,7 +18,7 @@ from support.makers import (
     run_in_state,
     take_lead,
 )
-from support.movers import LONG_AGO, MOVERS, states_taken
+from support.move_functions import LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import FINAL_STATES, ContinuationState, Reason, RunState

@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from support.dialects import only_on_postgresql
-from support.leader_writes import LEADER_WRITES, everything, functions_that_carry_a_term
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,
@@ -18,7 +17,8 @@ from support.makers import (
     run_in_state,
     take_lead,
 )
-from support.movers import BY_LEADER, LONG_AGO, MOVERS, states_taken
+from support.leader_writes import LEADER_WRITES, everything, functions_that_carry_a_term
+from support.move_functions import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until_blocked

@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from support import by_hand
-from support.makers import add_worker, read_run, run_in_state, take_lead
-from support.movers import LONG_AGO, MOVERS, moves_made, states_taken
+from support import raw_statements
+from support.factories import add_worker, read_run, run_in_state, take_lead
+from support.move_functions import LONG_AGO, MOVERS, moves_made, states_taken
 from support.moving_clock import MovingClock
 from tsuzuki.model.states import (
     LIVE_STATES,
@@ -31,7 +31,7 @@ def test_the_database_accepts_exactly_the_moves_of_the_table(
     accepted, refusals = set(), set()
     for target, actor in product(RunState, Actor):
         run = run_in_state(database, source, term)
-        words = by_hand.answer(database, by_hand.move(run.id, target, actor))
+        words = raw_statements.answer(database, raw_statements.move(run.id, target, actor))
         if words is None:
             accepted.add((target, actor))
             assert read_run(database, run.id).state is target
@@ -52,8 +52,8 @@ def test_the_database_accepts_two_moves_at_once_only_if_they_are_in_the_table(
     accepted = set()
     for target, actor in product(RunState, Actor):
         run = run_in_state(database, source, term)
-        grown = by_hand.move(run.id, target, actor, version=job_runs.c.version + growth)
-        if target is not source and by_hand.answer(database, grown) is None:
+        grown = raw_statements.move(run.id, target, actor, version=job_runs.c.version + growth)
+        if target is not source and raw_statements.answer(database, grown) is None:
             accepted.add((target, actor))
     legal = {
         (target, actor)
@@ -70,10 +70,10 @@ def test_a_move_nobody_signed_is_refused(database: Database, source: RunState) -
     add_worker(database)
     for (_, target), actors in [(pair, MOVES[pair]) for pair in MOVES if pair[0] is source]:
         run = run_in_state(database, source, term)
-        unsigned = by_hand.move(run.id, target, min(actors), moved_as=None)
-        assert by_hand.refusal(database, unsigned).startswith("tsuzuki: this move")
-        nameless = by_hand.move(run.id, target, min(actors), moved_by=None)
-        assert "actor_id" in by_hand.refusal(database, nameless)
+        unsigned = raw_statements.move(run.id, target, min(actors), moved_as=None)
+        assert raw_statements.refusal(database, unsigned).startswith("tsuzuki: this move")
+        nameless = raw_statements.move(run.id, target, min(actors), moved_by=None)
+        assert "actor_id" in raw_statements.refusal(database, nameless)
         assert read_run(database, run.id).state is source
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from support.dialects import only_on_postgresql
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,

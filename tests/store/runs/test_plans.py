@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from support.dialects import only_on_postgresql
-from support.makers import WORKER, add_job, add_worker, new_run, take_lead
-from support.plans import generic_ways_to, last_sent, ways_to
+from support.factories import WORKER, add_job, add_worker, new_run, take_lead
+from support.query_plans import generic_ways_to, last_sent, ways_to
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term

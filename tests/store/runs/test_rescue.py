@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,

@@ -4,7 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from support.makers import add_job, create_run, depose_and_take, new_run, read_run, spec, take_lead
+from support.factories import (
+    add_job,
+    create_run,
+    depose_and_take,
+    new_run,
+    read_run,
+    spec,
+    take_lead,
+)
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.run import NewRun

@@ -21,9 +21,9 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import Connection, select
 
-from support.lives import Life, off_by
-from support.makers import add_job, add_worker, depose_and_take, new_run, spec
+from support.factories import add_job, add_worker, depose_and_take, new_run, spec
 from support.moving_clock import MovingClock
+from support.run_model import RunModel, off_by
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, MOVES, Actor, Reason, RunState, may_move
 from tsuzuki.store import workers
@@ -67,7 +67,7 @@ class Lives(RuleBasedStateMachine):
         self.workers = [add_worker(self.database, f"host-{number}-{n}") for n in range(WORKERS)]
         self.heard = dict.fromkeys(self.workers, self.clock.monotonic())
         self.terms = [depose_and_take(self.database) for _ in range(2)]
-        self.lives: dict[int, Life] = {}
+        self.lives: dict[int, RunModel] = {}
         self.create(LIVE_MAX)
         for worker in self.workers:
             self.assign(chance, worker)
@@ -109,11 +109,11 @@ class Lives(RuleBasedStateMachine):
     def check(
         self,
         refs: list[RunRef],
-        may: Callable[[Life], bool],
+        may: Callable[[RunModel], bool],
         target: RunState,
         actor: Actor,
         made: Callable[[Connection], Any],
-    ) -> list[Life]:
+    ) -> list[RunModel]:
         """Make the move in the database, and in the model for whom it should take; the answers
         must be the same. Gives back those that took."""
         expected = {
@@ -144,7 +144,7 @@ class Lives(RuleBasedStateMachine):
             born = runs.create(connection, wanted, term=self.terms[-1])
         for run_id in born:
             assert run_id is not None
-            self.lives[run_id] = Life()
+            self.lives[run_id] = RunModel()
 
     @rule(chance=chances)
     def pass_time(self, chance: Random) -> None:
@@ -192,7 +192,7 @@ class Lives(RuleBasedStateMachine):
         under: Term,
         whom: str,
         made: Callable[[Connection, list[RunRef]], Any],
-    ) -> list[Life]:
+    ) -> list[RunModel]:
         refs = self.some(chance, S.PENDING, S.ORPHANED, most=2)
         orphaned = {i for i, life in self.lives.items() if life.state is S.ORPHANED}
         took = self.check(
@@ -280,7 +280,7 @@ class Lives(RuleBasedStateMachine):
             life.epoch = self.terms[-1].epoch
 
     def started(self, refs: list[RunRef], epoch_off: int) -> list[Started]:
-        known = [(ref, self.lives.get(ref.id, Life()).epoch or 0) for ref in refs]
+        known = [(ref, self.lives.get(ref.id, RunModel()).epoch or 0) for ref in refs]
         return [
             Started(id=ref.id, version=ref.version, epoch=epoch + epoch_off) for ref, epoch in known
         ]
@@ -334,7 +334,7 @@ class Lives(RuleBasedStateMachine):
             took = progress.report_progress(connection, worker_id=me, reports=reports)
         expected = set()
         for ref in refs:
-            life = self.lives.get(ref.id, Life())
+            life = self.lives.get(ref.id, RunModel())
             ours = life.state is S.RUNNING and life.worker == me and not epoch_off
             if ours and life.version == ref.version:
                 expected.add(ref.id)

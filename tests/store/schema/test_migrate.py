@@ -8,12 +8,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import insert, select, text, update
 
-from support.by_hand import MOMENT
 from support.databases import PostgresServer, SqliteFolder, opened
-from support.makers import add_job, create_run, take_lead
-from support.migrating import prepare_all
+from support.factories import add_job, create_run, take_lead
+from support.migration_process import prepare_all
 from support.processes import in_processes
-from support.statements import recorded
+from support.raw_statements import MOMENT
+from support.statement_recorder import recorded
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store import leadership
 from tsuzuki.store.inspection import inspect_database

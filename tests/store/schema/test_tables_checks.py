@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import CheckConstraint, Table, delete, insert, text
 
-from support import by_hand
-from support.by_hand import COLUMNS_OF_STATE, MOMENT, SOMEBODY
-from support.makers import add_job
+from support import raw_statements
+from support.factories import add_job
+from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
 from tsuzuki.store.sql.database import Database
@@ -42,7 +42,7 @@ RUN = {
     "created_at": MOMENT,
 }
 WORKER = {
-    "id": SOMEBODY,
+    "id": WORKER_ID,
     "host": "host",
     "pid": 1,
     "state": "ATTACHED",
@@ -105,7 +105,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
         (job_runs, run_row(S.RUNNING, progress_total=-1)),
     ],
     "ck_job_runs_pending": [
-        (job_runs, run_row(S.PENDING, assigned_worker_id=SOMEBODY)),
+        (job_runs, run_row(S.PENDING, assigned_worker_id=WORKER_ID)),
         (job_runs, run_row(S.PENDING, started_at=MOMENT)),
         (job_runs, run_row(S.PENDING, finished_at=MOMENT)),
     ],
@@ -195,10 +195,10 @@ def test_every_check_of_every_table_has_its_impossible_row() -> None:
 def test_a_row_that_cannot_be_true_is_refused_by_its_check(unguarded: Database) -> None:
     for check, rows in IMPOSSIBLE.items():
         for table, row in rows:
-            words = by_hand.refusal(unguarded, insert(table).values(row))
+            words = raw_statements.refusal(unguarded, insert(table).values(row))
             assert check in words, (check, row, words)
 
 
 def test_the_rows_beside_them_are_accepted(unguarded: Database) -> None:
     for table, row in POSSIBLE:
-        by_hand.send(unguarded, insert(table).values(row))
+        raw_statements.send(unguarded, insert(table).values(row))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Column, Executable, Text, delete, insert, select, text, update
 
-from support import by_hand
+from support import raw_statements
 from support.dialects import only_on_postgresql, only_on_sqlite
-from support.makers import (
+from support.factories import (
     add_job,
     add_worker,
     create_run,
@@ -42,7 +42,7 @@ EPOCH = "tsuzuki: the epoch only grows"
 
 
 def assert_refused(database: Database, statement: Executable, words: str) -> None:
-    assert by_hand.refusal(database, statement).startswith(words), statement
+    assert raw_statements.refusal(database, statement).startswith(words), statement
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_the_version_grows_by_one_with_a_move(database: Database, term: Term) ->
     run = run_in_state(database, RunState.ASSIGNED, term)
     for step in (0, -1, 2):
         wrong = job_runs.c.version + step
-        move = by_hand.move(run.id, RunState.RUNNING, Actor.WORKER, version=wrong)
+        move = raw_statements.move(run.id, RunState.RUNNING, Actor.WORKER, version=wrong)
         assert_refused(database, move, VERSION)
 
 
@@ -66,14 +66,14 @@ def test_the_version_stays_without_a_move(database: Database, term: Term) -> Non
     for state in LIVE_STATES:
         run = run_in_state(database, state, term)
         for step in (1, -1, 2):
-            changed = by_hand.change(run.id, version=job_runs.c.version + step)
+            changed = raw_statements.change(run.id, version=job_runs.c.version + step)
             assert_refused(database, changed, VERSION)
 
 
 def test_the_id_of_a_run_never_changes(database: Database, term: Term) -> None:
     for state in RunState:
         run = run_in_state(database, state, term)
-        assert_refused(database, by_hand.change(run.id, id=run.id + 1000), "tsuzuki: ")
+        assert_refused(database, raw_statements.change(run.id, id=run.id + 1000), "tsuzuki: ")
 
 
 def another(column: Column[Any], value: Any) -> Any:
@@ -100,7 +100,7 @@ def test_nothing_on_a_finished_run_changes_but_its_log_ref(
     accepted = set()
     for column in job_runs.columns:
         changed = {column.name: another(column, row[column.name])}
-        words = by_hand.answer(database, by_hand.change(run.id, **changed))
+        words = raw_statements.answer(database, raw_statements.change(run.id, **changed))
         if words is None:
             accepted.add(column.name)
         else:
@@ -111,20 +111,20 @@ def test_nothing_on_a_finished_run_changes_but_its_log_ref(
 def test_a_finished_run_does_not_lose_a_value_either(database: Database, term: Term) -> None:
     run = run_in_state(database, RunState.FAILED, term)
     for name in ("reason", "assigned_worker_id", "started_at", "finished_at", "moved_by"):
-        assert_refused(database, by_hand.change(run.id, **{name: None}), FINISHED)
+        assert_refused(database, raw_statements.change(run.id, **{name: None}), FINISHED)
 
 
 def test_a_run_is_born_pending(database: Database, term: Term) -> None:
     for state in set(RunState) - {RunState.PENDING}:
         run = run_in_state(database, state, term)
-        born = by_hand.copy_of(database, job_runs, {"id": run.id}, id=..., version=1)
+        born = raw_statements.copy_of(database, job_runs, {"id": run.id}, id=..., version=1)
         assert_refused(database, born, BIRTH)
 
 
 def test_a_run_is_born_at_version_one(database: Database) -> None:
     run = create_run(database, add_job(database))
     for version in (0, 2, 7):
-        born = by_hand.copy_of(database, job_runs, {"id": run.id}, id=..., version=version)
+        born = raw_statements.copy_of(database, job_runs, {"id": run.id}, id=..., version=version)
         assert_refused(database, born, BIRTH)
 
 
@@ -141,8 +141,8 @@ def test_a_finished_run_can_be_deleted_and_its_history_only_after_it(
         run = run_in_state(database, state, term)
         forget = delete(job_run_transitions).where(job_run_transitions.c.run_id == run.id)
         assert_refused(database, forget, HISTORY)
-        by_hand.send(database, delete(job_runs).where(job_runs.c.id == run.id))
-        by_hand.send(database, forget)
+        raw_statements.send(database, delete(job_runs).where(job_runs.c.id == run.id))
+        raw_statements.send(database, forget)
     with database.read() as connection:
         assert connection.execute(select(job_run_transitions)).all() == []
 
@@ -160,7 +160,7 @@ UPSERT = """
 def test_an_upsert_is_held_to_the_same_rules(database: Database, term: Term) -> None:
     for state in set(RunState) - {RunState.PENDING}:
         run = run_in_state(database, state, term)
-        assert_refused(database, by_hand.in_words(UPSERT, run=run.id), "tsuzuki: ")
+        assert_refused(database, raw_statements.in_words(UPSERT, run=run.id), "tsuzuki: ")
         assert read_run(database, run.id).state is state
 
 
@@ -180,7 +180,7 @@ def invented_line(run_id: int, version: int, state: RunState) -> Executable:
         version=version,
         from_state=RunState.PENDING,
         to_state=state,
-        at=by_hand.MOMENT,
+        at=raw_statements.MOMENT,
         actor=Actor.LEADER,
         actor_id="me",
     )
@@ -220,15 +220,15 @@ def test_the_epoch_only_grows_by_one_and_a_new_holder_needs_a_new_one(database: 
 
 def test_after_stepping_down_nobody_takes_the_same_epoch(database: Database) -> None:
     take_lead(database)
-    by_hand.send(database, update(leadership).values(holder=None))
+    raw_statements.send(database, update(leadership).values(holder=None))
     assert_refused(database, update(leadership).values(holder="leader-1"), EPOCH)
-    by_hand.send(database, update(leadership).values(holder="leader-1", epoch=2))
+    raw_statements.send(database, update(leadership).values(holder="leader-1", epoch=2))
 
 
 def test_leadership_stays_one_row(database: Database) -> None:
     assert_refused(database, delete(leadership), EPOCH)
-    second = by_hand.copy_of(database, leadership, {"id": 1}, id=2, epoch=5)
-    by_hand.refusal(database, second)
+    second = raw_statements.copy_of(database, leadership, {"id": 1}, id=2, epoch=5)
+    raw_statements.refusal(database, second)
 
 
 # --- one database only ----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError as SqlOperationalError
 
 from support.databases import SqliteFolder, opened
 from support.dialects import only_on_postgresql, only_on_sqlite
-from support.makers import add_job, spec
+from support.factories import add_job, spec
 from support.moving_clock import MovingClock
 from support.threads import at_once, in_background
 from tsuzuki.model.clock import SystemClock

@@ -5,9 +5,9 @@ from itertools import chain
 
 import pytest
 
+from support.concurrent_moves import Accepted, move_at_random, move_at_random_in_process
 from support.databases import opened
-from support.hammering import Accepted, hammer, hammer_in_process
-from support.makers import add_job, add_worker, new_run, take_lead
+from support.factories import add_job, add_worker, new_run, take_lead
 from support.processes import in_processes
 from support.threads import at_once
 from tsuzuki.model.states import FINAL_STATES
@@ -51,7 +51,7 @@ def test_two_processes_that_move_the_same_runs_never_both_succeed(database_url: 
     with opened(url) as database:
         term, ids = prepared(database)
         calls = [(url, term, WORKERS, ids, 400, seed) for seed in (1, 2)]
-        answers = in_processes(hammer_in_process, calls)
+        answers = in_processes(move_at_random_in_process, calls)
         assert all(len(answer) > RUNS for answer in answers), "one of them did next to nothing"
         assert_one_chain_per_run(database, ids, answers)
 
@@ -61,7 +61,7 @@ def test_eight_threads_that_move_the_same_runs_never_both_succeed(
 ) -> None:
     term, ids = prepared(live_database)
     answers = at_once(
-        8, lambda number: hammer(live_database, term, WORKERS, ids, rounds=40, seed=number)
+        8, lambda number: move_at_random(live_database, term, WORKERS, ids, rounds=40, seed=number)
     )
     assert all(answers)
     assert_one_chain_per_run(live_database, ids, answers)
@@ -72,7 +72,7 @@ def test_threads_that_only_read_are_never_in_the_way(live_database: Database) ->
 
     def work(number: int) -> Accepted:
         if number % 2:
-            return hammer(live_database, term, WORKERS, ids, rounds=25, seed=number)
+            return move_at_random(live_database, term, WORKERS, ids, rounds=25, seed=number)
         for _ in range(25):
             with live_database.read() as connection:
                 assert sum(runs.count_by_state(connection).values()) == RUNS

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Integer, bindparam, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from support import by_hand
+from support import raw_statements
 from support.dialects import only_on_postgresql, only_on_sqlite
-from support.makers import WORKER, add_job, add_worker, create_run, new_run, read_run, take_lead
+from support.factories import WORKER, add_job, add_worker, create_run, new_run, read_run, take_lead
 from support.threads import at_once, in_background
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.run import RunRef
@@ -99,7 +99,7 @@ def test_what_the_database_refuses_is_told_as_ever(database: Database) -> None:
 
     def move_back() -> None:
         with database.statement() as connection:
-            execute(connection, by_hand.move(run.id, RunState.SUCCEEDED, Actor.WORKER))
+            execute(connection, raw_statements.move(run.id, RunState.SUCCEEDED, Actor.WORKER))
 
     with pytest.raises(IntegrityError, match="not in the table of moves"):
         move_back()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.exc import StatementError
 
-from support.makers import add_job, create_run, read_run
+from support.factories import add_job, create_run, read_run
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.types import to_text
 

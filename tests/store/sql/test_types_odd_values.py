@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.makers import (
+from support.factories import (
     WORKER,
     add_job,
     add_worker,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.databases import opened
-from support.makers import WORKER, add_worker
+from support.factories import WORKER, add_worker
 from tsuzuki.store import workers
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import channels, listeners

@@ -225,7 +225,7 @@ def test_the_whole_tree_dies_with_its_worker(number: signal.Signals) -> None:
     tests = Path(__file__).parents[3]
     with (
         subprocess.Popen(
-            [sys.executable, "-m", "support.doomed_worker", json.dumps(options)],
+            [sys.executable, "-m", "support.worker_process", json.dumps(options)],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(tests)},

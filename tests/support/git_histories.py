@@ -1,4 +1,4 @@
-"""Repositories with everything in them that counting and paging of commits could get wrong."""
+"""Git repositories with the edge cases of counting and paging commits."""
 
 import random
 from dataclasses import replace

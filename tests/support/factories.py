@@ -1,4 +1,4 @@
-"""Small makers of the things most tests need, with nothing random in them."""
+"""Factories of jobs, runs, workers and terms. Deterministic."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ def read_run(database: Database, run_id: int) -> Any:
 def run_in_state(
     database: Database, state: RunState, term: Term, worker_id: str = WORKER
 ) -> RunRef:
-    """A run brought to `state` along legal moves only."""
+    """A run brought to `state` by legal moves."""
     with database.read() as connection:
         job = jobs.get_by_name(connection, "hello")
     job_id = job.id if job else add_job(database)
@@ -106,7 +106,7 @@ def _bring(
     if state is RunState.PENDING:
         return
     if state is RunState.CANCELED:
-        assert moves.cancel(connection, operator="somebody", runs=[run])
+        assert moves.cancel(connection, operator="operator-1", runs=[run])
         return
     assignment = moves.Assignment(run=run, worker_id=worker_id)
     assert moves.assign(connection, term=term, assignments=[assignment])

@@ -1,4 +1,4 @@
-"""Somebody who moves runs as fast as possible and does not care who else does."""
+"""Moves random runs as fast as possible, concurrently with other callers (races, deadlocks)."""
 
 from collections.abc import Sequence
 from random import Random
@@ -13,20 +13,20 @@ from tsuzuki.store.sql.database import Connection, Database, open_database
 
 BATCH = 12
 Accepted = list[tuple[int, int]]
-"""What took: a run and the version the move gave it."""
+"""Moves that moved effect: the run, and the version it has now."""
 
 
-def hammer_in_process(
+def move_at_random_in_process(
     url: str, term: Term, workers: Sequence[str], ids: Sequence[int], rounds: int, seed: int
 ) -> Accepted:
     database = open_database(url, clock=SystemClock())
     try:
-        return hammer(database, term, workers, ids, rounds, seed)
+        return move_at_random(database, term, workers, ids, rounds, seed)
     finally:
         database.close()
 
 
-def hammer(
+def move_at_random(
     database: Database,
     term: Term,
     workers: Sequence[str],
@@ -34,39 +34,39 @@ def hammer(
     rounds: int,
     seed: int,
 ) -> Accepted:
-    """So many transactions, each of which looks at some runs and tries to move them on."""
-    chance = Random(seed)
+    """`rounds` transactions; each reads some runs and tries to move them on."""
+    random = Random(seed)
     accepted: Accepted = []
     for _ in range(rounds):
-        some = chance.sample(ids, BATCH)
+        some = random.sample(ids, BATCH)
         with database.read() as connection:
             seen = {run.id: run for run in runs.get_many(connection, some)}
         in_any_order = [seen[run_id] for run_id in some]
         with database.write() as connection:
-            took = _move_on(connection, term, workers, in_any_order, chance)
-        accepted += [(run_id, seen[run_id].version + 1) for run_id in took]
+            moved = _move_on(connection, term, workers, in_any_order, random)
+        accepted += [(run_id, seen[run_id].version + 1) for run_id in moved]
     return accepted
 
 
 def _move_on(
-    connection: Connection, term: Term, workers: Sequence[str], seen: list[Run], chance: Random
+    connection: Connection, term: Term, workers: Sequence[str], seen: list[Run], random: Random
 ) -> frozenset[int]:
-    """One kind of move for all that are in the right state; whose turn it is, chance decides."""
+    """One random kind of move, for all runs that are in the right state."""
     by_state: dict[RunState, list[Run]] = {}
     for run in seen:
         if not run.state.is_final:
             by_state.setdefault(run.state, []).append(run)
     if not by_state:
         return frozenset()
-    state = chance.choice(sorted(by_state))
+    state = random.choice(sorted(by_state))
     found = by_state[state]
     refs = [RunRef(id=run.id, version=run.version) for run in found]
-    if chance.random() < 0.05:
-        return moves.cancel(connection, operator="somebody", runs=refs[:1])
+    if random.random() < 0.05:
+        return moves.cancel(connection, operator="operator-1", runs=refs[:1])
     match state:
         case RunState.ASSIGNED:
             me = found[0].assigned_worker_id or ""
-            if chance.random() < 0.5:
+            if random.random() < 0.5:
                 return moves.hand_back(connection, worker_id=me, runs=refs)
             return frozenset(moves.start(connection, worker_id=me, runs=refs))
         case RunState.RUNNING:
@@ -76,7 +76,7 @@ def _move_on(
                 ends=[_ending(run) for run in found[:2]],
             )
         case _:
-            chosen = [Assignment(run=ref, worker_id=chance.choice(workers)) for ref in refs]
+            chosen = [Assignment(run=ref, worker_id=random.choice(workers)) for ref in refs]
             return moves.assign(connection, term=term, assignments=chosen)
 
 

@@ -1,4 +1,4 @@
-"""A database that fails like a real one: away before the statement, or silent after the commit."""
+"""A database with injected faults: unreachable before a statement, or its reply lost after the commit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,64 +9,64 @@ from tsuzuki.store.sql.prepared import AutocommitConnection
 
 
 class UnreliableDatabase(Database):
-    """Shares another database's connections. It behaves until it is told not to."""
+    """Shares the connections of another database. Without a fault set it behaves like it."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.engine, clock=database.clock)
         self._autocommit_pool = database._autocommit_pool
         self.is_away = False
-        """Nothing gets through."""
+        """Every request fails."""
         self.replies_to_lose = 0
-        """So many of the next writes are committed, and nobody hears of it."""
+        """So many of the next writes are committed, and their replies lost."""
         self.crash_before_commit = False
-        """The next write is done and then not committed."""
+        """The next write fails before its commit."""
         self.before_commit: list[Callable[[], None]] = []
-        """What happens elsewhere while the next write is under way, once."""
+        """Called once, inside the next write before its commit: what another process does meanwhile."""
         self.after_commit: list[Callable[[], None]] = []
-        """What happens elsewhere between the next commit and its answer, once."""
+        """Called once, between the next commit and its reply."""
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        self._reach()
+        self._request()
         with super().read() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        self._reach()
+        self._request()
         with super().write() as connection:
             yield connection
-            self._come_to_the_commit()
-        self._answer()
+            self._before_commit()
+        self._reply()
 
     @contextmanager
     def statement(self) -> Iterator[AutocommitConnection]:
-        """Fails as a transaction does, but that on PostgreSQL each statement is one by itself: what
-        would happen before the commit happens before any of them."""
-        self._reach()
+        """Fails like a transaction. On PostgreSQL each statement commits by itself, so faults before the commit
+        come before the first of them."""
+        self._request()
         if not self.is_sqlite:
-            self._come_to_the_commit()
-        with super().statement() as line:
-            yield line
+            self._before_commit()
+        with super().statement() as connection:
+            yield connection
             if self.is_sqlite:
-                self._come_to_the_commit()
-        self._answer()
+                self._before_commit()
+        self._reply()
 
-    def _come_to_the_commit(self) -> None:
+    def _before_commit(self) -> None:
         _call_once(self.before_commit)
         if self.crash_before_commit:
             self.crash_before_commit = False
             raise Unreachable("the connection broke before the commit")
 
-    def _answer(self) -> None:
+    def _reply(self) -> None:
         _call_once(self.after_commit)
         if self.replies_to_lose:
             self.replies_to_lose -= 1
             raise Unreachable("the connection broke after the commit")
 
-    def _reach(self) -> None:
+    def _request(self) -> None:
         if self.is_away:
-            raise Unreachable("the database is away")
+            raise Unreachable("the database is unreachable")
 
 
 def _call_once(calls: list[Callable[[], None]]) -> None:

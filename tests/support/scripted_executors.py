@@ -1,4 +1,4 @@
-"""Executors that do what the test says: one that stands still until told, one with real threads."""
+"""Executors under the control of a test: one whose executions the test ends, one with real threads."""
 
 import threading
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class ScriptedExecution:
         self.end(Failed(reason=reason, error=error, retry_after_seconds=retry_after_seconds))
 
     def obey(self) -> None:
-        """End as it was first asked to."""
+        """End as the first stop request demands."""
         self.end(Stopped(cause=self.stops[0][0]))
 
     def end(self, outcome: Outcome) -> None:
@@ -46,14 +46,14 @@ class ScriptedExecution:
 
 
 class ScriptedExecutor:
-    """Begins executions and remembers them, in order."""
+    """Records its executions in order."""
 
     def __init__(self) -> None:
         self.begun: list[ScriptedExecution] = []
         self.on_begin: Callable[[ScriptedExecution], None] = lambda _execution: None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Holds no resources."""
 
     def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> ScriptedExecution:
         execution = ScriptedExecution(task, run_io, done)
@@ -76,13 +76,13 @@ Handler = Callable[[Task, threading.Event], Outcome]
 
 class ThreadExecutor:
     """Runs a function of the test in a thread per task. `handler` gets an event that is set when
-    it is to stop; what it answers then does not count."""
+    it must stop; its result is ignored then."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Holds no resources."""
 
     def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> "ThreadExecution":
         return ThreadExecution(task, self._handler, done)

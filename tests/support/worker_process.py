@@ -1,4 +1,4 @@
-"""A worker of its own, to be killed: runs one command, prints what it says, and waits for the end."""
+"""A worker process for a test to kill: runs one command, prints its output, and waits for its end."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from support.executions import a_task
 from tsuzuki.engine.executors.command.executor import CommandExecutor
 
 
-class Mouth:
+class PrintingRunIO:
     def log(self, task: Any, stream: str, text: str) -> None:
         print(text, flush=True)  # noqa: T201
 
@@ -21,7 +21,7 @@ def main() -> None:
     )
     task = a_task("command", json.loads(sys.argv[1]))
     ended = threading.Event()
-    executor.start(task, Mouth(), lambda *_: ended.set())  # type: ignore[arg-type]
+    executor.start(task, PrintingRunIO(), lambda *_: ended.set())  # type: ignore[arg-type]
     ended.wait()
 
 

@@ -1,4 +1,4 @@
-"""What is sent to a database while something is done."""
+"""Records the statements that are sent to a database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from tsuzuki.store.sql.prepared import AutocommitConnection
 
 @contextmanager
 def recorded(database: Database) -> Iterator[list[str]]:
-    """Every statement that reaches the database meanwhile, but for the frame of transactions."""
+    """Every statement sent meanwhile, without BEGIN and COMMIT."""
     sent: list[str] = []
     send = AutocommitConnection.send
 
@@ -24,20 +24,22 @@ def recorded(database: Database) -> Iterator[list[str]]:
     def note_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
         note(statement)
 
-    def note_on_line(line: AutocommitConnection, sql: str, values: Any = ()) -> list[Any]:
+    def note_on_autocommit(
+        autocommit: AutocommitConnection, sql: str, values: Any = ()
+    ) -> list[Any]:
         note(sql)
-        return send(line, sql, values)
+        return send(autocommit, sql, values)
 
     event.listen(database.engine, "before_cursor_execute", note_on_connection)
     try:
-        with patch.object(AutocommitConnection, "send", note_on_line):
+        with patch.object(AutocommitConnection, "send", note_on_autocommit):
             yield sent
     finally:
         event.remove(database.engine, "before_cursor_execute", note_on_connection)
 
 
 def writes(statements: list[str], table: str) -> list[str]:
-    """Those that change a table."""
+    """The statements that write to a table."""
     return [
         s
         for s in statements

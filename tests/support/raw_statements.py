@@ -1,4 +1,4 @@
-"""Statements as a person with a database shell would send them, past every function of the store."""
+"""Raw statements, as from a database shell: they bypass every function of the store."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,18 +12,18 @@ from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 
 MOMENT = datetime(2026, 3, 1, 13, 0, tzinfo=UTC)
-SOMEBODY = "host-1-aaaa"
+WORKER_ID = "host-1-aaaa"
 
 COLUMNS_OF_STATE: dict[RunState, dict[str, Any]] = {
     RunState.PENDING: {"assigned_worker_id": None, "started_at": None, "finished_at": None},
     RunState.ASSIGNED: {
-        "assigned_worker_id": SOMEBODY,
+        "assigned_worker_id": WORKER_ID,
         "assigned_at": MOMENT,
         "started_at": None,
         "finished_at": None,
     },
     RunState.RUNNING: {
-        "assigned_worker_id": SOMEBODY,
+        "assigned_worker_id": WORKER_ID,
         "started_at": MOMENT,
         "leader_epoch": 1,
         "finished_at": None,
@@ -38,17 +38,17 @@ COLUMNS_OF_STATE: dict[RunState, dict[str, Any]] = {
     },
     RunState.CANCELED: {"reason": Reason.OPERATOR, "finished_at": MOMENT},
 }
-"""What a row must say, by its CHECKs, to be in a state at all."""
+"""The columns that the CHECK constraints demand in each state."""
 
 
 def move(run_id: int, target: RunState, actor: Actor, **changes: Any) -> Executable:
-    """A careful move: signed, version raised, every column as the target state wants it."""
+    """A complete move: actor set, version raised, every column as the target state demands."""
     values = {
         "state": target,
         "version": job_runs.c.version + 1,
         "moved_at": MOMENT,
         "moved_as": actor,
-        "moved_by": "somebody",
+        "moved_by": "operator-1",
         **COLUMNS_OF_STATE[target],
         **changes,
     }
@@ -61,7 +61,7 @@ def change(run_id: int, **changes: Any) -> Executable:
 
 
 def copy_of(database: Database, table: Table, key: dict[str, Any], **changes: Any) -> Executable:
-    """An INSERT of a row as it stands, with some values changed (`...` leaves a column out)."""
+    """An INSERT of a copy of a row, with some values changed (`...` leaves a column out)."""
     with database.read() as connection:
         row = connection.execute(select(table).filter_by(**key)).mappings().one()
     values = {**row, **changes}
@@ -78,7 +78,7 @@ def send(database: Database, statement: Executable) -> None:
 
 
 def answer(database: Database, statement: Executable) -> str | None:
-    """None if the database accepts the statement, otherwise its first words of refusal."""
+    """None if the database accepts the statement, otherwise the first line of its error."""
     try:
         send(database, statement)
     except IntegrityError as problem:
@@ -87,8 +87,8 @@ def answer(database: Database, statement: Executable) -> str | None:
 
 
 def refusal(database: Database, statement: Executable) -> str:
-    """The first words with which the database refuses the statement; the test fails if it does
-    not."""
+    """The first line of the error with which the database refuses the statement. Fails the test if
+    it accepts it."""
     words = answer(database, statement)
     if words is None:
         pytest.fail(f"the database accepted: {statement}")

@@ -1,4 +1,4 @@
-"""How a database means to carry out a statement that the store has just sent."""
+"""The query plan of a statement that the store has just sent."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ class Sent:
 
 @contextmanager
 def last_sent(connection: Connection) -> Iterator[list[Sent]]:
-    """What a connection sends meanwhile."""
+    """Record what a connection sends meanwhile."""
     sent: list[Sent] = []
 
     def note(_c: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
@@ -32,7 +32,7 @@ def last_sent(connection: Connection) -> Iterator[list[Sent]]:
 
 
 def ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
-    """How the rows of `table` are reached, each way once per place in the plan."""
+    """The access paths to `table` in the plan."""
     if connection.dialect.name == "sqlite":
         rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sent.statement}", sent.parameters)
         details = [row.detail for row in rows]
@@ -44,7 +44,7 @@ def ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
 
 
 def generic_ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
-    """The same for a plan that PostgreSQL keeps for any values, as it does after some repeats."""
+    """The same for the generic plan that PostgreSQL caches after some executions."""
     cursor: Any = connection.connection.cursor()
     cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
     cursor.execute(sent.statement, sent.parameters, prepare=True)
@@ -59,7 +59,7 @@ def generic_ways_to(connection: Connection, table: str, sent: Sent) -> list[str]
 
 
 def _indexes(node: dict[str, Any]) -> list[str]:
-    """Those of a scan: its own, or those of the bitmaps below it."""
+    """The indexes of a scan: its own, or those of the bitmap scans below it."""
     below = node.get("Plans", []) if "Bitmap" in node["Node Type"] else []
     own = [node["Index Name"]] if "Index Name" in node else []
     return own + [name for inner in below for name in _indexes(inner)]

@@ -1,4 +1,4 @@
-"""A stage for logs that grow old: runs that said something and ended, days that pass, an archivist."""
+"""For tests of log archiving: finished runs with logs, a clock to advance by days, and an archivist."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.engine.archive.archivist import Archivist
 from tsuzuki.engine.archive.log_archive import FolderArchive, LogArchive
@@ -35,7 +35,7 @@ def numbered(bodies: Iterable[str]) -> list[LogLine]:
 
 
 class Stage:
-    """One database under one leader, with an archive of its own."""
+    """One database with a leader, and an archive."""
 
     def __init__(self, database: Database, clock: MovingClock, archive: LogArchive | None) -> None:
         self.database = database
@@ -48,12 +48,12 @@ class Stage:
         add_worker(database)
 
     def new_archivist(self, archive: LogArchive | None = None) -> Archivist:
-        """As another process would have it."""
+        """A second one, as in another process."""
         return Archivist(
             database=self.database,
             settings=lambda: self.settings,
             archive=archive or self.archive,
-            clock=ManualClock(AT),  # it only pauses by it; the days are the database's
+            clock=ManualClock(AT),  # only for its pauses; ages are by the database's clock
         )
 
     def tick(self) -> object:
@@ -80,7 +80,7 @@ class Stage:
         return run.id
 
     def old_run(self, bodies: Iterable[str] = WORDS) -> int:
-        """A run whose log should leave the database."""
+        """A run whose log is due to be archived."""
         run_id = self.ended_run(bodies)
         self.days_pass(LOG_DAYS + 1)
         return run_id
@@ -97,7 +97,7 @@ class Stage:
         return ref
 
     def left_of(self, run_id: int) -> set[str]:
-        """The tables in which something of a run is left."""
+        """The tables that still have rows of a run."""
         columns = (job_runs.c.id, job_run_transitions.c.run_id, job_run_logs.c.run_id)
         with self.database.read() as connection:
             return {

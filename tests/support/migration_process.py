@@ -1,4 +1,4 @@
-"""What a process does that starts on databases nobody has prepared."""
+"""What a process does that starts on databases that are not migrated yet."""
 
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.store.schema.migrate import require_current, upgrade
@@ -6,7 +6,7 @@ from tsuzuki.store.sql.database import open_database
 
 
 def prepare_all(urls: list[str]) -> list[tuple[str | None, str]]:
-    """Upgrade one database after the other; where each was found and where it is now."""
+    """Upgrade one database after the other. Answers the revision of each before and after."""
     answers = []
     for url in urls:
         database = open_database(url, clock=SystemClock())

@@ -1,4 +1,4 @@
-"""A run as a few lines of Python know it, to hold the database against."""
+"""A reference model of a run, to compare the database with."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -7,14 +7,14 @@ from typing import Any
 from tsuzuki.model.states import Actor, RunState
 
 
-def off_by(chance: Random) -> int:
-    """Mostly nothing; now and then a step beside the truth."""
-    return chance.choice([-1, 1]) if chance.random() < 0.1 else 0
+def off_by(random: Random) -> int:
+    """Mostly 0; sometimes -1 or 1, for a stale version or epoch."""
+    return random.choice([-1, 1]) if random.random() < 0.1 else 0
 
 
 @dataclass
-class Life:
-    """What a run is and how it came there."""
+class RunModel:
+    """The state of a run, and the moves that led to it."""
 
     state: RunState = RunState.PENDING
     version: int = 1

@@ -1,4 +1,4 @@
-"""The points at which a log's move to the archive can be interrupted, and ways to get there."""
+"""Fault injection: every point at which archiving a log can be interrupted."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from support.old_logs import Stage
+from support.log_archiving import Stage
 from tsuzuki.engine.archive.log_archive import LogArchive
 from tsuzuki.store.logs import LogLine
 from tsuzuki.store.sql.database import Connection, Database
@@ -17,7 +17,7 @@ class Crash(Exception):
 
 
 class Interposed:
-    """An archive that lets something happen around its writing."""
+    """An archive that calls hooks before, during and after a write."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ def crash() -> None:
 
 
 class Writes:
-    """Lets something happen before a certain transaction of a database begins, counted from here."""
+    """Calls a hook before the n-th transaction of a database, counted from now."""
 
     def __init__(self, database: Database, patch: pytest.MonkeyPatch) -> None:
         self._write = database.write
@@ -92,7 +92,7 @@ POINTS = [
 def arrange(
     point: str, stage: Stage, patch: pytest.MonkeyPatch, act: Callable[[], object] = crash
 ) -> LogArchive:
-    """Let `act` happen at a point of the move; answers the archive to use."""
+    """Call `act` at a point of archiving. Answers the archive to use."""
     assert stage.archive is not None
     match point:
         case "before the file is written":

@@ -1,4 +1,4 @@
-"""Collections in a test: the handler with a run of its own, on a database with the collector's tables."""
+"""Bulk collections of commits in a test: the real handler, on a database with the collector's tables."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -26,11 +26,11 @@ from tsuzuki.store.sql.database import Connection, Database
 
 
 class Crash(BaseException):
-    """Nothing a collection may recover from: as if its process had ended there."""
+    """Stands for the end of the process: not an `Exception`, so that a collection cannot handle it."""
 
 
 def crash_after(number: int) -> Callable[[int], None]:
-    """Crash once so many transactions are committed."""
+    """Crash after transaction `number` is committed."""
 
     def after(transaction: int) -> None:
         if transaction == number:
@@ -40,8 +40,8 @@ def crash_after(number: int) -> Callable[[int], None]:
 
 
 class Hands:
-    """What a run may do to the engine's world: its transactions, counted, with something to happen
-    after each."""
+    """The `RunIO` of a run: records log and progress, counts transactions, and calls `after` with the
+    number of each."""
 
     def __init__(self, database: Database, after: Callable[[int], None]) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class Collecting:
         self.stop_signal = StopSignal()
 
     def repository(self, location: Path | str, *branches: str, path: str | None = None) -> int:
-        """Take in a repository and follow some of its branches."""
+        """Add a repository, with some of its branches as targets."""
         return self._project(
             NewProject(
                 kind=ProjectKind.GIT,
@@ -127,7 +127,7 @@ class Collecting:
             stop_signal=self.stop_signal,
         )
         ended = collect(self.equipment, run)
-        # A bug met on a branch fails that branch only; in a test it must not go unseen.
+        # A bug on a branch fails only that branch; a test must notice it.
         assert not any(line.startswith("Traceback") for line in self.hands.lines), self.hands.lines
         return ended
 
@@ -147,7 +147,7 @@ class Collecting:
         return result
 
     def rows(self, project_id: int, branch: str = "main") -> list[Row]:
-        """What is stored of a branch."""
+        """The stored commits of a branch."""
         statement = text(
             "SELECT sha, author_name, author_email, committed_date_utc, additions, deletions"
             " FROM commits WHERE project_id = :project AND branch_name = :branch"

@@ -1,8 +1,8 @@
-"""Many real processes of `tsuzuki`, forked from one that has loaded everything: fifty starts cost one.
+"""Many real `tsuzuki` processes, forked from one that has imported everything, so that fifty start as fast as one.
 
-    python -m support.fleet COUNT ARGUMENT...
+    python -m support.forked_workers COUNT ARGUMENT...
 
-Prints the ids of the processes and stays with them until it is killed.
+Prints their pids and waits until it is killed.
 """
 
 import json
@@ -17,11 +17,11 @@ from typing import Self
 
 
 class Fleet:
-    """Started when made; whatever is left of it when it is left is killed."""
+    """Starts the processes when it is made; leaving it kills them."""
 
     def __init__(self, url: str, folder: Path, count: int, *arguments: str) -> None:
         self._group = subprocess.Popen(
-            [sys.executable, "-m", "support.fleet", str(count), *arguments],
+            [sys.executable, "-m", "support.forked_workers", str(count), *arguments],
             cwd=folder,
             env={
                 **os.environ,
@@ -44,14 +44,14 @@ class Fleet:
 
 
 def main(count: int, arguments: Sequence[str]) -> None:
-    import psycopg  # noqa: F401, PLC0415 -- loaded once, before there are fifty of us
+    import psycopg  # noqa: F401, PLC0415 -- imported once, before the forks
     from sqlalchemy.dialects.postgresql import psycopg as _dialect  # noqa: F401, PLC0415
 
     from tsuzuki import cli  # noqa: PLC0415
     from tsuzuki.cli import up  # noqa: F401, PLC0415
     from tsuzuki.wiring import engine  # noqa: F401, PLC0415
 
-    assert threading.active_count() == 1, "a fork leaves other threads behind"
+    assert threading.active_count() == 1, "a fork copies only the thread that calls it"
     pids = []
     for _ in range(count):
         pid = os.fork()

@@ -1,18 +1,18 @@
-"""Every mover of the store behind one shape, so that a rule can be held against all of them."""
+"""Every move function of the store behind one signature, so that a rule can be tested on all of them."""
 
 from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection
 
-from support.makers import WORKER
+from support.factories import WORKER
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import LIVE_STATES, Reason, RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves
 
 LONG_AGO = 1000.0
-"""Let this much time pass, and every worker is silent and every assignment stale."""
+"""Advance the clock by this, and every worker is silent and every assignment stale."""
 
 Mover = Callable[[Connection, Term, RunRef], Any]
 
@@ -46,7 +46,7 @@ MOVERS: dict[str, Mover] = {
         ],
     ),
     "hand_back": lambda c, _term, run: moves.hand_back(c, worker_id=WORKER, runs=[run]),
-    "cancel": lambda c, _term, run: moves.cancel(c, operator="somebody", runs=[run]),
+    "cancel": lambda c, _term, run: moves.cancel(c, operator="operator-1", runs=[run]),
 }
 
 BY_LEADER = (
@@ -62,12 +62,12 @@ BY_WORKER = ("start", "finish", "hand_back")
 
 
 def moves_made(name: str) -> int:
-    """How many moves a mover makes at once: the arrows of its docstring."""
+    """How many moves a function makes at once: the arrows of its docstring."""
     return getattr(moves, name).__doc__.partition(".")[0].count("->")
 
 
 def states_taken(name: str) -> frozenset[RunState]:
-    """The states a mover takes from: those its docstring names before the arrow."""
+    """The states from which a function moves: those its docstring names before the arrow."""
     promise = getattr(moves, name).__doc__.partition("->")[0]
     if promise.startswith("Any live run"):
         return LIVE_STATES

@@ -1,8 +1,8 @@
-"""What the processes of a load test execute. It is copied into their workspace, so it stands alone.
+"""The handler of a load test. It is copied into the workspace of the processes, so it imports nothing of ours.
 
-Every execution appends to one file what it does, and stores a row while its run is still its own. Both keep the
-order in which things happened, whoever wrote: so the file tells whether two attempts at one piece of work
-were ever under way together, and the table whether one that was given up on could still write.
+Every execution appends its begin and end to one file, and stores a row in a fenced transaction. Both keep the order of
+events across processes: the file shows whether two attempts overlapped, the table whether a fenced attempt could
+still write.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def note(key: str, attempt: int, word: str) -> None:
 
 async def brief(run: Any, *, key: str, seconds: float) -> None:
     note(key, run.attempt, "begin")
-    # The work that takes a while: what is killed or frozen must be in the middle of something.
+    # Takes a while, so that a kill or a pause hits the middle of an execution.
     await asyncio.sleep(seconds)
     with run.transaction() as connection:
         row = {"key": key, "attempt": run.attempt}
