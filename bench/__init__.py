@@ -1,1 +1,1 @@
-"""Measurements: figures and ratios, never assertions."""
+"""Benchmarks: figures and ratios, never assertions."""

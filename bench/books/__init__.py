@@ -1,1 +1,1 @@
-"""Books: a collection of ours beside the barest loop that does the same work, and beside dlt."""
+"""Benchmark of books: our collection beside a bare loop that does the same work, and beside dlt."""

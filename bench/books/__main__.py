@@ -1,8 +1,8 @@
-"""10,000 items in pages of 40: ours, the bare loop, and dlt if asked for; then what a kill costs.
+"""10,000 items in pages of 40: ours, the bare loop, and optionally dlt; then the cost of a kill.
 
     python -m bench.books [--rounds 3] [--peer /path/to/python-with-dlt]
 
-Prints a table and writes it as JSON to bench/results/books.json. The rounds alternate, and the median counts.
+Prints a table and writes it as JSON to bench/results/books.json. Rounds alternate; the figure is the median.
 """
 
 import argparse
@@ -26,10 +26,10 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 
 @contextmanager
-def shop(items: int) -> Iterator[tuple[str, Any]]:
-    """A source in a process of its own: its address, and a question how often it was asked."""
+def page_server(items: int) -> Iterator[tuple[str, Any]]:
+    """A source in its own process: its address, and a function for the number of requests."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.books.shop", str(items)],
+        [sys.executable, "-m", "bench.books.page_server", str(items)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -68,11 +68,11 @@ def measured(command: list[str], items: int = ITEMS) -> dict[str, float]:
 
 
 def killed_after(pages_of: int, pages: int) -> dict[str, int]:
-    """How many pages are asked for again and anew when a run is killed in the middle."""
-    with shop(pages_of * PAGE) as (url, asked), folder() as place:
+    """How many pages are requested again, and how many for the first time, after a run is killed midway."""
+    with page_server(pages_of * PAGE) as (url, asked), folder() as place:
         words = [sys.executable, "-m", "bench.books.ours", url, str(place)]
         first = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-        while asked() <= pages:  # the next one is asked for while the last of these is committed
+        while asked() <= pages:  # the next one is prefetched while the last of these is committed
             time.sleep(0.001)
         while count(place) < pages * PAGE:
             time.sleep(0.001)
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--peer", help="a Python that has dlt[sqlalchemy]")
     options = parser.parse_args()
     rounds: dict[str, list[dict[str, float]]] = {}
-    with shop(ITEMS) as (url, _):
+    with page_server(ITEMS) as (url, _):
         commands = {
             "bare": [sys.executable, "-m", "bench.books.bare", url, "{folder}/bare.db"],
             "ours": [sys.executable, "-m", "bench.books.ours", url, "{folder}"],

@@ -1,4 +1,4 @@
-"""The barest loop that does the work: httpx2 and sqlite3, one commit per page, nothing else.
+"""A bare loop that does the same work: httpx2 and sqlite3, one commit per page, nothing else.
 
 python -m bench.books.bare <base url> <database file>      prints seconds and peak memory
 """

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import tsuzuki.collectors.books.handler  # noqa: F401 -- for its effect: a served process has it loaded long before
+import tsuzuki.collectors.books.handler  # noqa: F401 -- imported early, as in a serving process
 from tsuzuki.cli.serving import spare_the_lasting
 from tsuzuki.engine.role import Role
 from tsuzuki.services.runs import Request
@@ -30,12 +30,12 @@ def main() -> None:
     with opened(environ={}, cwd=folder) as application:
         application.jobs.apply()
         engine = build_engine(application, Role())
-        application.runs.wake_by(engine.wakeups.leader.ring)
+        application.runs.wake_by(engine.wakeups.leader.wake)
         spare_the_lasting()  # as `tsuzuki up` does before it starts
         engine.start()
         started = time.perf_counter()
         run_id = application.runs.submit(Request(job="novelties")).run_id
-        # What its own process knows once the end is stored: to ask the database again and again
+        # The process itself knows when the end is stored: polling the database
         # would be measured with it.
         while not engine.ended:
             time.sleep(0.005)

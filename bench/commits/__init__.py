@@ -1,1 +1,1 @@
-"""Measures the collection of commits."""
+"""Benchmark of the collection of commits."""

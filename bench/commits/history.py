@@ -1,4 +1,4 @@
-"""A large history, the same at every making: written with `git fast-import`, packed as a server would."""
+"""A large, deterministic history: written with `git fast-import`, packed as on a server."""
 
 import random
 import subprocess
@@ -12,7 +12,7 @@ MERGE_EVERY = 25
 
 
 def make(folder: Path, commits: int, *, seed: int = 7) -> None:
-    """A bare repository with so many commits on `main`, a merge now and then."""
+    """A bare repository with so many commits on `main`, some of them merges."""
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(folder)], check=True)
     with subprocess.Popen(
         ["git", "-C", str(folder), "fast-import", "--quiet", "--done"], stdin=subprocess.PIPE
@@ -27,7 +27,7 @@ def make(folder: Path, commits: int, *, seed: int = 7) -> None:
 
 
 def append(folder: Path, commits: int) -> None:
-    """A few commits more on top."""
+    """Add some commits on top."""
     with subprocess.Popen(
         ["git", "-C", str(folder), "fast-import", "--quiet", "--done"], stdin=subprocess.PIPE
     ) as process:

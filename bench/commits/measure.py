@@ -1,4 +1,4 @@
-"""Collections measured beside what bounds them: git itself, a server's answers, the table's size.
+"""Collections beside their lower bounds: git itself, a server's responses, the size of the table.
 
     python -m bench.commits.measure [--commits 30000] [--rounds 3] [--pydriller]
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def first_collection(repository: Path, rounds: int) -> dict[str, Any]:
-    """Git alone and the whole collection, in turns; the best of each."""
+    """Git alone and the whole collection, alternating; the best of each."""
     git_alone: list[float] = []
     ours: list[dict[str, Any]] = []
     for _ in range(rounds):
@@ -82,7 +82,7 @@ def timed(act: Callable[[], object]) -> float:
 
 
 def in_a_process(part: str, *arguments: str) -> dict[str, Any]:
-    """A part of the measuring in a process of its own, so that its memory is its own."""
+    """One part in its own process, so that its memory can be measured."""
     command = [sys.executable, "-W", "ignore", "-m", "bench.commits.parts", part, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     figures: dict[str, Any] = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""The parts of the measuring that run in processes of their own; each prints its figures as JSON."""
+"""Parts of the benchmark that run in their own processes; each prints its figures as JSON."""
 
 import json
 import random
@@ -35,12 +35,12 @@ from tsuzuki.wiring import Application, opened
 from tsuzuki.wiring.engine import build_engine
 
 PAGE = 10_000
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
 @contextmanager
 def working(**environ: str) -> Iterator[Application]:
-    """An engine at work in a new workspace."""
+    """A running engine in a new workspace."""
     place = folder()
     (place / "tsuzuki.yaml").write_text("jobs: {}\n", encoding="utf-8")
     with opened(cwd=place, environ=environ) as application:
@@ -55,11 +55,11 @@ def working(**environ: str) -> Iterator[Application]:
 
 
 def collect(application: Application) -> float:
-    """Seconds from asking for a collection to its end."""
+    """Seconds from the request for a collection to its end."""
     began = time.perf_counter()
     run_id = application.collections.start().run_id
     while application.collections.progress(run_id).summary.completed_at_utc is None:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     took = time.perf_counter() - began
     summary = application.collections.show(run_id).summary
     assert summary.failed_count == 0, application.collections.show(run_id)

@@ -1,4 +1,4 @@
-"""PyDriller on the same range, in an environment of its own that is made when it is asked for."""
+"""PyDriller on the same range, in its own environment, made on demand."""
 
 import subprocess
 import sys

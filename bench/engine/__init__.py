@@ -1,1 +1,1 @@
-"""How fast the engine is, against a floor measured in the same run."""
+"""Benchmark of the engine, beside peers and a floor measured in the same run."""

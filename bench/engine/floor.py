@@ -1,7 +1,7 @@
-"""The floor: the least a durable queue can do, by hand, on the same database.
+"""The floor: the least work of a durable queue, as raw SQL on the same database.
 
 One table. *In batches*: claim, start and finish are three UPDATEs of 500 rows, each committed. *Per job*: one
-commit to claim a job and one to finish it. No guards, no history, no retries, nothing that could be fenced.
+commit to claim a job and one to finish it. No guards, no history, no retries, no fencing.
 """
 
 import sqlite3
@@ -9,7 +9,7 @@ import time
 
 import psycopg
 
-from bench.engine.peers.shape import Figures, Measure, Order, answer, submitted
+from bench.engine.peers.protocol import Figures, Measure, Order, answer, submitted
 
 BATCH = 500
 

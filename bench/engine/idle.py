@@ -1,9 +1,9 @@
-"""What a process costs that has nothing to do, with the settings everybody begins with.
+"""The cost of an idle process with default settings.
 
     python -m bench.engine.idle
 
-Of one that leads and works, and of one that only works beside it: statements per second, processor time in percent
-of one core, and resident memory. Statements are counted in other processes than those that are watched.
+For one that leads and works, and for one that only works beside it: statements per second, processor time in percent
+of one core, and resident memory. Statements are counted in other processes than CPU and memory.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ from bench.engine.processes import database, onlooker, processes, wait_until
 
 SETTLE_SECONDS = 5.0
 WATCH_SECONDS = 30.0
-COUNTED = ("-m", "bench.engine.counted")
+COUNTED = ("-m", "bench.engine.statement_counter")
 GOALS = {"queries_per_second": 2.0, "cpu_percent": 1.0, "memory_mb": 120.0}
 
 

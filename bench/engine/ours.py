@@ -10,11 +10,11 @@ from pathlib import Path
 import psycopg
 
 from bench.engine import idle, recovery
-from bench.engine.finished import add_finished_runs
-from bench.engine.peers.shape import (
+from bench.engine.finished_runs import add_finished_runs
+from bench.engine.peers.protocol import (
     Figures,
+    HandlerCount,
     Measure,
-    OnOutcome,
     Order,
     answer,
     drained,
@@ -33,9 +33,9 @@ FENCED = "fenced, with history"
 
 
 class Handlers:
-    """The work that is not there. A handler has a name in its module, so these are not closures."""
+    """Handlers without work. Methods, not closures, because a handler needs a name in its module."""
 
-    def __init__(self, order: Order, done: OnOutcome) -> None:
+    def __init__(self, order: Order, done: HandlerCount) -> None:
         self.order = order
         self.done = done
 
@@ -49,7 +49,7 @@ class Handlers:
 
 @contextmanager
 def opened(order: Order) -> Iterator[Tsuzuki]:
-    # Where nobody's tsuzuki.yaml is found, and nothing is left behind by a worker that is killed.
+    # In / no tsuzuki.yaml is found, and a killed worker leaves no files behind.
     with Tsuzuki(order.url, environ={}, cwd=Path("/")) as app:
         yield app
 
@@ -65,7 +65,7 @@ def nothing_left(app: Tsuzuki) -> bool:
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
     with opened(order) as app:
         app.job("nothing", concurrency_policy="allow")(Handlers(order, done).nothing)
         if order.finished:
@@ -82,9 +82,9 @@ def drain(order: Order) -> Figures:
 
 
 def drain_beside_a_held_transaction(order: Order) -> Figures:
-    """Somebody's snapshot from before the jobs were submitted: no dead row may be cleaned away."""
+    """A snapshot held since before the jobs were submitted: vacuum cannot remove dead rows."""
     with opened(order):
-        pass  # the tables must be there to be looked at
+        pass  # the snapshot needs the tables
     with psycopg.connect(order.url) as holder:
         holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         holder.execute("SELECT count(*) FROM job_runs")
@@ -93,7 +93,7 @@ def drain_beside_a_held_transaction(order: Order) -> Figures:
 
 def submit_many(order: Order) -> Figures:
     with opened(order) as app:
-        app.job("nothing", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).nothing)
+        app.job("nothing", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).nothing)
         app.submit("nothing")
         requests = [Request(job="nothing")] * order.jobs
         return submitted(
@@ -109,20 +109,20 @@ def submit_each(order: Order) -> Figures:
             app.submit("nothing")
 
     with opened(order) as app:
-        app.job("nothing", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).nothing)
+        app.job("nothing", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).nothing)
         app.submit("nothing")
         return submitted(order.jobs, one_by_one, lambda: in_state(app, RunState.PENDING))
 
 
 def start(order: Order) -> Figures:
     with opened(order) as app:
-        app.job("begin", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).begin)
+        app.job("begin", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).begin)
         return starts(order, lambda: app.submit("begin"))
 
 
 def recover(order: Order) -> Figures:
     with opened(order) as app:
-        app.job("begin", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).begin)
+        app.job("begin", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).begin)
         return recovers(order, lambda: app.submit("begin"))
 
 
@@ -132,7 +132,7 @@ def lose_the_leader(order: Order) -> Figures:
 
 
 def stay_idle(order: Order) -> Figures:
-    """Of a process that leads and works."""
+    """Figures of a process that leads and works."""
     figures = idle.measure(_name_of(order))["leads_and_works"]
     return {name: figures[name] for name in ("queries_per_second", "cpu_percent", "memory_mb")}
 
@@ -143,7 +143,7 @@ def _name_of(order: Order) -> str:
 
 def work(order: Order) -> None:
     with opened(order) as app:
-        app.job("begin", concurrency_policy="allow")(Handlers(order, OnOutcome(0)).begin)
+        app.job("begin", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).begin)
         spare_the_lasting()
         with app.running(capacity=CAPACITY):
             threading.Event().wait()

@@ -1,6 +1,6 @@
-"""A folder with an interpreter for each peer, made from its hash-pinned lock when it is first wanted.
+"""A virtual environment for each peer, made from its hash-pinned lock on first use.
 
-Never the product's own: a peer may pin what Tsuzuki uses in another version.
+Never the product's own: a peer may pin other versions of Tsuzuki's dependencies.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ OURS = ("tsuzuki", "floor")
 
 
 class NotInstalled(Exception):
-    """A peer could not be brought here; the table carries the reason."""
+    """A peer could not be installed; the table has the reason."""
 
 
 def interpreter(peer: str) -> Path:

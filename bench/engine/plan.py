@@ -1,6 +1,6 @@
-"""What is measured, with whom, and how much of it: the whole of the benchmark as data.
+"""What is measured, with which peers and how many jobs: the whole benchmark as data.
 
-The first of our own entrants of a measure is what the others are compared with.
+Ratios of a measure are to the first of our own lines.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Real `tsuzuki` processes on a database of their own, for what can only be measured from outside."""
+"""Real `tsuzuki` processes on their own database, for figures that are measured from outside."""
 
 import os
 import signal
@@ -20,14 +20,14 @@ REPOSITORY = Path(__file__).parents[2]
 
 @contextmanager
 def database(name: str) -> Iterator[str]:
-    """A URL nobody has used: "sqlite" or "postgresql", both with durable commits."""
+    """The URL of a new database: "sqlite" or "postgresql", both with durable commits."""
     store = Store.POSTGRESQL if name == "postgresql" else Store.SQLITE
     with Stores() as stores, stores.fresh(store) as url:
         yield url
 
 
 class Processes:
-    """What was started; whatever is left is killed."""
+    """Started processes; those left at the end are killed."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._url = url
@@ -46,7 +46,7 @@ class Processes:
         return process
 
     def end_all(self) -> None:
-        """In good order: nobody has to look after the dead."""
+        """Shut down cleanly, so that no recovery follows."""
         for process in self._all:
             process.send_signal(signal.SIGTERM)
         for process in self._all:
@@ -70,7 +70,7 @@ def processes(url: str) -> Iterator[Processes]:
 
 @contextmanager
 def onlooker(url: str) -> Iterator[Application]:
-    """Somebody who asks for runs and looks, and takes no part."""
+    """A client that submits runs and reads them, and does not work."""
     with (
         tempfile.TemporaryDirectory() as folder,
         opened(database_url=url, environ={}, cwd=Path(folder)) as application,
@@ -79,7 +79,7 @@ def onlooker(url: str) -> Iterator[Application]:
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> float:
-    """When it became so, by `time.perf_counter`."""
+    """When the condition became true, by `time.perf_counter`."""
     end = time.perf_counter() + PATIENCE_SECONDS
     while time.perf_counter() < end:
         if is_so():

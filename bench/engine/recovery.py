@@ -1,9 +1,9 @@
-"""What a death costs, with the settings everybody begins with.
+"""Failover time with default settings.
 
     python -m bench.engine.recovery
 
 A worker is killed (SIGKILL) in the middle of a long job: seconds until the job runs again elsewhere. The leader is
-killed: seconds until a run that is asked for at that moment has started. The worst and the mean of several.
+killed: seconds until a run that is submitted at that moment has started. The worst and the mean of several.
 """
 
 import statistics
@@ -22,7 +22,7 @@ RUNNING = frozenset({RunState.RUNNING})
 
 
 def measure(name: str, *, times: int = TIMES) -> dict[str, float]:
-    """Seconds after the death of a worker and of the leader, on "sqlite" or "postgresql"."""
+    """Failover seconds of a worker and of the leader, on "sqlite" or "postgresql"."""
     with database(name) as url, onlooker(url) as app, processes(url) as started:
         app.jobs.define("long", {"command": ["sleep", "60"], "concurrency_policy": "allow"})
         app.jobs.define("brief", {"command": ["true"], "concurrency_policy": "allow"})
@@ -69,7 +69,7 @@ def _kill(process: subprocess.Popen[bytes]) -> float:
 
 
 def _end(app: Application, *gone: subprocess.Popen[bytes]) -> None:
-    """Leave nothing behind that the next time would have to wait for."""
+    """Clean up, so that the next round need not wait for anything."""
     for run in _live(app):
         app.runs.cancel(run.id)
     for process in gone:

@@ -1,9 +1,9 @@
-"""Everything in one run on one machine: one table, and the same as JSON.
+"""The whole benchmark in one run on one machine: a table, and the same as JSON.
 
     python -m bench.engine.run [--short] [--only WORDS] [--peers NAMES] [--stores NAMES] [--jobs N]
 
-Rounds go round the entrants of a measure, so that a busy minute of the machine does not hit one of them alone. The
-median of the rounds is what counts. A peer that cannot be installed or fails is a line of the table with its reason.
+Rounds alternate between the lines of a measure, so that a busy minute does not affect one of them alone. The figure is
+the median of the rounds. A peer that cannot be installed or fails is a line of the table with its reason.
 """
 
 import argparse
@@ -32,7 +32,7 @@ PATIENCE_SHORT_SECONDS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """How much of the plan is run. `jobs` replaces all numbers of the plan, to try that it works."""
+    """How much of the plan is run. `jobs` replaces all numbers of the plan, for a smoke test."""
 
     short: bool
     only: str
@@ -65,7 +65,7 @@ class Extent:
 
 
 class Failed(Exception):
-    """A measured program gave no figures; says why in a line."""
+    """A measured program gave no figures; the message is one line."""
 
 
 def ordered(entrant: Entrant, url: str, extent: Extent) -> dict[str, object]:
@@ -75,7 +75,7 @@ def ordered(entrant: Entrant, url: str, extent: Extent) -> dict[str, object]:
     words = [entrant.run, f"--url={url}", *options]
     command = [interpreter(entrant.peer), "-W", "ignore", "-m", entrant.module, *words]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    # A group of its own, so that the workers it started go with it.
+    # Its own process group, so that its workers are killed with it.
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -145,7 +145,7 @@ def settings(entrant: Entrant, said: dict[str, object], extent: Extent) -> str:
 
 
 def tell(line: str, begun: float) -> None:
-    """How far it is, on stderr: stdout is for the table."""
+    """Progress on stderr: stdout is for the table."""
     print(f"{line} ({time.monotonic() - begun:.1f} s)", file=sys.stderr, flush=True)
 
 
@@ -154,7 +154,7 @@ def for_people(figures: dict[str, float]) -> str:
 
 
 def machine(stores: Stores, extent: Extent, load: float) -> dict[str, str]:
-    """What a reader needs to judge the figures, and how busy the machine was before."""
+    """The environment of the figures, and the load of the machine before."""
     return {
         "run": "short" if extent.short else "full",
         "load before": f"{load:.1f}",

@@ -1,7 +1,7 @@
-"""Fresh stores to measure on: a PostgreSQL and a Redis from wheels, and SQLite files, all on the same disk.
+"""New stores for each measure: a PostgreSQL and a Redis from wheels, and SQLite files, all on the same disk.
 
-PostgreSQL is as it comes: fsync and synchronous_commit on. Redis writes an append-only file, synced every second, as
-its documentation advises; a power cut may cost it that second, and the table says so.
+PostgreSQL has its default settings: fsync and synchronous_commit on. Redis writes an append-only file, synced every
+second, as its documentation advises; a power failure may cost that second, and the table says so.
 """
 
 import shutil
@@ -39,10 +39,10 @@ REDIS_TRIES = 100
 
 
 class Stores:
-    """Servers are started when first needed, and stopped when this is left."""
+    """Servers start when first needed, and stop when this is left."""
 
     def __init__(self) -> None:
-        # A short path: a socket file's may not be long.
+        # A short path: that of a socket file has a maximum length.
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-bench-"))
         self._stack = ExitStack()
         self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
@@ -56,7 +56,7 @@ class Stores:
         self._stack.close()
 
     def versions(self) -> dict[str, str]:
-        """Of the servers that were used."""
+        """The versions of the servers that were used."""
         found = {}
         if self._postgres is not None:
             found["PostgreSQL"] = self._ask_postgres("SHOW server_version")
@@ -66,7 +66,7 @@ class Stores:
 
     @contextmanager
     def fresh(self, store: Store) -> Iterator[str]:
-        """The address of one that nobody used before."""
+        """The address of a new one."""
         match store:
             case Store.SQLITE:
                 yield f"sqlite:///{self.folder}/{uuid.uuid4().hex[:12]}.db"

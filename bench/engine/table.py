@@ -2,7 +2,7 @@
 
     python -m bench.engine.table bench/results/engine.json [--into docs/discussion/performance.md]
 
-A document says with two comments where its table begins and ends.
+Two comments in the document mark where its table begins and ends.
 """
 
 import argparse
@@ -36,7 +36,7 @@ class Row:
 
 
 def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """What is printed: the measure only where it changes, the ratio to our first line of it."""
+    """Rows to print: the measure only where it changes, the ratio to our first line of it."""
     ours: dict[str, Row] = {}
     lines = []
     measure = ""
@@ -100,7 +100,7 @@ def read(path: Path) -> tuple[list[Row], dict[str, str]]:
 
 
 def put_into(document: Path, table: str) -> None:
-    """Between the two marks of a document, in the place of the table before."""
+    """Replace the table between the two marks of a document."""
     text = document.read_text(encoding="utf-8")
     before, _, rest = text.partition(FIRST_MARK)
     _, found, after = rest.partition(LAST_MARK)

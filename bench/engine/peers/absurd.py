@@ -7,13 +7,13 @@ import psycopg
 from absurd_sdk import Absurd
 from absurdctl import BUNDLED_SCHEMA_SQL
 
-from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained
+from bench.engine.peers.protocol import Figures, HandlerCount, Measure, Order, answer, drained
 
 BATCH = 100
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
     looker = psycopg.connect(order.url, autocommit=True)
     looker.execute(BUNDLED_SCHEMA_SQL)
     app = Absurd(order.url, queue_name="bench")

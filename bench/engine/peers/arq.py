@@ -7,7 +7,7 @@ import uvloop
 from arq import Worker, create_pool, func
 from arq.connections import ArqRedis, RedisSettings
 
-from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained_async
+from bench.engine.peers.protocol import Figures, HandlerCount, Measure, Order, answer, drained_async
 
 JOBS_AT_ONCE = 100
 POLL_SECONDS = 0.01
@@ -15,7 +15,7 @@ SUBMITTING = 10
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
 
     async def nothing(_context: object) -> None:
         done.one()

@@ -6,10 +6,10 @@ import time
 import redis
 from celery import Celery
 
-from bench.engine.peers.shape import (
+from bench.engine.peers.protocol import (
     Figures,
+    HandlerCount,
     Measure,
-    OnOutcome,
     Order,
     answer,
     drained,
@@ -45,7 +45,7 @@ def worker_of(app: Celery):
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
     app = opened(order)
 
     @app.task(name="nothing")

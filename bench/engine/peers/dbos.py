@@ -6,14 +6,14 @@ import time
 import sqlalchemy
 from dbos import DBOS, DBOSClient, EnqueueOptions, run_dbos_database_migrations
 
-from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained
+from bench.engine.peers.protocol import Figures, HandlerCount, Measure, Order, answer, drained
 
 POLL_SECONDS = 0.01
 THREADS = 16
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
     DBOS(
         config={
             "name": "bench",
@@ -46,8 +46,8 @@ def drain(order: Order) -> Figures:
 
 
 def submitted_to_queue(order: Order) -> sqlalchemy.Engine:
-    """All jobs in one transaction, which is not measured here. On SQLite the file is given WAL, as the
-    others have it: DBOS leaves it as it finds it."""
+    """All jobs in one transaction, which is not measured here. On SQLite the file gets WAL, as for
+    the others; DBOS does not set it."""
     if order.url.startswith("sqlite"):
         with sqlite3.connect(order.url.removeprefix("sqlite:///")) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -59,7 +59,7 @@ def submitted_to_queue(order: Order) -> sqlalchemy.Engine:
         "workflow_name": "nothing",
         "app_version": "1",
     }
-    engine = client._sys_db.engine  # noqa: SLF001 -- the very database it writes to; it has no public name
+    engine = client._sys_db.engine  # noqa: SLF001 -- its own database has no public name
     with engine.begin() as connection:
         for _ in range(order.jobs):
             client.enqueue_in_transaction(connection, options)

@@ -5,13 +5,13 @@ import time
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 
-from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained
+from bench.engine.peers.protocol import Figures, HandlerCount, Measure, Order, answer, drained
 
 THREADS = 8
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
     broker = RedisBroker(url=order.url)
     dramatiq.set_broker(broker)
 

@@ -6,10 +6,10 @@ import time
 from huey import Huey, RedisHuey, SqliteHuey
 from huey.consumer import Consumer
 
-from bench.engine.peers.shape import (
+from bench.engine.peers.protocol import (
     Figures,
+    HandlerCount,
     Measure,
-    OnOutcome,
     Order,
     answer,
     drained,
@@ -17,7 +17,7 @@ from bench.engine.peers.shape import (
     starts,
 )
 
-# One writer at a time is all SQLite has; on Redis a thread waits while another works.
+# SQLite has one writer; on Redis one thread waits for I/O while another works.
 WORKERS_SQLITE = 1
 WORKERS_REDIS = 8
 
@@ -41,7 +41,7 @@ def consumer_of(huey: Huey, order: Order) -> Consumer:
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
     huey = opened(order)
 
     @huey.task()

@@ -10,10 +10,10 @@ from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
-from bench.engine.peers.shape import (
+from bench.engine.peers.protocol import (
     Figures,
+    HandlerCount,
     Measure,
-    OnOutcome,
     Order,
     answer,
     drained_async,
@@ -27,7 +27,7 @@ BATCH = 500
 
 
 async def installed(order: Order) -> Queries:
-    """Its tables, as durable as they come, with the autovacuum settings it recommends."""
+    """Its tables, durable, with the autovacuum settings that it recommends."""
     queries = Queries(AsyncpgDriver(await asyncpg.connect(order.url)))
     await queries.install()
     await queries.optimize_autovacuum()
@@ -47,7 +47,7 @@ def drain(order: Order) -> Figures:
         await enqueue(await installed(order), order.jobs)
         looker = await asyncpg.connect(order.url)
         await looker.execute("VACUUM ANALYZE")
-        done = OnOutcome(order.jobs)
+        done = HandlerCount(order.jobs)
         worker = PgQueuer(AsyncpgDriver(await asyncpg.connect(order.url)))
 
         @worker.entrypoint("nothing")

@@ -7,10 +7,10 @@ import time
 import psycopg
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 
-from bench.engine.peers.shape import (
+from bench.engine.peers.protocol import (
     Figures,
+    HandlerCount,
     Measure,
-    OnOutcome,
     Order,
     answer,
     drained_async,
@@ -29,7 +29,7 @@ def count(order: Order, status: str) -> int:
 
 
 def installed(order: Order) -> App:
-    """To submit with, from a program that is not asynchronous."""
+    """For submitting from a synchronous program."""
     app = App(connector=SyncPsycopgConnector(conninfo=order.url))
     app.open()
     app.schema_manager.apply_schema()
@@ -37,7 +37,7 @@ def installed(order: Order) -> App:
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
     submitting = installed(order)
     submitting.configure_task("nothing").batch_defer(*[{} for _ in range(order.jobs)])
     with psycopg.connect(order.url, autocommit=True) as connection:

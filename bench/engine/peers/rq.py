@@ -5,11 +5,11 @@ import time
 import redis
 from rq import Queue, SimpleWorker
 
-from bench.engine.peers.shape import Figures, Measure, Order, answer
+from bench.engine.peers.protocol import Figures, Measure, Order, answer
 
 
 def nothing() -> None:
-    """The work that is not there."""
+    """A handler without work."""
 
 
 def drain(order: Order) -> Figures:

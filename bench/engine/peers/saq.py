@@ -7,7 +7,7 @@ import psycopg
 import uvloop
 from saq import Queue, Worker
 
-from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained_async
+from bench.engine.peers.protocol import Figures, HandlerCount, Measure, Order, answer, drained_async
 
 CONCURRENCY = 50
 SUBMITTING = 10
@@ -20,7 +20,7 @@ def count(order: Order, status: str) -> int:
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
 
     async def nothing(_context: object) -> None:
         done.one()

@@ -1,4 +1,4 @@
-"""taskiq on a Redis stream, the broker of its that acknowledges. Nothing is kept of a finished job."""
+"""taskiq on a Redis stream, its broker with acknowledgements. A finished job is deleted."""
 
 import asyncio
 import time
@@ -8,14 +8,14 @@ from redis.asyncio import Redis
 from taskiq.api import run_receiver_task
 from taskiq_redis import RedisStreamBroker
 
-from bench.engine.peers.shape import Figures, Measure, OnOutcome, Order, answer, drained_async
+from bench.engine.peers.protocol import Figures, HandlerCount, Measure, Order, answer, drained_async
 
 TASKS_AT_ONCE = 100
 STREAM = "taskiq"
 
 
 def drain(order: Order) -> Figures:
-    done = OnOutcome(order.jobs)
+    done = HandlerCount(order.jobs)
 
     async def measure() -> Figures:
         broker = RedisStreamBroker(order.url, queue_name=STREAM)
@@ -31,7 +31,7 @@ def drain(order: Order) -> Figures:
         assert await redis.xlen(STREAM) == order.jobs
 
         async def stored() -> bool:
-            """Acknowledged: the group has read all of it and owes no answer."""
+            """Acknowledged: the consumer group has read everything and has nothing pending."""
             group = (await redis.xinfo_groups(STREAM))[0]
             last = (await redis.xinfo_stream(STREAM))["last-generated-id"]
             return group["pending"] == 0 and group["last-delivered-id"] == last

@@ -1,6 +1,6 @@
-"""The source of the measurements: every page's bytes are made once, so that serving costs little.
+"""The source for the benchmark: every page's bytes are made once, so that serving is cheap.
 
-python -m bench.books.shop 10000      prints its address, serves until its input ends
+python -m bench.books.page_server 10000      prints its address, serves until its input ends
 """
 
 import sys
@@ -11,7 +11,7 @@ from tsuzuki.sandbox.server import StandIn
 
 
 class Kept:
-    """An application that answers the same target with the same bytes."""
+    """An application that caches the response of each target."""
 
     def __init__(self, application: GoogleBooks) -> None:
         self._application = application

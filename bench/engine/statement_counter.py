@@ -1,8 +1,8 @@
-"""`tsuzuki`, with every statement that it sends to its database counted.
+"""`tsuzuki` with a counter of the statements that it sends to its database.
 
-    python -m bench.engine.counted FILE up ...
+    python -m bench.engine.statement_counter FILE up ...
 
-The size of FILE in bytes is the number of statements so far. What only frames a transaction is not one.
+The size of FILE in bytes is the number of statements so far. BEGIN and COMMIT are not counted.
 """
 
 import os
@@ -29,12 +29,14 @@ def count_into(path: str) -> None:
     def count_on_connection(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
         count(statement)
 
-    def count_on_line(line: AutocommitConnection, sql: str, values: Any = ()) -> list[Any]:
+    def count_on_autocommit(
+        autocommit: AutocommitConnection, sql: str, values: Any = ()
+    ) -> list[Any]:
         count(sql)
-        return send(line, sql, values)
+        return send(autocommit, sql, values)
 
-    # Replaced from outside: a line tells nobody what it sends, and needs to tell only a benchmark.
-    AutocommitConnection.send = count_on_line  # type: ignore[method-assign]
+    # Patched: an autocommit connection has no event hook, and only a benchmark needs one.
+    AutocommitConnection.send = count_on_autocommit  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A table with a past: copies of one finished run and its history, made inside the database.
+"""A table with many finished runs: copies of one and its history, made inside the database.
 
-The guards are off while the past is written: they refuse a run that is born finished, and rightly so.
+The triggers are disabled meanwhile, because they rightly refuse to create a finished run.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ TABLES = ((job_runs, "id"), (job_run_transitions, "run_id"))
 
 
 async def long_ago() -> None:
-    """The work of the run that is copied."""
+    """The handler of the run that is copied."""
 
 
 def add_finished_runs(app: Tsuzuki, url: str, finished: int) -> None:
@@ -28,7 +28,7 @@ def add_finished_runs(app: Tsuzuki, url: str, finished: int) -> None:
 
 
 def _copying(first: int, numbers: str) -> list[str]:
-    """A statement per table: every row of the first run, once for each of the numbers `n`."""
+    """One statement per table: every row of the first run, once for each number `n`."""
     statements = []
     for table, key in TABLES:
         others = ", ".join(f'"{column.name}"' for column in table.columns if column.name != key)

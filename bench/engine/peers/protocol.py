@@ -1,9 +1,9 @@
-"""What every measured program has in common: it is given an order and prints one line of JSON.
+"""The protocol of every measured program: it gets an order and prints one line of JSON.
 
 Standard library only: every peer's interpreter imports this.
 
-The rules that keep the figures comparable are here too. A *drain* begins when the library is told to work, in a process
-that has imported everything, and ends when its store says that nothing is left (`drained`). A *start* is measured
+The rules that keep the figures comparable are here too. A *drain* begins when the library starts to work, in a process
+that has imported everything, and ends when its store has nothing left (`drained`). A *start* is measured
 between two processes on the machine's monotonic clock, from before the call that submits to the handler's first line.
 """
 
@@ -23,7 +23,7 @@ from importlib.metadata import version
 from statistics import median, quantiles
 from typing import TextIO
 
-LOOK_SECONDS = 0.005
+POLL_SECONDS = 0.005
 WARMING = 10
 GAP_SECONDS = (0.02, 0.1)
 LONG_SECONDS = 60.0
@@ -33,8 +33,8 @@ Figures = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is asked of a program. `marks` is a file descriptor that takes the moment of each start; a
-    handler that marks goes on for `seconds` after it."""
+    """What a program must measure. `marks` is a file descriptor for the time of each start; a
+    handler that writes to it goes on for `seconds`."""
 
     url: str
     jobs: int
@@ -45,7 +45,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """`settings` says what was chosen for this peer, in the words of its documentation."""
+    """`settings` names the settings of this peer, in the words of its documentation."""
 
     run: Callable[[Order], Figures]
     settings: str
@@ -54,7 +54,7 @@ class Measure:
 def answer(
     package: str | None, *, work: Callable[[Order], None] | None = None, **measures: Measure
 ) -> None:
-    """Do what the command line orders. `work` is the other process of the measure of starts."""
+    """Execute the order on the command line. `work` is the worker process for the measure of starts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("measure", choices=[*measures, "work"])
     parser.add_argument("--url", required=True)
@@ -76,16 +76,16 @@ def answer(
         "figures": dict(figures),
     }
     print(json.dumps(said), flush=True)
-    # Some libraries keep threads that never end, and the figures are out.
+    # Some libraries keep threads that never end; the figures are printed already.
     os._exit(0)
 
 
 # --- draining -----------------------------------------------------------------------------------
 
 
-class OnOutcome:
-    """How often the handler ran. Asking the store is left until it ran often enough, so that the
-    looking is not measured with the work."""
+class HandlerCount:
+    """Counts executions of the handler. The store is queried only when all have run, so that
+    polling it is not measured with the work."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
@@ -104,22 +104,22 @@ class OnOutcome:
         return self.count >= self.expected
 
 
-def drained(done: OnOutcome, begun: float, stored: Callable[[], bool]) -> Figures:
-    """Wait for the handlers, then for the store; jobs per second since `begun`."""
+def drained(done: HandlerCount, begun: float, stored: Callable[[], bool]) -> Figures:
+    """Wait for the handlers, then for the store. Answers jobs per second since `begun`."""
     while not (done.all and stored()):
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return _drain_rate(done, begun)
 
 
 async def drained_async(
-    done: OnOutcome, begun: float, stored: Callable[[], Awaitable[bool]]
+    done: HandlerCount, begun: float, stored: Callable[[], Awaitable[bool]]
 ) -> Figures:
     while not (done.all and await stored()):
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     return _drain_rate(done, begun)
 
 
-def _drain_rate(done: OnOutcome, begun: float) -> Figures:
+def _drain_rate(done: HandlerCount, begun: float) -> Figures:
     seconds = time.perf_counter() - begun
     assert done.count == done.expected, f"{done.count} runs of {done.expected} jobs"
     return {"per_second": done.expected / seconds}
@@ -129,7 +129,7 @@ def _drain_rate(done: OnOutcome, begun: float) -> Figures:
 
 
 def submitted(jobs: int, act: Callable[[], object], stored: Callable[[], int]) -> Figures:
-    """Jobs per second of `act`, which submits them all, after the store was counted."""
+    """Jobs per second of `act`, which submits them all; the store is counted afterwards."""
     before = stored()
     begun = time.perf_counter()
     act()
@@ -143,14 +143,14 @@ def submitted(jobs: int, act: Callable[[], object], stored: Callable[[], int]) -
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """When a handler began, by the machine's monotonic clock, and in which process."""
+    """When a handler started, by the machine's monotonic clock, and in which process."""
 
     nanoseconds: int
     pid: int
 
 
 def mark(order: Order) -> None:
-    """The first line of the handler: now, for the process that submitted."""
+    """The first line of the handler: report the time to the submitting process."""
     os.write(order.marks, b"%d %d\n" % (time.monotonic_ns(), os.getpid()))
 
 
@@ -183,7 +183,7 @@ def recovers(order: Order, submit: Callable[[], object]) -> Figures:
 
 @contextmanager
 def _workers(order: Order, *, count: int, seconds: float = 0.0) -> Iterator[Callable[[], Mark]]:
-    """This program again as workers; answers with what waits for their next mark."""
+    """Start this program again as workers. Answers a function that waits for their next mark."""
     reading, writing = os.pipe()
     words = ["--url", order.url, "--marks", str(writing), "--seconds", str(seconds)]
     command = [sys.executable, "-m", sys.modules["__main__"].__spec__.name, "work", *words]
