@@ -110,19 +110,19 @@ def test_a_leader_vouches_only_for_who_is_attached_and_only_forward(
         workers.drain(connection, [ids[1]])
         workers.detach(connection, [ids[2]])
         workers.deregister(connection, ids[3])
-    heard_at = clock.now() + timedelta(seconds=3)
+    sent_at = clock.now() + timedelta(seconds=3)
 
     def vouch(worker_ids: list[str], moment: datetime) -> frozenset[str]:
         with database.write() as connection:
             return workers.refresh_heartbeats(
-                connection, term=term, worker_ids=worker_ids, heard_at=moment
+                connection, term=term, worker_ids=worker_ids, sent_at=moment
             )
 
-    assert vouch([*ids, "nobody"], heard_at) == set(ids[:2])
-    assert [get(database, i).heartbeat_at == heard_at for i in ids] == [True, True, False, False]
-    assert vouch(ids, heard_at - timedelta(seconds=1)) == frozenset()
-    assert vouch([], heard_at) == frozenset()
-    assert get(database, ids[0]).heartbeat_at == heard_at
+    assert vouch([*ids, "nobody"], sent_at) == set(ids[:2])
+    assert [get(database, i).heartbeat_at == sent_at for i in ids] == [True, True, False, False]
+    assert vouch(ids, sent_at - timedelta(seconds=1)) == frozenset()
+    assert vouch([], sent_at) == frozenset()
+    assert get(database, ids[0]).heartbeat_at == sent_at
 
 
 def test_draining_asks_only_who_is_attached(database: Database) -> None:

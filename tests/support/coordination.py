@@ -20,7 +20,7 @@ LONG_SECONDS = 60.0
 def is_heard(coordination: Coordination) -> bool:
     """Whether a heartbeat is stored and read back."""
     coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
-    return coordination.heard_recently(["w-1"]) == {"w-1"}
+    return coordination.live_workers(["w-1"]) == {"w-1"}
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lose_touch(coordination: Coordination) -> None:
     """Make the call that detects the outage."""
-    assert coordination.heard_recently(["w-1"]) == frozenset()
+    assert coordination.live_workers(["w-1"]) == frozenset()
 
 
 def reach(coordination: Coordination, clock: ManualClock) -> None:
@@ -47,7 +47,7 @@ def reach(coordination: Coordination, clock: ManualClock) -> None:
 def everything(coordination: Coordination) -> None:
     """Every call once; the answers are those without a server."""
     coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
-    assert coordination.heard_recently(["w-1", "w-2"]) == frozenset()
+    assert coordination.live_workers(["w-1", "w-2"]) == frozenset()
     assert coordination.lease({1: "w-1", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
     coordination.release([1, 2])
     coordination.wake(ALL_CHANNELS)

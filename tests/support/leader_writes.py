@@ -68,9 +68,9 @@ def _mark_processed(database: Database, _clock: MovingClock, _term: Term) -> Wri
 def _refresh_heartbeats(database: Database, clock: MovingClock, _term: Term) -> Write:
     worker_ids = [add_worker(database)]
     clock.advance(1)
-    heard_at = clock.now()
+    sent_at = clock.now()
     return lambda connection, term: workers.refresh_heartbeats(
-        connection, term=term, worker_ids=worker_ids, heard_at=heard_at
+        connection, term=term, worker_ids=worker_ids, sent_at=sent_at
     )
 
 

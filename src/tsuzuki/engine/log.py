@@ -1,7 +1,7 @@
 """The engine's log: named events with fields, through the standard `logging` tree under `tsuzuki`.
 
-A program that embeds us sees ordinary records it can filter; the command line prints them as text or as
-JSON lines. Nothing is configured here, and a silenced level costs next to nothing.
+A program that embeds the engine gets ordinary log records it can filter; the command line prints them as
+text or as JSON lines. Nothing is configured here, and a disabled level costs next to nothing.
 """
 
 import json
@@ -19,13 +19,13 @@ FIELDS = "tsuzuki_fields"
 def _to_record(
     _logger: WrappedLogger, _method: str, event: MutableMapping[str, Any]
 ) -> tuple[tuple[str], dict[str, Any]]:
-    """`event key=value …` as the message, and the fields themselves beside it."""
-    what = str(event.pop("event"))
+    """`event key=value …` as the message, and the fields themselves as `extra`."""
+    name = str(event.pop("event"))
     exc_info = event.pop("exc_info", None)
     fields = {key: value for key, value in event.items() if value is not None}
-    words = [what, *(f"{key}={value}" for key, value in fields.items())]
-    extra = {FIELDS: {"event": what, **fields}}
-    return (" ".join(words),), {"extra": extra, "exc_info": exc_info}
+    parts = [name, *(f"{key}={value}" for key, value in fields.items())]
+    extra = {FIELDS: {"event": name, **fields}}
+    return (" ".join(parts),), {"extra": extra, "exc_info": exc_info}
 
 
 log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
@@ -36,7 +36,7 @@ log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
 
 
 def is_enabled_for(level: int) -> bool:
-    """Whether anybody listens. Worth asking before saying the same of hundreds of runs."""
+    """Whether records of this level are kept. Checked before logging hundreds of runs one by one."""
     return logging.getLogger("tsuzuki").isEnabledFor(level)
 
 
@@ -45,18 +45,18 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, FIELDS, {"event": record.getMessage()})
-        told = {
+        document = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             **fields,
         }
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False, default=str)
+            document["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(document, ensure_ascii=False, default=str)
 
 
 class TextLines(logging.Formatter):
-    """For people: time, level, event, fields."""
+    """Human-readable: time, level, event, fields."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")

@@ -12,7 +12,7 @@ BACKOFF_MAX_SECONDS = 2.0
 
 
 class Loop:
-    """`step` does one thing, and answers how many seconds to pause before the next."""
+    """`step` is one bounded step; it answers how many seconds to pause before the next one."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class Loop:
     def _failed(
         self, message: str, *, code: str, hint: str | None = None, exc_info: bool = False
     ) -> None:
-        """Logged once per streak: a database that is away for an hour is one line, not a thousand."""
+        """Log the first failure of a row of them only: a database that is unreachable for an hour is one
+        line, not a thousand. Then wait, with exponential backoff."""
         self._failures += 1
         self._on_error(self.name)
         if self._failures == 1:

@@ -11,12 +11,12 @@ from tsuzuki.engine.worker.step import WorkerStep
 
 
 class Metrics:
-    """Counts what ticks answer; nothing here asks the database."""
+    """Counts the results of ticks; nothing here queries the database."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         self._started = Counter(
-            "tsuzuki_runs_started", "Runs this worker began.", ["job"], registry=self.registry
+            "tsuzuki_runs_started", "Runs started on this worker.", ["job"], registry=self.registry
         )
         self._ended = Counter(
             "tsuzuki_runs_ended",
@@ -26,34 +26,40 @@ class Metrics:
         )
         self._refused = Counter(
             "tsuzuki_run_ends_refused",
-            "Ends the database refused because the run was no longer ours.",
+            "Run ends refused by the fence: the worker did not own the run any more.",
             registry=self.registry,
         )
         self._retries = Counter("tsuzuki_retries", "Retries stored.", registry=self.registry)
         self._delay = BatchHistogram(
             "tsuzuki_run_start_delay_seconds",
-            "From the moment a run was due to its start.",
+            "Delay from when a run was due to its start.",
             buckets=(0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 3600),
             registry=self.registry,
         )
         self._planned = Counter(
-            "tsuzuki_ticks", "Ticks turned into runs or skips.", ["as"], registry=self.registry
+            "tsuzuki_ticks", "Ticks planned as runs or as skips.", ["as"], registry=self.registry
         )
-        self._events = Counter("tsuzuki_events_seen", "Events taken in.", registry=self.registry)
-        self._assigned = Counter("tsuzuki_runs_assigned", "Runs given out.", registry=self.registry)
+        self._events = Counter("tsuzuki_events_seen", "Events processed.", registry=self.registry)
+        self._assigned = Counter(
+            "tsuzuki_runs_assigned", "Runs assigned to workers.", registry=self.registry
+        )
         self._rescued = Counter(
             "tsuzuki_runs_rescued",
-            "Runs orphaned, failed as lost, or confirmed.",
+            "Runs orphaned or failed as lost, and workers reattached.",
             registry=self.registry,
         )
         self._errors = Counter(
-            "tsuzuki_loop_errors", "Steps that failed.", ["loop"], registry=self.registry
+            "tsuzuki_loop_errors", "Loop steps that failed.", ["loop"], registry=self.registry
         )
-        self.running = Gauge("tsuzuki_runs_running", "Runs executing here.", registry=self.registry)
+        self.running = Gauge(
+            "tsuzuki_runs_running", "Runs executing on this worker.", registry=self.registry
+        )
         self.leading = Gauge(
             "tsuzuki_leading", "1 while this process leads.", registry=self.registry
         )
-        self.epoch = Gauge("tsuzuki_epoch", "The epoch of our last term.", registry=self.registry)
+        self.epoch = Gauge(
+            "tsuzuki_epoch", "Epoch of this process's last term.", registry=self.registry
+        )
 
     def count_step(self, step: WorkerStep, *, running: int, now: datetime) -> None:
         for job, count in Tally([task.spec.name for task in step.started]).items():

@@ -1,4 +1,4 @@
-"""How an execution ended, as a value. The worker turns it into exactly one move."""
+"""The outcome of an execution, as a value. The worker turns it into at most one move of the run."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,22 +8,23 @@ from tsuzuki.model.states import Reason
 
 
 class StopCause(StrEnum):
-    """Why we ended an execution that had not ended by itself."""
+    """Why the worker stopped an execution before it ended by itself."""
 
     CANCELED = "canceled"
-    """The run is no longer RUNNING: somebody canceled or replaced it. Nothing is written."""
+    """The run is no longer RUNNING: an operator canceled it, or the leader replaced it. Nothing is
+    written."""
 
     FENCED = "fenced"
-    """The run was taken from us. Nothing is written."""
+    """This worker does not own the run any more. Nothing is written."""
 
     TIMEOUT = "timeout"
-    """Longer than its job allows."""
+    """It ran longer than the timeout of its job."""
 
     SHUTDOWN = "shutdown"
-    """This worker goes away. The run is retried at once elsewhere."""
+    """This worker shuts down. The run is retried at once on another one."""
 
     NOT_CONFIRMED = "not_confirmed"
-    """We could not confirm in time that the run is still ours."""
+    """The worker could not confirm in time that it still owns the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +35,12 @@ class Succeeded:
 
 
 SUCCEEDED = Succeeded()
-"""With nothing to tell, as most do."""
+"""Without a result, as most handlers return none. Shared, to save one object per run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """The handler raised, or its process ended badly."""
+    """The handler raised, or its process failed. `retry_after_seconds` is what a server asked for."""
 
     reason: Reason
     error: str
@@ -48,7 +49,7 @@ class Failed:
 
 @dataclass(frozen=True, kw_only=True)
 class Stopped:
-    """We stopped it before it ended by itself."""
+    """The worker stopped it before it ended by itself."""
 
     cause: StopCause
 

@@ -1,4 +1,4 @@
-"""Retries: whether an ended run is tried again, and storing the run that does.
+"""Retries: whether an ended run is retried, and storing the run that retries it.
 
 A retry is a new run that names the one it retries. It is stored in the transaction that ends the old one, so
 no crash can fall between the two, and its idempotency key makes it happen once, whichever process ends the run.

@@ -1,8 +1,8 @@
-"""What a Python handler is given: the run it works for, and the few things it may do to it.
+"""The context of a run, as its Python handler sees it: arguments, log, progress, cancellation, transactions.
 
-Everything here may be called from any thread. A handler cannot be made to stop, only asked, so the
-context is also where an execution that was given up is cut off: what the handler still says then is
-not heard, and it gets no more transactions.
+Everything here is thread-safe. Cancellation is cooperative: a handler can only be asked to stop. So the
+context also fences a handler whose execution was abandoned: what it still logs or reports is dropped, and it
+gets no more transactions.
 """
 
 import threading
@@ -17,14 +17,14 @@ from tsuzuki.model.errors import Fenced
 
 
 class RunStopped(BaseException):
-    """This run was asked to stop. A handler lets it through, cleaning up on the way.
+    """This run was asked to stop. A handler cleans up, and does not swallow it.
 
-    Not an `Exception`, so that a handler which goes on after any error still stops when asked.
+    Not an `Exception`, so that a handler which goes on after any `Exception` still stops when asked.
     """
 
 
 class StopSignal:
-    """The executor's end of a `RunContext`: it asks the handler to stop, and can cut it off."""
+    """The executor's side of a `RunContext`: asks the handler to stop, and fences it."""
 
     __slots__ = ("_lock", "_stopping", "is_fenced", "is_set")
 
@@ -36,7 +36,7 @@ class StopSignal:
 
     @property
     def stopping(self) -> threading.Event:
-        """Set when the handler is to stop. Made when first asked for: most handlers never wait."""
+        """Set when the handler is to stop. Created on first use: most handlers never wait."""
         with self._lock:
             if self._stopping is None:
                 self._stopping = threading.Event()
@@ -50,7 +50,7 @@ class StopSignal:
             self._set()
 
     def fence(self) -> None:
-        """Nothing the handler does through its context has any effect from here on."""
+        """From now on, nothing the handler does through its context has any effect."""
         with self._lock:
             self.is_fenced = True
             self._set()
@@ -60,15 +60,15 @@ class StopSignal:
         if self._stopping is not None:
             self._stopping.set()
 
-    def unless_fenced(self, say: Callable[..., None], *words: Any) -> None:
-        """Say it, unless cut. The lock is held meanwhile: after `cut` nothing more is said."""
+    def unless_fenced(self, write: Callable[..., None], *arguments: Any) -> None:
+        """Call `write`, unless fenced. The lock is held during the call: after `fence` nothing is written."""
         with self._lock:
             if not self.is_fenced:
-                say(*words)
+                write(*arguments)
 
 
 class RunContext:
-    """The run, as its handler sees it."""
+    """One run; each handler that asks for it gets one."""
 
     def __init__(self, *, task: Task, run_io: RunIO, clock: Clock, stop_signal: StopSignal) -> None:
         self._task = task
@@ -86,46 +86,47 @@ class RunContext:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What this run was asked to do."""
+        """The run's arguments, by name."""
         return self._task.run.arguments
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The keys of its kind of job, as they were when it started."""
+        """The options that its kind of handler defines, as they were when the run started."""
         return self._task.spec.options
 
     @property
     def attempt(self) -> int:
-        """1 at first, and one more each time the same piece of work is tried again."""
+        """1 at first, and one more with each retry."""
         return self._task.run.attempt
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this piece of work: what an outward act is keyed by."""
+        """The same for the first attempt and all its retries. Pass it to outside services, so that they
+        can drop a duplicate request."""
         return self._task.idempotency_key
 
     @property
     def event(self) -> Any:
-        """The payload of the event that caused this run; None if none did."""
+        """The payload of the event that started this run; None if no event did."""
         return self._task.event
 
     @property
     def scheduled_for(self) -> datetime:
-        """When it was due, in UTC: the tick it stands for, however late it runs."""
+        """When it was due, in UTC: the tick it was planned for, however late it runs."""
         return self._task.run.scheduled_for
 
     def log(self, message: str) -> None:
-        """Write to the run's log. Cheap: it is stored with the next batch."""
+        """Write to the run's log. Cheap: the line is buffered, and stored with the next batch."""
         self._stop_signal.unless_fenced(self._run_io.log, self._task, "log", str(message))
 
     def progress(self, processed: int, total: int | None = None) -> None:
-        """Show how far the run is. Cheap enough for every item."""
+        """Report how far the run is. Cheap enough to call for every item."""
         self._stop_signal.unless_fenced(self._run_io.progress, self._task, processed, total)
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run was asked to stop, for whatever cause. Whoever sees this should return
-        soon: what is returned no longer counts."""
+        """Whether the run was asked to stop, for any cause. Return soon when it is true: the result
+        is ignored from then on."""
         return self._stop_signal.is_set
 
     def raise_if_cancelled(self) -> None:
@@ -134,16 +135,16 @@ class RunContext:
             raise RunStopped
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but not through being asked to stop; true if that is what ended it.
+        """Sleep; a request to stop ends it early. True if that is what ended it.
 
-        It blocks its thread: an async handler awaits `asyncio.sleep` instead.
+        Blocks its thread: an async handler awaits `asyncio.sleep` instead.
         """
         return self._clock.wait(self._stop_signal.stopping, seconds)
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """A database transaction that takes effect only while this run is ours.
+        """A database transaction behind the fence: it commits only while this worker owns the run.
 
-        Raises `Fenced` if it no longer is.
+        Raises `Fenced` if it does not any more.
         """
         if self._stop_signal.is_fenced:
             raise Fenced(

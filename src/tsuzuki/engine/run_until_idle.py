@@ -1,4 +1,4 @@
-"""Running the engine until nothing is due: the daemon's work without a daemon."""
+"""Run the engine in the foreground until nothing is due: one batch, without a daemon."""
 
 import threading
 from collections import Counter
@@ -13,13 +13,13 @@ ROUND_SECONDS = 5.0
 def run_until_idle(engine: Engine, *, stop: threading.Event) -> Counter[RunState]:
     """Lead and work until nothing is due, assigned or running. Answers what ended, and how.
 
-    Raises `Conflict` if another process leads: then that one does what is due.
+    Raises `Conflict` if another process leads: that one runs what is due.
     """
     engine.settings.refresh()
     if engine.lease.seconds_until_free() or not engine.lease.tick():
         raise Conflict(
             "another process leads, and runs what is due",
-            hint="See who: tsuzuki leader show",
+            hint="Show the leader: tsuzuki leader show",
             code="already_running",
         )
     engine.start()
@@ -31,8 +31,9 @@ def run_until_idle(engine: Engine, *, stop: threading.Event) -> Counter[RunState
 
 
 def _wait_until_idle(engine: Engine, stop: threading.Event) -> None:
-    """Until nothing is held by a worker and a whole round, begun after that was seen, found nothing to
-    do. What waits then is held by a rule (its job is off, no worker has its tags), not by time."""
+    """Return when no worker holds a run, and a whole leader round that started after that was seen had
+    nothing to do. What is still queued then is blocked by a rule (its job is disabled, no worker has its
+    tags), not by time."""
     idle_since: int | None = None
     while not stop.is_set():
         engine.leader_steps.rounds.clear()

@@ -1,4 +1,4 @@
-"""What is in force: the settings, and the tables they are kept in. Both may change while we run."""
+"""Cache of the settings, refreshed from the database; also checks the schema. Both may change while we run."""
 
 import threading
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from tsuzuki.store import settings
 from tsuzuki.store.sql.database import Connection, Database
 
 SETTINGS_MAX_AGE_SECONDS = 5.0
-"""How old the settings in use may be."""
+"""Maximum age of the cached settings."""
 
 
 class SettingsCache:
-    """The settings in force, read again every few seconds by whoever asks. With each reading
-    `check_schema` may refuse tables that were upgraded under us."""
+    """Calling it answers the cached settings. `refresh` reads them again once they are old; then
+    `check_schema` may also refuse tables that another version upgraded while we run."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class SettingsCache:
         return self._settings
 
     def refresh(self) -> None:
-        """Read them if they are old. Raises `Unreachable`; the old ones stay in force."""
+        """Read the settings again if they are old. Raises `Unreachable`; the cached ones stay in use."""
         now = self._clock.monotonic()
         with self._lock:
             if self._read_at is not None and now - self._read_at < SETTINGS_MAX_AGE_SECONDS:

@@ -23,7 +23,7 @@ class Task(NamedTuple):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at the same piece of work: what an outward act is keyed by."""
+        """The same for the first attempt and all its retries, so that outside services can drop duplicates."""
         return f"run-{self.run.origin_id or self.run.id}"
 
 
@@ -34,7 +34,7 @@ class RunIO(Protocol):
         """Append a line. Never blocks for long, never raises; lines beyond the cap are dropped."""
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
-        """Show how far the run is. Cheap: written with the next batch."""
+        """Report how far the run is. Cheap: written with the next batch."""
 
     def transaction(self, task: Task) -> AbstractContextManager[Any]:
         """A database transaction in which the run is locked as ours; raises `Fenced` if it is not."""
@@ -44,8 +44,8 @@ class Execution(Protocol):
     """One execution under way."""
 
     def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
-        """Stop it: politely first, then by force after the grace; or by force at once. Answers
-        immediately; the outcome still comes through `on_outcome`, exactly once."""
+        """Stop it: gracefully first, by force after the grace period; or by force at once. Does not block;
+        the outcome still comes through `on_outcome`, exactly once."""
 
 
 class NotStarted:

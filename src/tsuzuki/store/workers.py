@@ -91,22 +91,22 @@ _REFRESH = (
     .where(
         _THESE,
         is_present(),
-        workers.c.heartbeat_at < bindparam("heard_at", type_=UtcTime()),
+        workers.c.heartbeat_at < bindparam("sent_at", type_=UtcTime()),
         TERM_IS_CURRENT,
     )
-    .values(heartbeat_at=bindparam("heard_at", type_=UtcTime()))
+    .values(heartbeat_at=bindparam("sent_at", type_=UtcTime()))
     .returning(workers.c.id)
 )
 
 
 def refresh_heartbeats(
-    connection: Connection, *, term: Term, worker_ids: Collection[str], heard_at: datetime
+    connection: Connection, *, term: Term, worker_ids: Collection[str], sent_at: datetime
 ) -> frozenset[str]:
     """The leader knows by another way that workers lived at that moment of the database's clock, and
     writes down just that. It keeps them attached; whoever was cut off must speak for itself."""
     if not worker_ids:
         return frozenset()
-    heard = {"ids": sorted(worker_ids), "heard_at": heard_at, "epoch": term.epoch}
+    heard = {"ids": sorted(worker_ids), "sent_at": sent_at, "epoch": term.epoch}
     return frozenset(connection.execute(_REFRESH, heard).scalars())
 
 

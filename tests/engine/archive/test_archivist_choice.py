@@ -91,7 +91,7 @@ def test_a_run_that_said_nothing_has_nothing_in_the_archive(stage: Stage, folder
 def test_one_tick_looks_at_so_many_runs_and_asks_to_be_called_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tsuzuki.engine.archive.archivist.LOOKED_AT_MAX", 2)
+    monkeypatch.setattr("tsuzuki.engine.archive.archivist.SCANNED_MAX", 2)
     live = stage.started_run()
     stage.say(live, LINES)
     run_ids = [stage.ended_run() for _ in range(4)]

@@ -105,7 +105,7 @@ def test_a_store_that_does_not_answer_is_unreachable_and_no_secret_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "tsuzuki.engine.archive.object_store.PATIENCE",
+        "tsuzuki.engine.archive.object_store.TIMEOUTS",
         {"retry_config": {"max_retries": 0}},
     )
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")

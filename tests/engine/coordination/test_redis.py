@@ -59,19 +59,19 @@ class TestSignsOfLife:
     ) -> None:
         coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
         coordination.heartbeat("w-2", ttl_seconds=LONG_SECONDS)
-        assert coordination.heard_recently(["w-1", "w-2", "w-3"]) == {"w-1", "w-2"}
-        assert other.heard_recently({"w-2", "w-3"}) == {"w-2"}
+        assert coordination.live_workers(["w-1", "w-2", "w-3"]) == {"w-1", "w-2"}
+        assert other.live_workers({"w-2", "w-3"}) == {"w-2"}
 
     def test_a_beat_stops_counting_by_itself(self, coordination: Coordination) -> None:
         coordination.heartbeat("w-1", ttl_seconds=0.2)
-        assert coordination.heard_recently(["w-1"]) == {"w-1"}
-        wait_until(lambda: not coordination.heard_recently(["w-1"]), "the beat has expired")
+        assert coordination.live_workers(["w-1"]) == {"w-1"}
+        wait_until(lambda: not coordination.live_workers(["w-1"]), "the beat has expired")
 
     def test_a_later_beat_counts_longer(
         self, coordination: Coordination, server: RedisServer
     ) -> None:
         coordination.heartbeat("w-1", ttl_seconds=1.0)
-        assert coordination.heard_recently(["w-1"]) == {"w-1"}
+        assert coordination.live_workers(["w-1"]) == {"w-1"}
         assert is_heard(coordination)
         with server.client() as client:
             assert client.pttl("tsuzuki:worker:beat:w-1") > 1_000
@@ -83,7 +83,7 @@ class TestSignsOfLife:
         """As after the server's clock was set back: it would keep a dead worker attached."""
         with server.client() as client:
             client.set("tsuzuki:worker:beat:w-1", "4000", px=left_milliseconds)
-        assert coordination.heard_recently(["w-1"]) == frozenset()
+        assert coordination.live_workers(["w-1"]) == frozenset()
         assert is_heard(coordination), "the next beat puts it right"
 
 
@@ -182,7 +182,7 @@ class TestConnecting:
             assert is_heard(green)
             green.wake({Channel.LEADER})
             green.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS)
-            assert blue.heard_recently(["w-1"]) == frozenset()
+            assert blue.live_workers(["w-1"]) == frozenset()
             assert blue.lease({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
             blue.wake({Channel.WORKERS})
             assert next_heard(listener) == {Channel.WORKERS}

@@ -101,7 +101,7 @@ class TestRescuing:
         coordination.heartbeat(WORKER, ttl_seconds=LONG_SECONDS)
         rescue(database, coordination, term)
         coordination.heartbeat(WORKER, ttl_seconds=0.001)
-        eventually(lambda: not coordination.heard_recently([WORKER]), what="that beat to run out")
+        eventually(lambda: not coordination.live_workers([WORKER]), what="that beat to run out")
         # Heard of at the latest so long before the last look: from then on the time runs.
         clock.advance(TTL - heartbeat_ttl_seconds(SETTINGS))
         assert rescue(database, coordination, term).detached == 1
@@ -126,7 +126,7 @@ class TestRescuing:
         fault: str,
     ) -> None:
         coordination.heartbeat(WORKER, ttl_seconds=LONG_SECONDS)
-        assert coordination.heard_recently([WORKER]) == {WORKER}
+        assert coordination.live_workers([WORKER]) == {WORKER}
         getattr(server, fault)()
         lose_touch(coordination)
         for _ in range(5):

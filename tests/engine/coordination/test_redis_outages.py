@@ -119,7 +119,7 @@ class TestWaiting:
         self, coordination: Coordination, server: RedisServer
     ) -> None:
         server.pause()
-        assert coordination.heard_recently([]) == frozenset()
+        assert coordination.live_workers([]) == frozenset()
         assert coordination.lease({}, ttl_seconds=LONG_SECONDS) == frozenset()
         coordination.release([])
         assert coordination.listener() is not None, "nobody found out that it is paused"
@@ -162,7 +162,7 @@ class TestComingBack:
         assert is_heard(coordination)
         with listening(coordination) as listener:
             server.flush()
-            assert coordination.heard_recently(["w-1"]) == frozenset()
+            assert coordination.live_workers(["w-1"]) == frozenset()
             assert coordination.lease({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
             assert is_heard(coordination)
             coordination.wake({Channel.LEADER})
@@ -274,7 +274,7 @@ def test_nothing_is_raised_while_it_comes_and_goes(
         rounds = 0
         while not is_over.is_set():
             coordination.heartbeat(f"w-{number}", ttl_seconds=1.0)
-            coordination.heard_recently([f"w-{number}", "w-1"])
+            coordination.live_workers([f"w-{number}", "w-1"])
             coordination.lease({rounds: f"w-{number}"}, ttl_seconds=1.0)
             coordination.release([rounds])
             coordination.wake(ALL_CHANNELS)

@@ -55,13 +55,13 @@ def bench(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench
 
 def test_a_worker_that_lives_is_heard_and_two_beats_fit_into_one_ones_time(bench: Bench) -> None:
     assert bench.steps.heartbeat_step() * 2 <= heartbeat_ttl_seconds(SETTINGS)
-    assert bench.coordination.heard_recently(["w-1"]) == {"w-1"}
+    assert bench.coordination.live_workers(["w-1"]) == {"w-1"}
 
 
 def test_a_worker_that_may_not_go_on_says_nothing(bench: Bench) -> None:
     bench.living = None
     bench.steps.heartbeat_step()
-    assert bench.coordination.heard_recently(["w-1"]) == frozenset()
+    assert bench.coordination.live_workers(["w-1"]) == frozenset()
 
 
 @pytest.mark.parametrize("interval_seconds", [0.1, 2.0, 3.0])

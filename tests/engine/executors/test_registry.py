@@ -36,7 +36,8 @@ def test_an_unknown_handler_is_a_failure_that_tells_the_known_ones() -> None:
     begun = Begun(ExecutorRegistry({"python": Immediate(), "command": Immediate()}))
     begun.start(a_task("ruby", {})).stop(StopCause.CANCELED)
     assert begun.outcome() == Failed(
-        reason=Reason.HANDLER_UNKNOWN, error="no handler 'ruby' here; known: command, python"
+        reason=Reason.HANDLER_UNKNOWN,
+        error="unknown handler 'ruby'; this worker has: command, python",
     )
 
 

@@ -1,8 +1,8 @@
-"""Keeps the database small: old logs move to the archive, old runs are forgotten.
+"""Retention: moves old logs to the archive and deletes old runs, so that the database stays small.
 
-A log leaves in three steps: its lines are written to the archive, the run says where they are, the rows go.
-Each step may be the last one before a crash, and each finds on the next round what the one before it left.
-Readers need only look at the run after they looked for rows: while it names no archive, the rows were whole.
+A log moves in three steps: write its lines to the archive, store the archive's ref in the run, delete the rows.
+A crash may fall after any step: each is idempotent, and the next round goes on from what it finds. A reader
+reads the rows first and the run's ref after that: while there is no ref, the rows were complete.
 """
 
 import threading
@@ -22,21 +22,21 @@ from tsuzuki.store.leadership import Term
 from tsuzuki.store.logs import LogLine, StoredLog
 from tsuzuki.store.sql.database import Database
 
-LOOKED_AT_MAX = 50
-"""At most so many runs with lines are looked at in one tick, and so many logs archived."""
+SCANNED_MAX = 50
+"""At most so many runs with log rows are checked in one tick, and so many logs archived."""
 
 PRUNED_MAX = 200
-"""At most so many runs are forgotten in one tick."""
+"""At most so many runs are deleted in one tick."""
 
 PAGE_LINES = 500
 SLICE_LINES = 2_000
 SLICE_PAUSE_SECONDS = 0.01
-"""A long log goes in slices with pauses between, so that heartbeats and moves get their turn."""
+"""A long log is deleted in slices with pauses in between, so that heartbeats and moves get the write lock."""
 
 
 @dataclass(kw_only=True)
 class Archived:
-    """What one tick did; `more` if the next one should follow at once."""
+    """What one tick did; `more` if the next tick should follow at once."""
 
     runs: int = 0
     lines: int = 0
@@ -45,7 +45,7 @@ class Archived:
 
 
 class Archivist:
-    """One of the leader's duties, in a loop of its own: an archive may be slow."""
+    """One of the leader's duties, in a loop of its own because an archive may be slow."""
 
     def __init__(
         self,
@@ -59,62 +59,62 @@ class Archivist:
         self._settings = settings
         self._archive = archive
         self._clock = clock
-        self._looked_at_id = 0
+        self._scanned_id = 0
 
     def tick(self, term: Term) -> Archived:
-        """Archive some old logs and forget some old runs. Without an archive logs stay where they are,
-        and an archive that fails does not keep old runs from being forgotten."""
+        """Archive some old logs and delete some old runs. Without an archive, logs stay in the database;
+        an archive that fails does not keep old runs from being deleted."""
         archived = Archived()
         try:
             if self._archive is not None:
-                self._put_away(term, self._archive, archived)
+                self._archive_logs(term, self._archive, archived)
         finally:
             self._prune(term, archived)
         return archived
 
     # --- archiving ------------------------------------------------------------------------------
 
-    def _put_away(self, term: Term, archive: LogArchive, archived: Archived) -> None:
-        """Look at the next runs with lines. One that cannot be archived is passed by and met again
-        in the next round, so that it does not hold up the others."""
+    def _archive_logs(self, term: Term, archive: LogArchive, archived: Archived) -> None:
+        """Archive the logs among the next runs with rows. A run whose log cannot be archived is passed over
+        and tried again when the scan starts over, so that it does not block the others."""
         with self._database.read() as connection:
             age = timedelta(days=self._settings().log_retention_days_db)
             finished_before = self._database.now(connection) - age
             stored = logs.stored(
                 connection,
                 created_before=finished_before,
-                after_id=self._looked_at_id,
-                limit=LOOKED_AT_MAX,
+                after_id=self._scanned_id,
+                limit=SCANNED_MAX,
             )
         for one in stored:
-            self._looked_at_id = one.run_id
+            self._scanned_id = one.run_id
             if not one.is_old(finished_before):
                 continue
-            if not self._is_safe(term, archive, one):
+            if not self._ensure_archived(term, archive, one):
                 return
-            dropped = self._drop_lines(term, one.run_id)
-            archived.lines += dropped
-            archived.runs += bool(dropped)
-        if len(stored) < LOOKED_AT_MAX:
-            self._looked_at_id = 0
+            deleted = self._delete_lines(term, one.run_id)
+            archived.lines += deleted
+            archived.runs += bool(deleted)
+        if len(stored) < SCANNED_MAX:
+            self._scanned_id = 0
         else:
             archived.more = True
 
-    def _is_safe(self, term: Term, archive: LogArchive, one: StoredLog) -> bool:
-        """Have the lines in the archive and the run say so. False: another leads."""
+    def _ensure_archived(self, term: Term, archive: LogArchive, one: StoredLog) -> bool:
+        """Have the lines in the archive and its ref in the run. False if another process leads."""
         if one.finished_at is None or pruning.is_marked(one.log_ref):
-            return True  # the run is gone or going, and nobody can ask for its lines any more
+            return True  # the run is deleted or about to be: its lines cannot be read any more
         if one.log_ref is not None:
-            if self._holds(archive, one.log_ref, one.run_id):
+            if self._has_all_lines(archive, one.log_ref, one.run_id):
                 return True
-            log.warning("an archived log is written again", run=one.run_id, ref=one.log_ref)
+            log.warning("archived log incomplete, rewriting", run=one.run_id, ref=one.log_ref)
         ref = archive.write(one.run_id, one.finished_at, self._lines(one.run_id))
         with self._database.write() as connection:
             return logs.set_ref(connection, term=term, log=one, ref=ref)
 
-    def _holds(self, archive: LogArchive, ref: str, run_id: int) -> bool:
-        """Whether the archive has every line that is still in the table, word for word. It may have
-        more: the rows of a long log leave in slices, the first ones first."""
+    def _has_all_lines(self, archive: LogArchive, ref: str, run_id: int) -> bool:
+        """Whether the archive has every line that is still in the table, unchanged. It may have more: the
+        rows of a long log are deleted in slices, the oldest first."""
         rows = self._lines(run_id)
         first = next(rows, None)
         if first is None:
@@ -136,23 +136,23 @@ class Archivist:
                 return
             seq = page[-1].seq
 
-    def _drop_lines(self, term: Term, run_id: int) -> int:
+    def _delete_lines(self, term: Term, run_id: int) -> int:
         never = threading.Event()
-        dropped = 0
+        deleted = 0
         while True:
             with self._database.write() as connection:
                 slice_lines = logs.delete_lines(
                     connection, term=term, run_id=run_id, limit=SLICE_LINES
                 )
-            dropped += slice_lines
+            deleted += slice_lines
             if slice_lines < SLICE_LINES:
-                return dropped
+                return deleted
             self._clock.wait(never, SLICE_PAUSE_SECONDS)
 
-    # --- forgetting -----------------------------------------------------------------------------
+    # --- pruning --------------------------------------------------------------------------------
 
     def _prune(self, term: Term, archived: Archived) -> None:
-        """Remove runs past their time: archived logs first, then rows, then the runs themselves."""
+        """Delete runs past their retention: archived logs first, then log rows, then the runs themselves."""
         days = self._settings().run_retention_days
         if not days:
             return
@@ -163,25 +163,26 @@ class Archivist:
             return
         with self._database.write() as connection:
             marked = pruning.mark(connection, term=term, run_ids=old)
-            talkative = logs.having_lines(connection, marked)
+            with_lines = logs.having_lines(connection, marked)
         for run_id, ref in marked.items():
             if ref is not None:
                 self._discard(run_id, ref)
-        for run_id in talkative:
-            self._drop_lines(term, run_id)
+        for run_id in with_lines:
+            self._delete_lines(term, run_id)
         with self._database.write() as connection:
             archived.pruned = pruning.delete_marked(connection, term=term, run_ids=marked)
         archived.more |= len(old) == PRUNED_MAX
 
     def _discard(self, run_id: int, ref: str) -> None:
-        """Remove an archived log. One that is out of our reach for good must not keep the run."""
+        """Delete an archived log. One that is permanently out of reach must not keep its run from being
+        deleted."""
         if self._archive is None:
-            why = "no log archive is in use"
+            reason = "no log archive is configured"
         else:
             try:
                 self._archive.delete(ref)
             except (ConfigurationError, NotFound) as problem:
-                why = problem.message
+                reason = problem.message
             else:
                 return
-        log.warning("an archived log stays behind", run=run_id, ref=ref, why=why)
+        log.warning("archived log not deleted", run=run_id, ref=ref, reason=reason)

@@ -1,10 +1,10 @@
-"""How a log is kept outside the database: JSON lines, gzip'd, under a name made of what they say.
+"""Format of an archived log: gzip'd JSON lines, content-addressed.
 
 The name holds the run, the day it finished and a digest of its lines. The same lines have the same name
-wherever and however often they are written, so writing them again replaces them by themselves; lines that
-differ have another name and replace nothing. A leader that does not know yet that it is deposed can
-therefore do no harm here, although no fence reaches a file. The digest also tells on reading whether the
-lines are still those that were written.
+wherever and however often they are written, so a write is idempotent; lines that differ have another name and
+replace nothing. A deposed leader that does not know it yet can therefore do no harm here, although a fence in
+the database cannot protect a file. The digest is also the checksum: a reader checks that the lines are those
+that were written.
 """
 
 import gzip
@@ -23,7 +23,7 @@ from tsuzuki.store.sql.types import to_text
 DIGEST_BYTES = 8
 COMPRESSION = 6
 _NAME = re.compile(r"\d{4}/\d\d/\d\d/run-[1-9]\d*-(?P<digest>[0-9a-f]{16})\.jsonl\.gz", re.ASCII)
-_DAMAGE = (
+_DAMAGE_ERRORS = (
     gzip.BadGzipFile,
     zlib.error,
     EOFError,
@@ -35,14 +35,14 @@ _DAMAGE = (
 
 
 class DamagedLog(Unreachable):
-    """An archived log is there, but is not what was written. Trying again does not mend it."""
+    """An archived log exists, but is not what was written. A retry does not repair it."""
 
     code = "log_archive_damaged"
     permanent = True
 
 
 def name_of(run_id: int, finished_at: datetime, digest: str) -> str:
-    """Where a log is kept, relative to its archive: a folder for each day, a file for each run."""
+    """The path of a log in its archive: a folder per day, a file per run."""
     day = finished_at.astimezone(UTC).strftime("%Y/%m/%d")
     return f"{day}/run-{run_id}-{digest}.jsonl.gz"
 
@@ -50,19 +50,19 @@ def name_of(run_id: int, finished_at: datetime, digest: str) -> str:
 def name_in(ref: str, *, scheme: str) -> str:
     """The name that `ref` holds, if it is a ref of this kind of archive.
 
-    Only names that `name_of` makes are let through, so no ref leads out of its archive.
+    Accepts only names that `name_of` makes, so no ref leads out of its archive (path traversal).
     """
     kind, _, name = ref.partition(":")
     if kind != scheme and _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"the log {ref} is kept in another archive than the one in use",
-            hint="`log_archive` was changed since: bring its files along, or set it back.",
+            f"the log {ref} is in another archive than the one in use",
+            hint="`log_archive` was changed since: move its files there, or change it back.",
             code="log_archive_changed",
         )
     if kind != scheme or not _NAME.fullmatch(name):
         raise NotFound(
             f"{ref!r} does not name an archived log",
-            hint="Somebody else than Tsuzuki wrote this reference.",
+            hint="Tsuzuki did not write this reference.",
             code="log_ref",
         )
     return name
@@ -71,12 +71,12 @@ def name_in(ref: str, *, scheme: str) -> str:
 def write_lines(target: IO[bytes], lines: Iterable[LogLine]) -> str:
     """Write `lines`, one at a time, and answer their digest."""
     digest = blake2b(digest_size=DIGEST_BYTES)
-    # Neither a time nor a file's name goes into the header: the same lines are the same bytes.
+    # No timestamp and no file name in the gzip header, so that the same lines are the same bytes.
     with gzip.GzipFile(
         filename="", mode="wb", compresslevel=COMPRESSION, fileobj=target, mtime=0
     ) as packed:
         for line in lines:
-            raw = _packed(line)
+            raw = _encoded(line)
             digest.update(raw)
             packed.write(raw)
     return digest.hexdigest()
@@ -89,10 +89,10 @@ def read_lines(source: IO[bytes], *, ref: str, after_seq: int) -> Iterator[LogLi
         with gzip.GzipFile(fileobj=source, mode="rb") as text:
             for raw in text:
                 digest.update(raw)
-                line = _unpacked(raw)
+                line = _decoded(raw)
                 if line.seq > after_seq:
                     yield line
-    except _DAMAGE as problem:
+    except _DAMAGE_ERRORS as problem:
         raise damaged(ref) from problem
     except OSError as problem:
         raise unreadable(ref, problem.strerror) from problem
@@ -104,7 +104,7 @@ def read_lines(source: IO[bytes], *, ref: str, after_seq: int) -> Iterator[LogLi
 def missing(ref: str) -> NotFound:
     return NotFound(
         f"the archived log {ref} is not there",
-        hint="Was it removed or moved? Look where `log_archive` points.",
+        hint="It may have been removed or moved: check where `log_archive` points.",
         code="log_archive_missing",
     )
 
@@ -116,32 +116,32 @@ def damaged(ref: str) -> DamagedLog:
     )
 
 
-def unreadable(ref: str, said: str | None) -> Unreachable:
+def unreadable(ref: str, cause: str | None) -> Unreachable:
     return Unreachable(
-        f"the archived log {ref} cannot be read: {said or 'no answer'}",
-        hint="Check `log_archive` and the rights of this user there.",
+        f"the archived log {ref} cannot be read: {cause or 'no answer'}",
+        hint="Check `log_archive` and the permissions of this user there.",
         code="log_archive",
     )
 
 
-def unwritable(place: str, said: str | None) -> Unreachable:
+def unwritable(location: str, cause: str | None) -> Unreachable:
     return Unreachable(
-        f"the log archive {place} cannot be written: {said or 'no answer'}",
-        hint="No log was lost: it stays where it is until the archive can be written.",
+        f"the log archive {location} cannot be written: {cause or 'no answer'}",
+        hint="No log was lost: it stays in the database until the archive can be written.",
         code="log_archive",
     )
 
 
-def _packed(line: LogLine) -> bytes:
-    kept = {"seq": line.seq, "at": to_text(line.at), "stream": line.stream, "body": line.body}
-    return jsontext.encode(kept).encode() + b"\n"
+def _encoded(line: LogLine) -> bytes:
+    fields = {"seq": line.seq, "at": to_text(line.at), "stream": line.stream, "body": line.body}
+    return jsontext.encode(fields).encode() + b"\n"
 
 
-def _unpacked(raw: bytes) -> LogLine:
-    kept = jsontext.decode(raw.decode())
+def _decoded(raw: bytes) -> LogLine:
+    fields = jsontext.decode(raw.decode())
     return LogLine(
-        seq=kept["seq"],
-        at=datetime.fromisoformat(kept["at"]),
-        stream=kept["stream"],
-        body=kept["body"],
+        seq=fields["seq"],
+        at=datetime.fromisoformat(fields["at"]),
+        stream=fields["stream"],
+        body=fields["body"],
     )

@@ -1,7 +1,7 @@
-"""Where logs go when they leave the database: a folder, or an object store.
+"""The log archive: a folder, or an object store. Logs go there when they leave the database.
 
-Either gives a run's lines back exactly as they were. What is written is there as a whole or not at all, and
-survives a power cut once `write` has answered: only then are the rows let go.
+Both read a run's lines back exactly as they were written. A write is atomic, and durable (it survives a power
+failure) once `write` has returned: only then are the rows deleted.
 """
 
 import os
@@ -27,18 +27,18 @@ from tsuzuki.store.logs import LogLine
 
 class LogArchive(Protocol):
     def write(self, run_id: int, finished_at: datetime, lines: Iterable[LogLine]) -> str:
-        """Keep the lines of a run and answer the ref they are found by. The same lines give the same
-        ref, and writing them again changes nothing, or mends what was damaged."""
+        """Store the lines of a run and answer the ref to read them by. Idempotent: the same lines give the
+        same ref, and writing them again changes nothing, or repairs what was damaged."""
 
     def read(self, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
         """The lines after `after_seq`, in order, one at a time.
 
-        Raises `NotFound` if the log is not there, `DamagedLog` if it is not what was written,
+        Raises `NotFound` if the log is missing, `DamagedLog` if it is not what was written,
         `Unreachable` if the archive does not answer, `ConfigurationError` for another archive's ref.
         """
 
     def delete(self, ref: str) -> None:
-        """Forget a log. It may be gone already."""
+        """Delete a log. Idempotent: it may be gone already."""
 
 
 def open_archive(location: str) -> LogArchive:
@@ -49,7 +49,7 @@ def open_archive(location: str) -> LogArchive:
         from tsuzuki.engine.archive.object_store import ObjectArchive  # noqa: PLC0415 -- needs an extra
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "`log_archive` is an object store, but what talks to it is not installed",
+            "`log_archive` is an object store, but its client library is not installed",
             hint="Install it with: pip install 'tsuzuki[s3]'",
             code="driver_missing",
         ) from None
@@ -57,8 +57,8 @@ def open_archive(location: str) -> LogArchive:
 
 
 class DeferredArchive:
-    """An archive that is opened when it is first needed: most commands never look at a log, and must
-    not fail, or wait, because of where logs go."""
+    """An archive that is opened on first use: most commands never read a log, and must not fail or wait
+    because of the archive."""
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -80,17 +80,17 @@ class DeferredArchive:
 
 
 class FolderArchive:
-    """A folder of files, one for each run, below a folder for each day."""
+    """One file per run, in a folder per day."""
 
     SCHEME = "folder"
     INCOMING = ".incoming"
-    """Files that are being written, apart from the others: whatever has a day is whole."""
+    """Folder of files that are being written: every file in the folder of a day is complete."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, run_id: int, finished_at: datetime, lines: Iterable[LogLine]) -> str:
-        with self._telling():
+        with self._translated_errors():
             incoming = self._new_file(run_id)
             try:
                 with incoming.open("xb") as file:
@@ -120,14 +120,14 @@ class FolderArchive:
 
     def delete(self, ref: str) -> None:
         path = self._folder / name_in(ref, scheme=self.SCHEME)
-        with self._telling():
+        with self._translated_errors():
             if path.exists():
                 path.unlink(missing_ok=True)
                 _sync_folder(path.parent)
 
     def _new_file(self, run_id: int) -> Path:
-        """A file name nobody else writes to. What a writer of this run left when it was killed goes
-        now: its run is always written again."""
+        """A file name that no other writer uses. Also removes what a writer of this run left when it was
+        killed: that log is always written again."""
         folder = self._folder / self.INCOMING
         _make_folder(folder)
         for leftover in folder.glob(f"run-{run_id}-*"):
@@ -135,8 +135,8 @@ class FolderArchive:
         return folder / f"run-{run_id}-{secrets.token_hex(6)}"
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Turn what the system refuses into an error that names the folder."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Turn an `OSError` into an error that names the folder."""
         try:
             yield
         except OSError as problem:
@@ -144,7 +144,7 @@ class FolderArchive:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, each safe on the disk before anything is put into it."""
+    """Make a folder and its parents, each durable (fsync) before anything is put into it."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)

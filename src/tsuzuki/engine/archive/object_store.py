@@ -1,6 +1,6 @@
-"""Logs in an object store: S3 and what speaks it, Google, Azure, or whatever else obstore opens.
+"""Log archive in an object store: S3 and compatible ones, Google, Azure, and all others that obstore opens.
 
-Credentials are obstore's affair: it reads the variables each store's own tools read.
+obstore finds the credentials: it reads the environment variables that each store's own tools read.
 """
 
 import io
@@ -27,30 +27,30 @@ from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.logs import LogLine
 
 SPOOLED_BYTES_MAX = 4 * 1024 * 1024
-"""A log that is smaller when packed is not put on the local disk on its way."""
+"""A log that is smaller than this when compressed is buffered in memory, not on the local disk."""
 
 CHUNK_BYTES = 256 * 1024
 
-PATIENCE: dict[str, Any] = {
-    # Whoever reads a log waits for this; whoever writes one tries again a minute later.
+TIMEOUTS: dict[str, Any] = {
+    # A reader of a log waits for this; the archivist retries a write a minute later.
     "client_options": {"connect_timeout": "5s", "timeout": "60s"},
     "retry_config": {"max_retries": 3, "retry_timeout": timedelta(seconds=20)},
 }
 
 
 class ObjectArchive:
-    """An object for each run, below the prefix that the URL names."""
+    """One object per run, under the prefix of the URL."""
 
     SCHEME = "object"
 
     def __init__(self, url: str) -> None:
-        self._place = _without_secrets(url)
-        self._store = _open(url, place=self._place)
+        self._location = _without_secrets(url)
+        self._store = _open(url, location=self._location)
 
     def write(self, run_id: int, finished_at: datetime, lines: Iterable[LogLine]) -> str:
-        # Packed before anything is sent: the name is known only then, and a log that cannot be
-        # read to its end leaves nothing behind in the store.
-        with SpooledTemporaryFile(max_size=SPOOLED_BYTES_MAX) as packed, self._telling():
+        # Compressed before anything is sent: the name holds the digest, and a log that cannot be read to its
+        # end must leave no object behind.
+        with SpooledTemporaryFile(max_size=SPOOLED_BYTES_MAX) as packed, self._translated_errors():
             name = name_of(run_id, finished_at, write_lines(packed, lines))
             packed.seek(0)
             self._store.put(name, packed)
@@ -65,26 +65,26 @@ class ObjectArchive:
         except FileNotFoundError:
             raise missing(ref) from None
         except BaseError as problem:
-            raise unreadable(ref, _said(problem)) from problem
+            raise unreadable(ref, _first_line(problem)) from problem
 
     def delete(self, ref: str) -> None:
         name = name_in(ref, scheme=self.SCHEME)
-        with self._telling():
+        with self._translated_errors():
             try:
                 self._store.delete(name)
             except FileNotFoundError:
-                return  # some stores mind, others do not
+                return  # some stores raise for a missing object, others do not
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (BaseError, OSError) as problem:
-            raise unwritable(self._place, _said(problem)) from problem
+            raise unwritable(self._location, _first_line(problem)) from problem
 
 
 class _Chunks(io.RawIOBase):
-    """Chunks as they arrive, as a file that can be read once from its beginning."""
+    """Chunks as they arrive, as a file that can be read once, forward only."""
 
     def __init__(self, chunks: Iterator[Any]) -> None:
         self._chunks = chunks
@@ -99,32 +99,32 @@ class _Chunks(io.RawIOBase):
             if chunk is None:
                 return 0
             self._rest = memoryview(chunk)
-        taken = min(len(buffer), len(self._rest))
-        buffer[:taken] = self._rest[:taken]
-        self._rest = self._rest[taken:]
-        return taken
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
 
 
-def _open(url: str, *, place: str) -> ObjectStore:
-    options = {"mkdir": True} if url.startswith("file:") else PATIENCE
+def _open(url: str, *, location: str) -> ObjectStore:
+    options = {"mkdir": True} if url.startswith("file:") else TIMEOUTS
     try:
         return from_url(url, **options)
     except (BaseError, ValueError, OSError):
         raise ConfigurationError(
-            f"`log_archive` cannot be opened as an object store: {place}",
+            f"`log_archive` cannot be opened as an object store: {location}",
             hint="Write s3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix, "
             "or the path of a folder.",
             code="log_archive",
-        ) from None  # its own words may repeat a password of the URL
+        ) from None  # its own message may contain a password of the URL
 
 
 def _without_secrets(url: str) -> str:
-    """Enough of `url` to know which archive is meant."""
+    """Enough of `url` to recognise the archive."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
 
 
-def _said(problem: Exception) -> str:
-    """The store's complaint: its first line, and no query of a URL, which may hold a signature."""
+def _first_line(problem: Exception) -> str:
+    """The first line of the store's error, without the query of a URL, which may contain a signature."""
     first, *_ = str(problem).splitlines() or [type(problem).__name__]
     return re.sub(r"\?\S+", "", first)

@@ -1,8 +1,8 @@
-"""Help from outside the database: signs of life, short leases and wake-ups, faster than a poll.
+"""Coordination outside the database: heartbeats, short leases and wake-ups, faster than polling.
 
-The database is the only truth and keeps heartbeats of its own; nothing here decides anything. What is
-heard here may keep a worker attached, never cut one off; what is not heard here means nothing at all.
-So losing it, emptying it or being cut off from it costs time and nothing else.
+The database is the only source of truth and keeps heartbeats of its own; nothing here decides anything. A
+heartbeat here may keep a worker attached, never detach one; a missing heartbeat here means nothing at all. So
+if the service is lost, emptied or unreachable, that costs time and nothing else.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,41 +15,40 @@ from tsuzuki.store.wakeups.listeners import Listener
 
 
 class Coordination(Protocol):
-    """No method raises, and none keeps its caller longer than a quarter of a second. Safe to use
-    from any thread."""
+    """No method raises, and none blocks its caller longer than a quarter of a second. Thread-safe."""
 
     @property
     def is_configured(self) -> bool:
-        """Whether there is anything behind it: if not, nobody needs to call it regularly."""
+        """Whether there is a service behind it: if not, no loop needs to call it regularly."""
 
     def heartbeat(self, worker_id: str, *, ttl_seconds: float) -> None:
-        """Say that a worker lives. It counts for that long."""
+        """A worker's heartbeat. It is valid for that long."""
 
-    def heard_recently(self, worker_ids: Collection[str]) -> frozenset[str]:
-        """Those of them whose last beat still counts. Absence from the answer says nothing."""
+    def live_workers(self, worker_ids: Collection[str]) -> frozenset[str]:
+        """Those of them whose last heartbeat is still valid. That a worker is not among them means nothing."""
 
     def lease(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
-        """Mark each run as being given to its worker, for that long. Answers the runs that are
-        already being given to *another* worker: a reason to wait, not a right."""
+        """Lease each run to the worker it is being assigned to, for that long. Answers the runs that are
+        leased to *another* worker: advisory, a reason to wait and not a right."""
 
     def release(self, run_ids: Collection[int]) -> None:
-        """Take the marks away: these runs may be given to anybody at once."""
+        """End the leases: these runs may be assigned to any worker at once."""
 
     def wake(self, names: Collection[str]) -> None:
-        """Tell other processes, by audience or by the names of workers, that there is something to look
-        at. After the commit, not before."""
+        """Wake other processes, by channel or by worker id, so that they poll now. Call it after the
+        commit, not before."""
 
     def listener(self) -> Listener | None:
-        """An ear for what others ring; None while there is nothing to listen to. Its first `wait`
-        answers everybody, because what was rung before it listened went unheard. If a `wait`
-        raises `Unreachable`, close it and ask for another one."""
+        """A listener for the wake-ups of other processes; None while the service is unreachable. Its first
+        `wait` answers all channels, because wake-ups sent before it listened are lost. If a `wait` raises
+        `Unreachable`, close it and ask for a new one."""
 
     def close(self) -> None:
-        """Let what was said leave, and let go of everything. Further calls do nothing."""
+        """Send what is queued, then disconnect. Further calls do nothing."""
 
 
 class NoCoordination:
-    """Nobody helps; the database does it all."""
+    """No service is configured: the database does it all."""
 
     @property
     def is_configured(self) -> bool:
@@ -58,7 +57,7 @@ class NoCoordination:
     def heartbeat(self, worker_id: str, *, ttl_seconds: float) -> None:
         del worker_id, ttl_seconds
 
-    def heard_recently(self, worker_ids: Collection[str]) -> frozenset[str]:
+    def live_workers(self, worker_ids: Collection[str]) -> frozenset[str]:
         del worker_ids
         return frozenset()
 
@@ -80,22 +79,21 @@ class NoCoordination:
 
 
 def heartbeat_ttl_seconds(settings: EngineSettings) -> float:
-    """How long a sign of life given here counts. Less than a worker may be silent, so that it can be
-    written down as a heartbeat that is no younger than it was."""
+    """How long a heartbeat sent here is valid. Shorter than a worker may be silent, so that the leader can
+    copy it to the database with a time no later than it was sent."""
     return settings.worker_ttl_seconds - settings.heartbeat_interval_seconds
 
 
 def connect(url: str, clock: Clock) -> Coordination:
-    """The coordination that lives at `url`. One that cannot be reached is no error: it is tried
-    again while everything goes on. Raises `ConfigurationError` for a URL that cannot be meant."""
+    """The coordination service at `url`. One that is unreachable is no error: it is retried while
+    everything goes on. Raises `ConfigurationError` for an invalid URL."""
     try:
-        # Only here, because the library is an extra that most installations do without.
         from tsuzuki.engine.coordination.redis import RedisCoordination  # noqa: PLC0415 -- needs an extra that most do without
     except ModuleNotFoundError as problem:
         if problem.name != "redis":
             raise
         raise ConfigurationError(
-            "a Redis is configured, but the library to talk to it is not installed",
+            "a Redis is configured, but its client library is not installed",
             hint="Run: pip install 'tsuzuki[redis]'",
             code="redis_missing",
         ) from problem

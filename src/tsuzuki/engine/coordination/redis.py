@@ -1,8 +1,8 @@
-"""Coordination through a Redis. Every key expires by itself and is believed only while it can be true.
+"""Coordination through a Redis. Every key has a TTL, and is ignored if it outlives that TTL.
 
-    <prefix>:worker:beat:<worker id>     milliseconds it counts for    while the worker lives
-    <prefix>:jobrun:lease:<job run id>   worker id                     while the run is being given out
-    <prefix>:wake:<audience>             a channel; the names of workers, or nothing for all
+    <prefix>:worker:beat:<worker id>     its TTL in milliseconds    while the worker sends heartbeats
+    <prefix>:jobrun:lease:<job run id>   worker id                  while the run is being assigned
+    <prefix>:wake:<channel>              a pub/sub channel; messages are worker ids, or empty for all
 
 `?prefix=` at the end of the URL sets the prefix, so that several installations can share one Redis.
 """
@@ -26,16 +26,16 @@ from tsuzuki.store.wakeups.listeners import Listener
 PREFIX_DEFAULT = "tsuzuki"
 
 SOCKET_TIMEOUT_SECONDS = 0.2
-"""Of each step on the wire; less than the patience of a caller, so that the cause is known first."""
+"""Timeout of each socket operation; shorter than the circuit breaker's, so that the cause is known first."""
 
 HEALTH_CHECK_SECONDS = 15
-"""A connection that was idle for so long is tried before it is used."""
+"""A connection that was idle for so long is checked before it is used."""
 
 PING_AFTER_SECONDS = 5.0
-"""A listener that has heard nothing for so long asks whether anybody is there."""
+"""A listener that has received nothing for so long sends a PING."""
 
 PONG_WITHIN_SECONDS = 5.0
-"""And gives up if nobody answers for so long."""
+"""And takes the server for unreachable if no PONG comes for so long."""
 
 PROBE_MILLISECONDS = 1000
 
@@ -54,20 +54,23 @@ for place, key in ipairs(KEYS) do
 end
 return elsewhere
 """
-"""Marks keys 1 … n for the workers behind the time to live, and answers the places of those that another
-worker has. In one step, because a round has hundreds of them. A mark that outlives its time, because the
-server's clock was set back or it is not ours, is replaced: it would hold a run up for as long as it lasts."""
+"""Leases keys 1 … n to the workers that follow the TTL in ARGV, and answers the indexes of those that are
+leased to another worker. In one script, because a round has hundreds of them. A lease that outlives its TTL,
+by clock skew (the server's clock was set back) or because it is not ours, is replaced: it would block its run
+for as long as it lasts."""
 
 
 class RedisCoordination:
-    """Starts without a connection; one is made by the first call, in the thread of the breaker."""
+    """Connects with the first call, in the thread of the circuit breaker."""
 
     def __init__(self, url: str, *, clock: Clock) -> None:
         location, self._prefix = _without_prefix(url)
         self._client = _client(location)
         self._clock = clock
-        self._channels = {who: self._key("wake", who.name.lower()) for who in Channel}
-        self._breaker = CircuitBreaker(service=_place(self._client), probe=self._probe, clock=clock)
+        self._channels = {channel: self._key("wake", channel.name.lower()) for channel in Channel}
+        self._breaker = CircuitBreaker(
+            service=_address(self._client), probe=self._probe, clock=clock
+        )
 
     @property
     def is_configured(self) -> bool:
@@ -77,7 +80,7 @@ class RedisCoordination:
         key, ttl = self._heartbeat_key(worker_id), _milliseconds(ttl_seconds)
         self._breaker.post(key, partial(self._client.set, key, str(ttl), px=ttl))
 
-    def heard_recently(self, worker_ids: Collection[str]) -> frozenset[str]:
+    def live_workers(self, worker_ids: Collection[str]) -> frozenset[str]:
         if not worker_ids:
             return frozenset()
         return self._breaker.call(partial(self._read_heartbeats, list(worker_ids))) or frozenset()
@@ -94,16 +97,16 @@ class RedisCoordination:
             self._breaker.call(partial(self._client.delete, *keys))
 
     def wake(self, names: Collection[str]) -> None:
-        for audience, whom in messages(names).items():
-            channel = self._channels[audience]
-            self._breaker.post((channel, whom), partial(self._client.publish, channel, whom))
+        for channel, message in messages(names).items():
+            key = self._channels[channel]
+            self._breaker.post((key, message), partial(self._client.publish, key, message))
 
     def listener(self) -> Listener | None:
         if not self._breaker.allows_calls():
             return None
         return RedisListener(
             self._client.pubsub,
-            {channel: audience for audience, channel in self._channels.items()},
+            {key: channel for channel, key in self._channels.items()},
             breaker=self._breaker,
             clock=self._clock,
         )
@@ -120,17 +123,17 @@ class RedisCoordination:
                 pipeline.pttl(self._heartbeat_key(worker_id))
             answers = pipeline.execute()
         found = zip(worker_ids, answers[::2], answers[1::2], strict=True)
-        return frozenset(who for who, ttl, left in found if _is_plausible(ttl, left))
+        return frozenset(worker_id for worker_id, ttl, left in found if _is_valid(ttl, left))
 
     def _lease(self, assignments: Mapping[int, str], ttl: int) -> frozenset[int]:
         run_ids = list(assignments)
         keys = [self._lease_key(run_id) for run_id in run_ids]
         arguments: list[int | str] = [ttl, *assignments.values()]
         elsewhere: Any = self._client.eval(LEASE, len(keys), *keys, *arguments)
-        return frozenset(run_ids[place - 1] for place in elsewhere)
+        return frozenset(run_ids[index - 1] for index in elsewhere)
 
     def _probe(self) -> None:
-        """Everything we need: a server may answer and yet be full, read-only, or not let us in."""
+        """Try every command we need: a server may answer a PING and yet be full, read-only, or deny access."""
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.set(self._key("probe"), "", px=PROBE_MILLISECONDS)
             pipeline.publish(self._key("wake", "probe"), "")
@@ -148,7 +151,7 @@ class RedisCoordination:
 
 
 class RedisListener:
-    """An ear of its own connection, made by the first `wait`. Used by one thread."""
+    """A subscription on a connection of its own, made by the first `wait`. Used by one thread."""
 
     def __init__(
         self,
@@ -163,8 +166,8 @@ class RedisListener:
         self._breaker = breaker
         self._clock = clock
         self._subscription: Any = None
-        self._heard_at = 0.0
-        self._asked_at: float | None = None
+        self._received_at = 0.0
+        self._pinged_at: float | None = None
 
     def wait(self, seconds: float) -> Collection[str]:
         try:
@@ -174,7 +177,7 @@ class RedisListener:
             return self._listen(seconds)
         except Exception as problem:
             self._breaker.record_failure(problem)
-            raise Unreachable(f"the Redis stopped talking: {problem}") from problem
+            raise Unreachable(f"the Redis is unreachable: {problem}") from problem
 
     def close(self) -> None:
         subscription, self._subscription = self._subscription, None
@@ -186,8 +189,8 @@ class RedisListener:
         self._subscription.subscribe(*self._channels)
         for _ in self._channels:
             if self._subscription.get_message(timeout=SOCKET_TIMEOUT_SECONDS) is None:
-                raise TimeoutError("it did not confirm that we listen")
-        self._heard_at = self._clock.monotonic()
+                raise TimeoutError("it did not confirm the subscription")
+        self._received_at = self._clock.monotonic()
 
     def _listen(self, seconds: float) -> Collection[str]:
         message = self._subscription.get_message(timeout=seconds)
@@ -195,24 +198,25 @@ class RedisListener:
         if message is None:
             self._check_silence(now)
             return ()
-        self._heard_at, self._asked_at = now, None
+        self._received_at, self._pinged_at = now, None
         if message["type"] != "message":
             return ()
         return recipients(self._channels[message["channel"]], message["data"])
 
     def _check_silence(self, now: float) -> None:
-        """A server that was cut off says as little as one where nothing happens."""
-        if self._asked_at is None:
-            if now - self._heard_at >= PING_AFTER_SECONDS:
+        """An unreachable server and an idle one are equally silent: a PING tells them apart."""
+        if self._pinged_at is None:
+            if now - self._received_at >= PING_AFTER_SECONDS:
                 self._subscription.ping()
-                self._asked_at = now
-        elif now - self._asked_at >= PONG_WITHIN_SECONDS:
+                self._pinged_at = now
+        elif now - self._pinged_at >= PONG_WITHIN_SECONDS:
             raise TimeoutError(f"no answer within {PONG_WITHIN_SECONDS:g} s")
 
 
-def _is_plausible(ttl: str | None, left_milliseconds: int) -> bool:
-    """Nothing of ours lives longer than it was given. What does was left by a clock that was set
-    back, or is not ours; to believe it would keep a dead worker for as long as it lasts."""
+def _is_valid(ttl: str | None, left_milliseconds: int) -> bool:
+    """Whether a heartbeat key expires within its own TTL. One that outlives it is the product of clock skew
+    (the server's clock was set back), or is not ours; it would keep a dead worker attached for as long as it
+    lasts."""
     return ttl is not None and ttl.isdecimal() and 0 < left_milliseconds <= int(ttl)
 
 
@@ -221,21 +225,21 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _without_prefix(url: str) -> tuple[str, str]:
-    """The URL as the library knows it, and our prefix."""
+    """The URL as the client library takes it, and our prefix."""
     location, _, query = url.partition("?")
     options = [option for option in query.split("&") if not option.startswith("prefix=")]
     prefix = parse_qs(query, keep_blank_values=True).get("prefix", [PREFIX_DEFAULT])[-1]
     if not re.fullmatch(r"[A-Za-z0-9_.:-]+", prefix):
         raise ConfigurationError(
             f"the prefix of the Redis URL cannot be {prefix!r}",
-            hint="Letters, digits, and any of _ . : - make a prefix: ?prefix=tsuzuki-staging",
+            hint="A prefix has letters, digits, and any of _ . : - as in ?prefix=tsuzuki-staging",
             code="redis_url",
         )
     return "?".join(filter(None, (location, "&".join(options)))), prefix
 
 
 def _client(url: str) -> Redis:
-    """A client that never tries twice by itself: whoever called would have to wait for it."""
+    """A client that never retries by itself: its caller would have to wait for that."""
     try:
         client = Redis.from_url(
             url,
@@ -246,20 +250,20 @@ def _client(url: str) -> Redis:
             health_check_interval=HEALTH_CHECK_SECONDS,
             retry=Retry(NoBackoff(), 0),
         )
-        # Connects to nothing yet; but an option that nobody knows is found out here, not later.
+        # Opens no socket yet, but finds an unknown option here and not at the first call.
         client.connection_pool.make_connection()
     except (TypeError, ValueError):
         raise ConfigurationError(
-            "the URL of the Redis cannot be understood",
+            "the URL of the Redis is invalid",
             hint="Write redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket; "
             "an option behind the `?` may be misspelt.",
             code="redis_url",
-        ) from None  # the library's own words may repeat a part of the URL, and so of a password
+        ) from None  # the library's message may contain a part of the URL, and so of a password
     return client
 
 
-def _place(client: Redis) -> str:
-    """Where it is, for a log: never the URL, which may hold a password."""
+def _address(client: Redis) -> str:
+    """Its address, for the log: never the URL, which may contain a password."""
     options = client.connection_pool.connection_kwargs
     address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
     return f"redis {options.get('path') or address}"

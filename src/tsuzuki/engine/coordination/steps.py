@@ -1,7 +1,8 @@
-"""What a process says to others beside the database, and hears from them: two bounded steps.
+"""The coordination steps of a process: send its worker's heartbeat, listen for wake-ups.
 
-Both have loops of their own. A sign of life must not wait for a database that hangs, for it is then that it
-is needed; and it is given only while our worker may believe in itself, so that it never outlives that.
+Each has a loop of its own. This heartbeat must not wait for a database that hangs, because that is when it is
+needed. It is sent only while our worker surely still owns its runs, so that it never keeps a worker attached
+longer than that.
 """
 
 from collections.abc import Callable
@@ -13,11 +14,11 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store.wakeups.listeners import Listener
 
 WAIT_SECONDS = 1.0
-"""So long a step listens, and so long to wait when there is nothing to listen to."""
+"""How long a step listens, and how long it pauses when there is nothing to listen to."""
 
 
 class CoordinationSteps:
-    """`beat` and `hear` are one step each, and answer how many seconds to pause after it."""
+    """Each `*_step` is one bounded step, and answers how many seconds to pause after it."""
 
     def __init__(
         self,
@@ -27,7 +28,7 @@ class CoordinationSteps:
         settings: Callable[[], EngineSettings],
         live_worker_id: Callable[[], str | None],
     ) -> None:
-        """`live_worker_id` is the id of our worker while it may go on with what it runs, else None."""
+        """`live_worker_id` answers the id of our worker while it may go on with what it runs, else None."""
         self._coordination = coordination
         self._wakeups = wakeups
         self._settings = settings
@@ -35,7 +36,7 @@ class CoordinationSteps:
         self._listener: Listener | None = None
 
     def heartbeat_step(self) -> float:
-        """Say that our worker lives, if it does."""
+        """Send our worker's heartbeat, while it may go on with what it runs."""
         settings = self._settings()
         worker_id = self._live_worker_id()
         if worker_id is not None:
@@ -43,7 +44,7 @@ class CoordinationSteps:
         return settings.heartbeat_interval_seconds / 2
 
     def listen_step(self) -> float:
-        """Listen for a moment, and wake whom others rang for."""
+        """Listen for a moment, and pass wake-ups on to the loops of this process."""
         if self._listener is None:
             self._listener = self._coordination.listener()
         if self._listener is None:
@@ -51,7 +52,7 @@ class CoordinationSteps:
         try:
             self._wakeups.wake(self._listener.wait(WAIT_SECONDS))
         except Unreachable:
-            # Said already, once, by the coordination itself: the database's own wake-ups go on.
+            # The circuit breaker has logged it, once. The database's own wake-ups go on.
             self.close()
             return WAIT_SECONDS
         return 0.0

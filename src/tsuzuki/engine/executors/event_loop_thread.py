@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, started when first used."""
+"""An event loop in a thread of its own, started on first use."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ CLOSE_SECONDS_MAX = 2.0
 
 
 class EventLoopThread:
-    """Runs callbacks, tasks and timers. The thread is daemonic: it never keeps a process alive."""
+    """Runs callbacks, tasks and timers. A daemon thread: it never keeps the process alive."""
 
     def __init__(self, *, name: str) -> None:
         self._name = name
@@ -21,16 +21,16 @@ class EventLoopThread:
         self._closing = False
 
     def post(self, call: Callable[..., object], *args: Any) -> None:
-        """Have `call(*args)` made on the loop, after everything posted before. From any thread;
-        after `close` it does nothing."""
+        """Call `call(*args)` on the loop soon, after everything posted before. Thread-safe; after `close` it
+        does nothing."""
         with self._lock:
             if self._closing:
                 return
             loop = self._loop or self._start()
             self._posted.append((call, args))
-            # Waking the loop is the costly part, so a burst of posts wakes it once.
+            # Waking the loop is the expensive part, so a burst of posts wakes it once.
             if len(self._posted) == 1:
-                loop.call_soon_threadsafe(self._take_posted, loop)
+                loop.call_soon_threadsafe(self._run_posted, loop)
 
     def later(self, seconds: float, call: Callable[..., object], *args: Any) -> None:
         """The same, `seconds` from now."""
@@ -45,12 +45,12 @@ class EventLoopThread:
             self._loop.call_soon_threadsafe(self._stop, self._loop)
         self._thread.join(CLOSE_SECONDS_MAX)
 
-    def _take_posted(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run_posted(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
             posted, self._posted = self._posted, []
         for call, args in posted:
             try:
-                # A context of its own: what others have bound is not for the code that runs here.
+                # A context of its own: context variables of other code must not leak into it.
                 Context().run(call, *args)
             except Exception as problem:  # noqa: BLE001 -- the others were posted too
                 loop.call_exception_handler({"message": "a call failed", "exception": problem})
@@ -65,12 +65,12 @@ class EventLoopThread:
 
     def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
         """After everything that was posted before."""
-        self._take_posted(loop)
+        self._run_posted(loop)
         loop.call_soon(loop.stop)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._closing:
-            # A SystemExit raised in somebody's task comes out here; it must not end the others.
+            # A SystemExit raised in one task comes out here; it must not end the other tasks.
             try:
                 loop.run_forever()
             except BaseException as problem:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""From what a handler raised to what a person reads: a sentence for the run, frames for its log."""
+"""From the exception of a handler to the failure of its run: an error message, and a traceback for the log."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +16,13 @@ _EXECUTORS = Path(__file__).parent
 
 
 def failure_of(problem: BaseException) -> Failed:
-    """The failure of a run whose handler raised this. What failed for want of the database is no fault of
-    the work: nobody confirmed what it wrote, and it is repeated like what lost its worker."""
+    """The failure of a run whose handler raised this. An unreachable database is not the handler's fault:
+    whether its writes were committed is unknown, so it is retried like a run whose worker was lost."""
     if isinstance(problem, TsuzukiError):
         hint = f" ({problem.hint})" if problem.hint else ""
-        no_answer = isinstance(problem, Unreachable) and problem.specific_code == "database"
+        is_database = isinstance(problem, Unreachable) and problem.specific_code == "database"
         return Failed(
-            reason=Reason.NOT_CONFIRMED if no_answer else Reason.HANDLER_FAILED,
+            reason=Reason.NOT_CONFIRMED if is_database else Reason.HANDLER_FAILED,
             error=f"{problem.specific_code}: {problem.message}{hint}"[:ERROR_CHARACTERS_MAX],
             retry_after_seconds=problem.retry_after_seconds,
         )
@@ -30,7 +30,7 @@ def failure_of(problem: BaseException) -> Failed:
 
 
 def sentence_of(problem: BaseException) -> str:
-    """`ValueError: what it says`."""
+    """`ValueError: its message`."""
     name = type(problem).__name__
     try:
         message = str(problem)
@@ -40,7 +40,7 @@ def sentence_of(problem: BaseException) -> str:
 
 
 def traceback_lines(problem: BaseException) -> Iterator[str]:
-    """The last frames of the handler's own code, without ours above them."""
+    """The traceback of the handler's own code, without the engine's frames above it; the last lines of it."""
     frames = problem.__traceback__
     while frames is not None and _EXECUTORS in Path(frames.tb_frame.f_code.co_filename).parents:
         frames = frames.tb_next

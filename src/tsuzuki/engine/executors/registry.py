@@ -1,4 +1,4 @@
-"""The kinds of work, by the name that a job calls its handler."""
+"""The executors, by the name of the handlers they execute."""
 
 import threading
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from tsuzuki.model.states import Reason
 
 
 class ExecutorRegistry:
-    """Gives each task to the executor of its handler."""
+    """Passes each task to the executor of its handler."""
 
     def __init__(self, executors: Mapping[str, Executor]) -> None:
         self._executors = MappingProxyType(dict(executors))
@@ -21,24 +21,24 @@ class ExecutorRegistry:
         return frozenset(self._executors)
 
     def start(self, task: Task, run_io: RunIO, on_outcome: OnOutcome) -> Execution:
-        """Start executing. `on_outcome` is called once, from another thread, when it has ended; for a
-        handler that nobody knows here, that is at once."""
+        """Start executing. `on_outcome` is called once, from another thread, when it has ended: at once
+        for an unknown handler."""
         if self._is_closed:
-            raise RuntimeError("begun after the executors were closed")
+            raise RuntimeError("started after the executors were closed")
         executor = self._executors.get(task.spec.handler)
         if executor is not None:
             return executor.start(task, run_io, on_outcome)
         known = ", ".join(sorted(self._executors)) or "none"
         failed = Failed(
             reason=Reason.HANDLER_UNKNOWN,
-            error=f"no handler {task.spec.handler!r} here; known: {known}",
+            error=f"unknown handler {task.spec.handler!r}; this worker has: {known}",
         )
-        # Not from within this call: the caller may hold what `on_outcome` needs.
+        # In another thread, to avoid a deadlock: the caller may hold a lock that `on_outcome` needs.
         threading.Thread(target=on_outcome, args=(task, failed), daemon=True).start()
         return NotStarted()
 
     def close(self) -> None:
-        """End everything that still runs. Nothing can be begun after this."""
+        """Stop everything that still runs. Nothing can be started after this."""
         self._is_closed = True
         for executor in self._executors.values():
             executor.close()

@@ -1,7 +1,7 @@
-"""Turns events into runs of the jobs that wait for them, in the order in which they came.
+"""Turns events into runs of the jobs that subscribe to them, first in, first out.
 
-The runs and the mark that the event was seen are one transaction; each run's key names event and job, so
-an event starts a job once even if it is taken in twice.
+The runs and the mark that the event is processed are one transaction. Each run's idempotency key is made of
+event and job, so an event starts a job once even if it is processed twice.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
 
 EVENTS_MAX = 200
-"""At most so many events in one transaction."""
+"""At most so many events in one transaction, so that it stays short."""
 
 
 class EventIntake:
@@ -24,28 +24,28 @@ class EventIntake:
         self._database = database
 
     def tick(self, term: Term) -> int:
-        """Take in what waits. Answers how many events were seen."""
+        """Process the oldest unprocessed events. Answers how many."""
         with self._database.read() as connection:
-            waiting = events.unprocessed(connection, limit=EVENTS_MAX)
-            if not waiting:
+            unprocessed = events.unprocessed(connection, limit=EVENTS_MAX)
+            if not unprocessed:
                 return 0
-            interested = jobs.find_by_event(connection, [event.event_type for event in waiting])
+            subscribed = jobs.find_by_event(connection, [event.event_type for event in unprocessed])
         with self._database.write() as connection:
-            taken = events.mark_processed(
-                connection, term=term, event_ids=[event.id for event in waiting]
+            processed = events.mark_processed(
+                connection, term=term, event_ids=[event.id for event in unprocessed]
             )
             wanted = [
                 _run_for(event, job)
-                for event in waiting
-                if event.id in taken
-                for job in _interested_in(event, interested)
+                for event in unprocessed
+                if event.id in processed
+                for job in _subscribers(event, subscribed)
             ]
             runs.create(connection, wanted, term=term)
-        return len(taken)
+        return len(processed)
 
 
-def _interested_in(event: Event, interested: Sequence[Job]) -> list[Job]:
-    return [job for job in interested if job.spec.on_event == event.event_type]
+def _subscribers(event: Event, subscribed: Sequence[Job]) -> list[Job]:
+    return [job for job in subscribed if job.spec.on_event == event.event_type]
 
 
 def _run_for(event: Event, job: Job) -> NewRun:

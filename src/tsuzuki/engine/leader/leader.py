@@ -150,7 +150,7 @@ class Leader:
         return done
 
     def _set_next(self, done: LeaderRound, polled: LeaderPoll, next_tick: datetime | None) -> None:
-        """When the next round is due: at the next tick, the next run, or the end of listening."""
+        """When the next round is due: at the next tick, the next run, or when silence may be judged."""
         next_run = self._next_run() if done.did_something else polled.next_due_at
         done.next_at = min((at for at in (next_tick, next_run) if at), default=None)
         waits = []

@@ -1,8 +1,8 @@
 """The leader's lease: whether this process leads, and until when it may believe so.
 
 A term is believed only until a deadline on our own monotonic clock, counted from before the statement that
-won or renewed it and a margin short of the lease. So a leader stops by itself before another can begin, and
-its writes after a long pause are refused by their epoch.
+won or renewed it and a margin short of the lease. So a leader stops by itself before another can lead, and
+its writes after a long pause are fenced: refused by their epoch.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Lease:
 
     def tick(self) -> bool:
         """Renew our lease, or take a free one; true when we lead afterwards. On any error the term is
-        given up: only the database could say that it still holds."""
+        given up: only the database knows whether it still holds."""
         asked_at = self._clock.monotonic()
         settings = self._settings()
         # A term that is being renewed still holds, until its old deadline: leading goes on.

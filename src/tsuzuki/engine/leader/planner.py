@@ -1,7 +1,7 @@
-"""Turns due ticks into runs, and into recorded skips. Each tick once, whoever leads.
+"""Plans jobs: turns due ticks into runs, and into recorded skips. Each tick exactly once, across leaders.
 
 A job's runs, its skips and how far it has been planned are one transaction under the leader's term: after a
-crash, or a change of leader in the middle, the next planning begins exactly where the last one ended.
+crash, or a change of leader in the middle, the next planning starts exactly where the last one ended.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ from tsuzuki.store.wakeups.channels import Channel
 
 @dataclass(kw_only=True)
 class Planned:
-    """What one tick did, at which moment of the database's clock; `next_at` is the next tick of any
-    job. Unless `is_complete`, a tick that was due could not be planned."""
+    """What one planning did, and when by the database's clock; `next_at` is the next tick of any job.
+    Unless `is_complete`, a tick that was due could not be planned."""
 
     now: datetime
     created: int = 0
@@ -40,8 +40,8 @@ class Planner:
         self._database = database
         self._settings = settings
         self._jobs: dict[int, Job] = {}
-        # Asking a schedule for its next tick costs more than a row; a job that has not changed
-        # has the same answer.
+        # Cached by job: computing a schedule's next tick costs more than reading a row, and it does not
+        # change while the job's version and planned_until do not.
         self._next: dict[int, tuple[int, datetime, datetime]] = {}
 
     def tick(self, term: Term) -> Planned:
@@ -83,7 +83,7 @@ class Planner:
             grace=timedelta(seconds=self._settings().misfire_grace_seconds),
         )
         with self._database.write() as connection:
-            # First the one statement that only one planning of this stretch can win.
+            # First the compare-and-set: of two plannings of the same stretch, only one can win it.
             if not jobs.advance_planning(
                 connection, term=term, job=job, planned_until=plan.planned_until
             ):
@@ -121,12 +121,12 @@ class Planner:
                     runs=[RunRef(id=run.id, version=run.version) for run in live],
                 )
                 if replaced:
-                    # Whoever runs them is to stop before the new one has gone far.
+                    # The workers that run them are to stop them before the new run has gone far.
                     channels.notify(connection, Channel.WORKERS)
             case Overlap.START:
                 pass
-        born = runs.create(connection, wanted, term=term)
-        return sum(1 for run_id in born if run_id is not None), 0
+        created_ids = runs.create(connection, wanted, term=term)
+        return sum(1 for run_id in created_ids if run_id is not None), 0
 
 
 def _run_for(
@@ -147,7 +147,7 @@ def _run_for(
 def _store_skipped(
     connection: Connection, skipped: list[NewRun], reason: Reason, term: Term
 ) -> int:
-    """A skip is a run that was born and canceled in one transaction, so it has its history too."""
-    born = [run_id for run_id in runs.create(connection, skipped, term=term) if run_id is not None]
-    refs = [RunRef(id=run_id, version=1) for run_id in born]
+    """A skip is a run that is created and canceled in one transaction, so it has a history too."""
+    created_ids = runs.create(connection, skipped, term=term)
+    refs = [RunRef(id=run_id, version=1) for run_id in created_ids if run_id is not None]
     return len(moves.skip(connection, term=term, runs=refs, reason=reason))

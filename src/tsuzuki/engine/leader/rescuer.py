@@ -1,8 +1,9 @@
-"""Nothing stays stuck: looks after workers that fell silent and the runs they held.
+"""Rescues runs of silent workers: workers without a recent heartbeat, and the runs they hold.
 
-Silence first costs a worker new work (`worker_ttl_seconds`); runs it had not begun are orphaned and given to
-others. Only after a further grace, when the worker has by its own rule stopped whatever it ran, are its
-running runs failed and retried. Who is silent in the database but was heard of elsewhere is not silent.
+A worker that is silent for `worker_ttl_seconds` is detached: it gets no new runs, and runs it had not started
+are orphaned and assigned to others. Only after a further grace period, when the worker has by its own rule
+stopped everything it ran, are its running runs failed and retried. A worker that is silent in the database but
+has a valid heartbeat at the coordination service is not silent.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,9 +58,9 @@ class Rescuer:
     def tick(
         self, term: Term, *, may_judge: Callable[[datetime], bool] = lambda _now: True
     ) -> Rescued:
-        """Look once. A cheap look when all is well. `may_judge` is asked with the database's clock, in
-        the transaction that goes by it: if not, nobody is cut off for being silent; whoever speaks
-        is still heard."""
+        """One round; one cheap query when there is nothing to rescue. `may_judge` is called with the
+        database's time, inside the transaction that uses it. If it is false, no worker is detached and no
+        run is failed for silence; workers with a heartbeat are still reattached."""
         rescued = Rescued()
         settings = self._settings()
         ttl = settings.worker_ttl_seconds
@@ -67,13 +68,13 @@ class Rescuer:
             if not self._needs_rescue(connection):
                 return rescued
             silent = workers.silent(connection, silent_after_seconds=ttl)
-            looked_at = self._database.now(connection)
-        # Between the transactions: nobody's lock waits for an answer from elsewhere.
-        heard = self._coordination.heard_recently(silent)
-        heard_at = looked_at - timedelta(seconds=heartbeat_ttl_seconds(settings))
+            read_at = self._database.now(connection)
+        # Between the two transactions, so that no lock is held while the other service answers.
+        live = self._coordination.live_workers(silent)
+        sent_at = read_at - timedelta(seconds=heartbeat_ttl_seconds(settings))
         with self._database.write() as connection:
             workers.reset_future_heartbeats(connection, term=term)
-            workers.refresh_heartbeats(connection, term=term, worker_ids=heard, heard_at=heard_at)
+            workers.refresh_heartbeats(connection, term=term, worker_ids=live, sent_at=sent_at)
             rescued.reattached = len(
                 workers.reattach_and_confirm(connection, term=term, silent_after_seconds=ttl)
             )
@@ -128,13 +129,13 @@ class Rescuer:
         settings: EngineSettings,
         rescued: Rescued,
     ) -> None:
-        lost = moves.fail_lost(
+        failed_ids = moves.fail_lost(
             connection,
             term=term,
             runs=_refs(suspects, RunState.RUNNING),
             silent_after_seconds=settings.lost_after_seconds,
         )
-        failed = [run for run in suspects if run.id in lost]
+        failed = [run for run in suspects if run.id in failed_ids]
         rescued.failed += len(failed)
         rescued.retries += self._retry(connection, term, failed, Reason.WORKER_LOST)
 
@@ -142,13 +143,13 @@ class Rescuer:
         self, connection: Connection, term: Term, settings: EngineSettings, rescued: Rescued
     ) -> None:
         orphans = rescue.orphans_at_limit(connection, max_orphans=settings.max_orphans)
-        given_up = moves.fail_orphaned(
+        failed_ids = moves.fail_orphaned(
             connection,
             term=term,
             runs=_refs(orphans, RunState.ORPHANED),
             max_orphans=settings.max_orphans,
         )
-        failed = [run for run in orphans if run.id in given_up]
+        failed = [run for run in orphans if run.id in failed_ids]
         rescued.failed += len(failed)
         rescued.retries += self._retry(connection, term, failed, Reason.ORPHAN_LIMIT)
 

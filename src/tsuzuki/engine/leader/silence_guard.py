@@ -1,8 +1,9 @@
-"""When a leader may judge silence: after it has itself listened for a while.
+"""Guard against clock skew: when a leader may judge workers by their silence.
 
-Heartbeats are compared by the database's clock, and that clock may step. Stepped forward by an hour, every worker
-looks silent until its next beat. So a leader judges nobody in the first moments of its term, nor
-after the wall clock has run away from its own monotonic one: whoever lives will have spoken by then.
+Heartbeats are compared by the database's clock, and that clock may step. Stepped forward by an hour, every
+worker looks silent until its next heartbeat. So a leader first waits for longer than a heartbeat interval, at
+the start of its term and whenever the wall clock has jumped ahead of its own monotonic one: every live worker
+has sent a heartbeat by then.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store.leadership import Term
 
 HEARTBEATS_MIN = 1.5
-"""So many heartbeat intervals are listened to before judging."""
+"""So many heartbeat intervals pass before workers are judged."""
 
 
 class SilenceGuard:
@@ -21,27 +22,27 @@ class SilenceGuard:
         self._clock = clock
         self._settings = settings
         self._epoch: int | None = None
-        self._listening_since = 0.0
-        self._seen: tuple[datetime, float] | None = None
+        self._waiting_since = 0.0
+        self._last_reading: tuple[datetime, float] | None = None
 
     def may_judge(self, term: Term, now: datetime) -> bool:
-        """Whether we have listened long enough; `now` is the database's clock, just read."""
+        """Whether we have waited long enough; `now` is the database's time, just read."""
         monotonic = self._clock.monotonic()
         interval = self._settings().heartbeat_interval_seconds
         if term.epoch != self._epoch or self._has_stepped(now, monotonic, interval):
-            self._listening_since = monotonic
+            self._waiting_since = monotonic
         self._epoch = term.epoch
-        self._seen = (now, monotonic)
-        return monotonic - self._listening_since >= interval * HEARTBEATS_MIN
+        self._last_reading = (now, monotonic)
+        return monotonic - self._waiting_since >= interval * HEARTBEATS_MIN
 
     def seconds_left(self) -> float:
-        """Until we have listened long enough, as far as we know now."""
-        since = self._clock.monotonic() - self._listening_since
+        """How long we still have to wait, if the clock does not step again."""
+        since = self._clock.monotonic() - self._waiting_since
         return max(self._settings().heartbeat_interval_seconds * HEARTBEATS_MIN - since, 0.0)
 
     def _has_stepped(self, now: datetime, monotonic: float, tolerance_seconds: float) -> bool:
-        """Whether the database's clock ran ahead of ours since we last looked at both."""
-        if self._seen is None:
+        """Whether the database's clock has jumped ahead of ours since we last read both."""
+        if self._last_reading is None:
             return True
-        wall = (now - self._seen[0]).total_seconds()
-        return wall - (monotonic - self._seen[1]) > tolerance_seconds
+        wall = (now - self._last_reading[0]).total_seconds()
+        return wall - (monotonic - self._last_reading[1]) > tolerance_seconds

@@ -32,7 +32,7 @@ class WakeUpListener:
         """Listen for a while. Raises `Unreachable`; the next step connects again."""
         if self._listener is None:
             self._listener = listeners.listen(self._database, self._channels)
-            # What was sent before we listened went unheard: look once.
+            # A wake-up that was sent before we listened is lost: make every loop poll once.
             self._wakeups.wake(ALL_CHANNELS)
         try:
             self._wakeups.wake(self._listener.wait(LISTEN_SECONDS))

@@ -15,7 +15,7 @@ class WakeUp:
         self._woken = threading.Event()
 
     def wake(self) -> None:
-        # The waiter clears it before it looks, so one that is still set serves for this one too.
+        # The loop clears it before it polls: one that is still set stands for this wake-up too.
         if not self._woken.is_set():
             self._woken.set()
 

@@ -1,9 +1,9 @@
-"""A worker's sign of life, and its own judgement when it cannot be given.
+"""A worker's heartbeat, and what it does by itself when heartbeats fail.
 
-Liveness is told here and nowhere else: one write per worker, whatever it runs. If the answer is that we were
-cut off, or if no answer comes for too long, we ask to be confirmed; without a word in time we stop what
-we run ourselves. Our deadline always comes before the leader's verdict, so a run that was given up on is
-not running any more.
+Liveness is written here and nowhere else: one write per worker, however many runs it has. If the answer is
+that we are detached, or if the database was unreachable for too long, we request confirmation from the
+leader; without it in time we stop everything we run. Our deadline always comes before the leader's, so a run
+that the leader fails as lost is not running any more.
 """
 
 from collections.abc import Callable
@@ -21,26 +21,28 @@ from tsuzuki.store.wakeups.channels import Channel
 
 
 class HeartbeatResult(StrEnum):
-    """How we stand after a beat."""
+    """The worker's situation after a heartbeat."""
 
     OK = "ok"
-    """Heard, and taking work."""
+    """Stored, and attached."""
 
     DRAINING = "draining"
-    """Heard; we are to finish what we have and take nothing new."""
+    """Stored; the worker is to finish what it has and start nothing new."""
 
     UNREACHABLE = "unreachable"
-    """The database did not answer. There is still time."""
+    """The database did not answer. The deadline has not passed."""
 
     CONFIRMING = "confirming"
-    """We were cut off, or were silent for too long, and asked to go on. There is still time."""
+    """We were detached, or silent for too long, and have requested confirmation. The deadline has not
+    passed."""
 
     LOST = "lost"
-    """Time is up, or we were sent away: everything we run must stop now."""
+    """The deadline has passed, or we are registered no more: everything we run must stop now."""
 
 
 class Heartbeat:
-    """`tick` is one beat. It keeps no thread; whoever does must never be held up by a handler."""
+    """`tick` is one heartbeat. It has no thread of its own; the one that calls it must never wait for a
+    handler."""
 
     def __init__(
         self,
@@ -54,13 +56,13 @@ class Heartbeat:
         self._clock = clock
         self._settings = settings
         self._worker_id = worker_id
-        self._heard_at = clock.monotonic()
+        self._renewed_at = clock.monotonic()
         self._requests = 0
         self._checks_hung = 0
         self.is_sending = False
 
     def tick(self) -> HeartbeatResult:
-        """One beat. It may hang as long as the driver does: see `looks_hung`."""
+        """One heartbeat. It may hang as long as the driver does: see `looks_hung`."""
         self.is_sending = True
         try:
             return self._tick()
@@ -68,60 +70,59 @@ class Heartbeat:
             self.is_sending = False
 
     def looks_hung(self, check_seconds: float) -> bool:
-        """Asked every `check_seconds` from another thread: whether a beat hangs in the driver although our
-        time is up. Counted in looks and not in time, because a process that was paused looks not once
-        meanwhile, and is to ask first when it wakes."""
+        """Called every `check_seconds` from another thread: whether a heartbeat hangs in the driver although
+        our deadline has passed. Counted in checks and not in time: a process that was paused makes no check
+        meanwhile, and is to request confirmation first when it goes on."""
         hangs = self.is_sending and not self.is_sure
         self._checks_hung = self._checks_hung + 1 if hangs else 0
         return self._checks_hung * check_seconds >= self._settings().continuation_seconds
 
     def _tick(self) -> HeartbeatResult:
-        asked_at = self._clock.monotonic()
-        me = self._worker_id()
+        sent_at = self._clock.monotonic()
+        worker_id = self._worker_id()
         try:
-            state, in_doubt = self._send(me)
+            state, is_unconfirmed = self._send(worker_id)
         except Unreachable:
             return self._unreachable()
         match state:
             case None | WorkerState.GONE:
                 return HeartbeatResult.LOST
             case WorkerState.DETACHED:
-                return self._request_confirmation(me)
-            case WorkerState.ATTACHED | WorkerState.DRAINING if in_doubt:
-                return self._request_confirmation(me)
+                return self._request_confirmation(worker_id)
+            case WorkerState.ATTACHED | WorkerState.DRAINING if is_unconfirmed:
+                return self._request_confirmation(worker_id)
             case _:
-                self.renew(asked_at)
+                self.renew(sent_at)
                 return (
                     HeartbeatResult.DRAINING
                     if state is WorkerState.DRAINING
                     else HeartbeatResult.OK
                 )
 
-    def _send(self, me: str) -> tuple[WorkerState | None, bool]:
-        """How we are held, and whether the leader has yet to say that our runs may go on."""
+    def _send(self, worker_id: str) -> tuple[WorkerState | None, bool]:
+        """Our state, and whether the leader has not confirmed yet that our runs may go on."""
         if self._requests == 0:
             with self._database.statement() as connection:
-                return workers.heartbeat(connection, me), False
+                return workers.heartbeat(connection, worker_id), False
         with self._database.write() as connection:
-            return workers.heartbeat(connection, me), ownership.count_unconfirmed(
-                connection, me
-            ) > 0
+            state = workers.heartbeat(connection, worker_id)
+            return state, ownership.count_unconfirmed(connection, worker_id) > 0
 
-    def renew(self, heard_at: float) -> None:
-        """We were heard at that moment of the monotonic clock; nothing is in doubt. Not an earlier one
-        than is known: a beat that hung may be answered after we came back under another name."""
-        self._heard_at = max(self._heard_at, heard_at)
+    def renew(self, sent_at: float) -> None:
+        """A heartbeat sent at that time of the monotonic clock was stored, and nothing is unconfirmed. Never
+        moves back: a heartbeat that hung may be answered after we rejoined under another id."""
+        self._renewed_at = max(self._renewed_at, sent_at)
         self._requests = 0
 
     @property
     def is_sure(self) -> bool:
-        """Whether the leader surely still leaves our runs to us."""
+        """Whether the leader surely has not failed our runs as lost."""
         return self._seconds_left() > 0
 
-    def seconds_to_next(self, pulse: HeartbeatResult) -> float:
-        """How long to wait before the next beat: never past the deadline, if there is one."""
+    def seconds_to_next(self, result: HeartbeatResult) -> float:
+        """How long to wait before the next heartbeat: never past the deadline, if there is one."""
         settings = self._settings()
-        match pulse:
+        match result:
             case HeartbeatResult.UNREACHABLE:
                 return min(
                     settings.continuation_retry_interval_seconds, max(self._seconds_left(), 0.0)
@@ -134,9 +135,9 @@ class Heartbeat:
     def _unreachable(self) -> HeartbeatResult:
         return HeartbeatResult.UNREACHABLE if self._seconds_left() > 0 else HeartbeatResult.LOST
 
-    def _request_confirmation(self, me: str) -> HeartbeatResult:
-        # Asking is safe however late it is: it marks only runs that are still ours, and from then
-        # on the mark itself keeps the leader from taking them.
+    def _request_confirmation(self, worker_id: str) -> HeartbeatResult:
+        # A request is safe however late it comes: it marks only runs that we still own, and from then on the
+        # mark itself keeps the leader from failing them.
         settings = self._settings()
         if self._requests >= settings.continuation_retry_count:
             return HeartbeatResult.LOST
@@ -144,7 +145,7 @@ class Heartbeat:
             with self._database.write() as connection:
                 workers.request_confirmation(
                     connection,
-                    worker_id=me,
+                    worker_id=worker_id,
                     deadline_seconds=settings.continuation_seconds,
                 )
                 channels.notify(connection, Channel.LEADER)
@@ -154,7 +155,7 @@ class Heartbeat:
         return HeartbeatResult.CONFIRMING
 
     def _seconds_left(self) -> float:
-        """Until the moment up to which the leader surely leaves our runs to us."""
+        """Until our deadline: before it, the leader surely does not fail our runs as lost."""
         settings = self._settings()
-        silent = self._clock.monotonic() - self._heard_at
-        return settings.worker_ttl_seconds + settings.continuation_seconds - silent
+        silent_seconds = self._clock.monotonic() - self._renewed_at
+        return settings.worker_ttl_seconds + settings.continuation_seconds - silent_seconds

@@ -1,4 +1,4 @@
-"""From how an execution ended to the one move that says so."""
+"""From the outcome of an execution to the move that ends its run, and to the retry delay it asks for."""
 
 from typing import assert_never
 
@@ -8,23 +8,23 @@ from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.runs.moves import RunEnd
 
 RETRY_AFTER_MAX_SECONDS = 366 * 86_400.0
-"""Nobody is waited for longer than this."""
+"""Upper bound of a retry delay that a handler asks for: 366 days."""
 
 
 def run_end_of(task: Task, outcome: Outcome) -> RunEnd | None:
-    """The one move an outcome stands for; None when the run is not ours to end."""
+    """The end of the run for this outcome; None if this worker does not own the run any more."""
     match outcome:
         case Succeeded(result=result):
             return RunEnd(run=task.started, state=RunState.SUCCEEDED, result=result)
         case Failed(reason=reason, error=error):
             return RunEnd(run=task.started, state=RunState.FAILED, reason=reason, error=error)
         case Stopped(cause=cause):
-            return _ending_of_stop(task, cause)
+            return _end_of_stopped(task, cause)
         case _:
             assert_never(outcome)
 
 
-def _ending_of_stop(task: Task, cause: StopCause) -> RunEnd | None:
+def _end_of_stopped(task: Task, cause: StopCause) -> RunEnd | None:
     match cause:
         case StopCause.CANCELED | StopCause.FENCED:
             return None
@@ -43,9 +43,9 @@ def _ending_of_stop(task: Task, cause: StopCause) -> RunEnd | None:
 
 
 def retry_after_of(outcome: Outcome) -> float | None:
-    """What the other side asked for, if it is a time to wait at all: handlers pass on whatever a
-    server said, and one bad word must not keep the ends of all other runs from being stored."""
-    asked: object = outcome.retry_after_seconds if isinstance(outcome, Failed) else None
-    if not isinstance(asked, int | float) or not asked > 0:
+    """The retry delay that a server asked for, if it is a valid one: handlers pass on unchecked what the
+    server sent, and one bad value must not keep the ends of all other runs from being stored."""
+    seconds: object = outcome.retry_after_seconds if isinstance(outcome, Failed) else None
+    if not isinstance(seconds, int | float) or not seconds > 0:
         return None
-    return min(float(asked), RETRY_AFTER_MAX_SECONDS)
+    return min(float(seconds), RETRY_AFTER_MAX_SECONDS)

@@ -12,7 +12,8 @@ from tsuzuki.store.runs.moves import RunEnd
 @dataclass(kw_only=True)
 class WorkerStep:
     """`ended` and `refused` are ends that the database accepted and refused; `started` now execute here;
-    `lost` were executing here and are another's now; `polled` says that ownership was checked."""
+    `lost` execute here, but this worker does not own them any more; `polled` says that ownership was
+    checked."""
 
     ended: list[tuple[Task, RunEnd]] = field(default_factory=list)
     refused: list[Task] = field(default_factory=list)

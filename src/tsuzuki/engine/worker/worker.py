@@ -124,7 +124,7 @@ class Worker:
                 register(connection, identity)
             self.identity = identity
         self._slots.accept_again()
-        # An order to drain may have been meant for the former id, unheard.
+        # An operator may have drained the former id, and no heartbeat has read that yet.
         self._is_draining = former is not None and former.state is WorkerState.DRAINING
         self.accepting = not self._is_draining
         return True

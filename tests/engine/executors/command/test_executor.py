@@ -98,21 +98,19 @@ def test_an_executable_file_that_is_no_program_is_named(commands: Commands) -> N
 
 def test_a_folder_that_is_not_there_is_named(commands: Commands) -> None:
     outcome, _ = commands.run("true", cwd="missing")
-    assert outcome == failed(
-        f"the folder '{commands.folder}/missing', in which it shall run, does not exist"
-    )
+    assert outcome == failed(f"its working directory '{commands.folder}/missing' does not exist")
 
 
 def test_a_folder_that_is_a_file_is_named(commands: Commands) -> None:
     (commands.folder / "file").touch()
     outcome, _ = commands.run("true", cwd="file")
-    assert outcome == failed(f"'{commands.folder}/file', in which it shall run, is not a folder")
+    assert outcome == failed(f"its working directory '{commands.folder}/file' is not a directory")
 
 
 def test_words_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(commands: Commands) -> None:
     outcome, _ = commands.run("true", "x" * 3_000_000)
     assert outcome == failed(
-        "the words and the environment for 'true' are longer than the system allows"
+        "the arguments and the environment for 'true' are longer than the system allows"
     )
 
 
@@ -121,12 +119,11 @@ def test_words_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(commands
     [
         (
             {"argv": ["echo", "a\0b"]},
-            "word 2 of the command contains a NUL character, which no process can be given",
+            "word 2 of the command contains a NUL character, which no process can take",
         ),
         (
             {"argv": ["true"], "environment": {"SECRET": "a\0b"}},
-            "the environment variable SECRET contains a NUL character, "
-            "which no process can be given",
+            "the environment variable SECRET contains a NUL character, which no process can take",
         ),
         (
             {"argv": ["true"], "environment": {"A=B": "c"}},
@@ -138,9 +135,9 @@ def test_words_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(commands
         ),
         ({"argv": ["true", 7]}, "word 2 of the command must be text"),
         ({"argv": ["true"], "cwd": "a\0b"}, "`cwd` contains a NUL character, which no process"),
-        ({"argv": []}, "the job's command must be a list of words that begins with a program"),
-        ({"argv": [""]}, "the job's command must be a list of words that begins with a program"),
-        ({}, "the job's command must be a list of words that begins with a program"),
+        ({"argv": []}, "the job's command must be a list of words that starts with a program"),
+        ({"argv": [""]}, "the job's command must be a list of words that starts with a program"),
+        ({}, "the job's command must be a list of words that starts with a program"),
     ],
 )
 def test_what_no_process_can_be_given_is_refused(
@@ -180,7 +177,7 @@ def test_a_flood_of_output_neither_fills_memory_nor_hangs(commands: Commands) ->
     before = _memory_high_mark_kib()
     begun = commands.start("sh", "-c", script)
     assert begun.outcome() == failed("exit code 5: end")
-    assert begun.ears.of("stdout")[-1] == "[too much output: the rest of it was dropped]"
+    assert begun.ears.of("stdout")[-1] == "[output limit reached: the rest was dropped]"
     kept_kib = len(begun.ears.lines) * 200 / 1024
     assert _memory_high_mark_kib() - before < 32 * 1024 + kept_kib
 

@@ -49,7 +49,7 @@ def test_what_exceeds_the_limit_is_dropped_and_one_line_says_so() -> None:
     for number in range(10):
         output.feed(f"{number}\n".encode())
     output.finish()
-    assert heard == ["0", "1", "2", "[too much output: the rest of it was dropped]"]
+    assert heard == ["0", "1", "2", "[output limit reached: the rest was dropped]"]
     assert output.tail(5) == "8\n9"
 
 

@@ -223,7 +223,7 @@ def test_what_json_cannot_hold_is_a_failure(call: Call, value: object) -> None:
     outcome, _ = call(lambda: value)
     assert isinstance(outcome, Failed)
     assert outcome.reason is Reason.HANDLER_FAILED
-    assert outcome.error.startswith("what the function returned cannot be kept: this value cannot")
+    assert outcome.error.startswith("the function's result cannot be stored: this value cannot")
 
 
 def test_an_exception_is_told_and_its_own_frames_are_logged(call: Call) -> None:

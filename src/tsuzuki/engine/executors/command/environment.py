@@ -1,6 +1,6 @@
-"""The environment of a command: the worker's own, what its job adds, and what names its run.
+"""The environment variables of a command: the worker's own, those its job adds, and those that name its run.
 
-What Tsuzuki itself is told in secret is not passed on; a job that needs it names it.
+Tsuzuki's own secrets are not inherited; a job that needs one names it.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.model.jsontext import encode
 
 Expand = Callable[[str, Mapping[str, str]], str]
-"""Fills in the `${NAME}`s of a text from an environment; raises `TsuzukiError` if it cannot."""
+"""Expands each `${NAME}` of a text from an environment; raises `TsuzukiError` if it cannot."""
 
 _PREFIX = "TSUZUKI_"
 _SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_REDIS_URL"})
@@ -21,9 +21,9 @@ _RUN_NAMES = frozenset(
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a command may have of the worker's environment.
+    """The variables a command inherits from the worker: all but Tsuzuki's secrets.
 
-    Not what names a run either: the worker may itself have been started by a command.
+    Those that name a run are left out too: the worker may itself have been started by a command.
     """
     return {name: value for name, value in environ.items() if not _is_withheld(name)}
 
@@ -31,22 +31,22 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
 def declared(
     environment: Mapping[str, str], *, expand: Expand, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """What the job adds, filled in. Raises `ConfigurationError` with the name, never the value."""
-    filled = {}
+    """The variables the job adds, expanded. Raises `ConfigurationError` with the name, never the value."""
+    expanded = {}
     for name, text in environment.items():
         try:
-            filled[name] = expand(text, environ)
+            expanded[name] = expand(text, environ)
         except TsuzukiError as problem:
             raise ConfigurationError(
                 f"`environment`, {name}: {problem.message}",
                 hint=problem.hint,
                 code=problem.specific_code,
             ) from None
-    return filled
+    return expanded
 
 
-def naming(task: Task) -> dict[str, str]:
-    """What tells the command which run it works for."""
+def run_variables(task: Task) -> dict[str, str]:
+    """The variables that name the run."""
     run = task.run
     return {
         "TSUZUKI_RUN_ID": str(run.id),
@@ -57,12 +57,12 @@ def naming(task: Task) -> dict[str, str]:
     }
 
 
-def documents(task: Task) -> dict[str, str]:
-    """What the run was given to work on, as JSON, however long."""
-    found = {"TSUZUKI_ARGUMENTS": encode(dict(task.run.arguments))}
+def json_variables(task: Task) -> dict[str, str]:
+    """The run's arguments and event as JSON, however long."""
+    variables = {"TSUZUKI_ARGUMENTS": encode(dict(task.run.arguments))}
     if task.event is not None:
-        found["TSUZUKI_EVENT"] = encode(task.event)
-    return found
+        variables["TSUZUKI_EVENT"] = encode(task.event)
+    return variables
 
 
 def _is_withheld(name: str) -> bool:

@@ -1,7 +1,7 @@
-"""Commands: programs of any kind, each in a session of its own, their output the run's log.
+"""Executes commands: programs of any kind, each in a session of its own; their output is the run's log.
 
-A command that has ended has left nothing behind, and no command outlives its worker: see
-`supervisor`. One thread of the worker serves them all.
+A command that has ended leaves no process behind, and no command outlives its worker: see `supervisor`. One
+thread of the worker serves them all.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ ERROR_CHARACTERS_MAX = 500
 CLOSE_SECONDS_MAX = 5.0
 
 OUTPUT_SECONDS_MAX = 1.0
-"""How long an output may stay open after the end, should something unkillable hold it."""
+"""How long an output may stay open after the end, if an unkillable process holds it."""
 
 
 def _default_output_bytes() -> int:
@@ -40,10 +40,10 @@ def _default_output_bytes() -> int:
 
 class CommandExecutor:
     """Runs `options["argv"]` in `options["cwd"]` (a path from `base_folder`) with the worker's
-    environment and `options["environment"]`, whose variables `expand` fills in.
+    environment and `options["environment"]`, whose values `expand` expands.
 
-    `output_bytes_max` is a net below the cap of the log itself: beyond it an output is not even
-    looked at, so that a flood of it does not take the time of the others.
+    `output_bytes_max` is a second limit, besides the size cap of the log itself: beyond it an output is
+    dropped unparsed, so that a flood does not delay the other commands.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class CommandExecutor:
         self._loop.post(on_outcome, task, failed)
         return NotStarted()
 
-    def _ended(self, execution: "CommandExecution", tell: Callable[[], None]) -> None:
+    def _ended(self, execution: "CommandExecution", deliver: Callable[[], None]) -> None:
         try:
-            tell()
+            deliver()
         finally:
             with self._changed:
                 self._live.discard(execution)
@@ -127,7 +127,7 @@ class CommandExecutor:
 
 
 class CommandExecution:
-    """One command under way. All but `stop` happens on the loop, so it can only end once."""
+    """One command under way. All but `stop` runs on the event loop, so there is no race to end it twice."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class CommandExecution:
 
     def attach(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_reader(self._command.control, self._listen)
+        loop.add_reader(self._command.control, self._receive)
         for descriptor in self._open_outputs:
             loop.add_reader(descriptor, self._read, descriptor)
 
@@ -170,34 +170,34 @@ class CommandExecution:
         if self._has_reported:
             return
         if at_once:
-            self._say(KILL)
+            self._send(KILL)
         elif self._cause is None:
-            self._say(TERM)
-            self._after(self._kill_grace_seconds(), self._say, KILL)
+            self._send(TERM)
+            self._after(self._kill_grace_seconds(), self._send, KILL)
         self._cause = self._cause or cause
 
-    def _say(self, word: bytes) -> None:
-        # It may have hung up already; then its report is what counts.
+    def _send(self, request: bytes) -> None:
+        # The supervisor may have closed the socket already; then its report decides.
         with suppress(OSError):
-            self._command.control.send(word)
+            self._command.control.send(request)
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         try:
-            heard = self._command.control.recv(READ_BYTES_MAX)
+            received = self._command.control.recv(READ_BYTES_MAX)
         except BlockingIOError:
             return
         except OSError:
-            heard = b""
-        self._report += heard
-        if not heard:
-            self._hang_up()
+            received = b""
+        self._report += received
+        if not received:
+            self._on_report_end()
 
-    def _hang_up(self) -> None:
+    def _on_report_end(self) -> None:
         asyncio.get_running_loop().remove_reader(self._command.control)
         self._command.control.close()
         self._has_reported = True
         self._after(OUTPUT_SECONDS_MAX, self._finish)
-        self._finish_if_all_said()
+        self._finish_if_complete()
 
     def _read(self, descriptor: int) -> None:
         try:
@@ -208,14 +208,14 @@ class CommandExecution:
             self._open_outputs[descriptor].feed(chunk)
         else:
             self._close_output(descriptor)
-            self._finish_if_all_said()
+            self._finish_if_complete()
 
     def _close_output(self, descriptor: int) -> None:
         asyncio.get_running_loop().remove_reader(descriptor)
         os.close(descriptor)
         self._open_outputs.pop(descriptor).finish()
 
-    def _finish_if_all_said(self) -> None:
+    def _finish_if_complete(self) -> None:
         if self._has_reported and not self._open_outputs:
             self._finish()
 
@@ -224,17 +224,17 @@ class CommandExecution:
             self._timer.cancel()
         for descriptor in list(self._open_outputs):
             self._close_output(descriptor)
-        self._spec.discard()  # as its supervisor has on_outcome, unless it was killed
+        self._spec.discard()  # its supervisor has done so too, unless it was killed
         outcome = outcome_of(
             self._report,
             spec=self._spec,
             cause=self._cause,
-            last_words=self._stderr.tail(ERROR_CHARACTERS_MAX),
+            stderr_tail=self._stderr.tail(ERROR_CHARACTERS_MAX),
         )
         self._ended(self, outcome)
 
     def _after(self, seconds: float, call: Callable[..., object], *args: object) -> None:
-        """One timer at a time: until the report it is the grace, then the patience for output."""
+        """One timer at a time: before the report it is the kill grace, after it the wait for open outputs."""
         if self._timer:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, call, *args)

@@ -1,4 +1,4 @@
-"""The worker's side of its supervisors: hands each command over, and holds the ends of its lines."""
+"""The worker's side of its supervisors: hands each command over, and holds our ends of its pipes."""
 
 import os
 import socket
@@ -22,13 +22,14 @@ sys.path.append(sys.argv[1])
 from supervisor.server import main
 main()
 """
-"""By its own name, so that the packages around it, which it does not need, are not imported."""
+"""Imports the supervisor as a top-level package, so that the packages around it are not imported: it does
+not need them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """Our ends of a command under way; none of them blocks. While `control` is open it may live;
-    the supervisor hangs up after its report."""
+    """Our ends of a command under way; none of them blocks. If we close `control`, the command is killed;
+    the supervisor closes its end after its report."""
 
     control: socket.socket
     stdout: int
@@ -36,7 +37,7 @@ class Command:
 
 
 class Launcher:
-    """Starts the program that starts the commands when it is first needed, and again if it died."""
+    """Starts the supervisor server when it is first needed, and again if it died."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,7 +45,7 @@ class Launcher:
         self._link: socket.socket | None = None
 
     def launch(self, spec: CommandSpec) -> Command:
-        """Have the spec carried out. How it went, even at the start, is in the report.
+        """Start the command under a supervisor. Its end is in the report, and so is an error at its start.
 
         Raises `OSError` if it could not be handed over.
         """
@@ -61,9 +62,9 @@ class Launcher:
             return Command(control=ours, stdout=stdout, stderr=stderr)
 
     def close(self) -> None:
-        """Start nothing more. The program ends when the last command has."""
+        """Start nothing more. The server ends when the last command has."""
         with self._lock:
-            self._hang_up()
+            self._disconnect()
 
     def _hand_over(self, descriptors: Sequence[int]) -> None:
         with self._lock:
@@ -71,7 +72,7 @@ class Launcher:
                 try:
                     socket.send_fds(self._link, [b"+"], descriptors)
                 except (BrokenPipeError, ConnectionResetError):
-                    self._hang_up()
+                    self._disconnect()
                 else:
                     return
             self._link = self._start()
@@ -90,12 +91,12 @@ class Launcher:
                 cwd=Path("/"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                # Its own session: what is meant to interrupt the worker must not interrupt it.
+                # A session of its own: Ctrl-C in the worker's terminal must not interrupt it.
                 start_new_session=True,
             )
         return ours
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         link, server = self._link, self._server
         self._link = self._server = None
         if link is not None:
@@ -104,7 +105,7 @@ class Launcher:
             try:
                 server.wait(CLOSE_SECONDS_MAX)
             except subprocess.TimeoutExpired:
-                # Something of a command cannot be killed; it stays to see it end.
+                # A process of a command cannot be killed; the server stays until it has ended.
                 server.returncode = 0
 
 
@@ -117,7 +118,7 @@ def _pipe(theirs: ExitStack, undo: ExitStack) -> tuple[int, int]:
 
 
 def _document(spec: CommandSpec, theirs: ExitStack) -> int:
-    """The spec as a file in memory, which is handed over at once however long it is."""
+    """The spec as a file in memory, so that it is handed over in one message however long it is."""
     document = os.memfd_create("tsuzuki-spec")
     theirs.callback(os.close, document)
     os.pwrite(document, spec.as_bytes(), 0)

@@ -1,4 +1,4 @@
-"""From the bytes a process writes to the lines of a log, in bounded memory whatever it writes."""
+"""Splits the output of a process into log lines, in bounded memory however long its lines are."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,11 +6,11 @@ LINE_BYTES_MAX = 16 * 1024
 TAIL_BYTES_MAX = 2 * 1024
 
 LINE_COST_MIN = 64
-"""What even an empty line counts: kept, it takes more room than its text."""
+"""What even an empty line counts as: stored, it takes more bytes than its text."""
 
 
 class LineSplitter:
-    """Cuts a stream at its newlines; a line that is too long comes out in pieces."""
+    """Splits a stream at its newlines; a line that is too long comes out in pieces."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -24,7 +24,7 @@ class LineSplitter:
         yield from map(_text, overlong)
 
     def finish(self) -> Iterator[str]:
-        """The last line, if it was never ended."""
+        """The last line, if it does not end with a newline."""
         if self._rest:
             yield _text(self._rest)
         self._rest = b""
@@ -33,8 +33,8 @@ class LineSplitter:
 class OutputStream:
     """One output of a process: its lines go to `deliver`, up to `bytes_max`.
 
-    What comes after that is taken from the process and dropped unseen, so that a flood costs next
-    to nothing; one line says so. The end of everything written is kept either way.
+    What comes after that is read and dropped unparsed, so that a flood costs next to nothing and does not
+    block the process; one line says so. The tail of the output is kept either way.
     """
 
     def __init__(self, *, deliver: Callable[[str], None], bytes_max: int) -> None:
@@ -52,12 +52,12 @@ class OutputStream:
             self._bytes_left -= max(len(line), LINE_COST_MIN)
             if self._bytes_left < 0:
                 self._is_full = True
-                self._deliver("[too much output: the rest of it was dropped]")
+                self._deliver("[output limit reached: the rest was dropped]")
                 return
             self._deliver(line)
 
     def finish(self) -> None:
-        """Nothing more comes: deliver what is left."""
+        """The output has ended: deliver what is left."""
         if not self._is_full:
             for line in self._splitter.finish():
                 self._deliver(line)

@@ -1,4 +1,4 @@
-"""What a supervisor must know to run a command: its words, environment and folder, all checked."""
+"""What a supervisor needs to run a command: arguments, environment and working directory, all checked."""
 
 import json
 import os
@@ -12,20 +12,20 @@ from typing import Any
 from tsuzuki.engine.executors.command.environment import (
     Expand,
     declared,
-    documents,
     inherited,
-    naming,
+    json_variables,
+    run_variables,
 )
 from tsuzuki.engine.task import Task
 from tsuzuki.model.errors import UsageError
 
 INLINE_BYTES_MAX = 64 * 1024
-"""Linux takes no variable of 128 KiB, and 2 MiB in all: a longer document goes into a file."""
+"""Linux refuses a variable of 128 KiB, and more than 2 MiB in all: a longer text goes into a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSpec:
-    """One command. `scratch` are the files made for it; they go when it has ended."""
+    """One command. `scratch` are its temporary files; they are removed when it has ended."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -33,37 +33,37 @@ class CommandSpec:
     scratch: Sequence[str] = ()
 
     def as_bytes(self) -> bytes:
-        """For the supervisor, which turns the escapes of what was not UTF-8 back into bytes."""
+        """For the supervisor, which turns surrogate escapes (what was not UTF-8) back into bytes."""
         return json.dumps(vars(self)).encode("ascii")
 
     def discard(self) -> None:
-        """Remove what was made for it."""
+        """Remove its temporary files."""
         _remove(self.scratch)
 
 
 def command_spec_for(
     task: Task, *, expand: Expand, environ: Mapping[str, str], base_folder: Path
 ) -> CommandSpec:
-    """The spec for this run. Raises `UsageError` for what no process can be given, and
-    `ConfigurationError` for a variable that cannot be filled in."""
+    """The spec for this run. Raises `UsageError` for a value that no process can take, and
+    `ConfigurationError` for a variable that cannot be expanded."""
     options = task.spec.options
     added = declared(_environment(options), expand=expand, environ=environ)
-    variables = {**inherited(environ), **added, **naming(task)}
-    texts = documents(task)
+    variables = {**inherited(environ), **added, **run_variables(task)}
+    texts = json_variables(task)
     long_texts = {n: text for n, text in texts.items() if len(text.encode()) > INLINE_BYTES_MAX}
     short_texts = {n: text for n, text in texts.items() if n not in long_texts}
     spec = CommandSpec(
-        argv=_words(options.get("argv")),
+        argv=_argv(options.get("argv")),
         environment=_variables({**variables, **short_texts}),
         cwd=_portable(str(base_folder / (options.get("cwd") or "")), "`cwd`"),
     )
-    # Last, so that nothing can be refused any more once there are files.
+    # Last, so that no check can fail after files were made.
     return _with_files(spec, long_texts, run_id=task.run.id) if long_texts else spec
 
 
-def _words(argv: object) -> list[str]:
+def _argv(argv: object) -> list[str]:
     if not isinstance(argv, list) or not argv or not argv[0]:
-        raise UsageError("the job's command must be a list of words that begins with a program")
+        raise UsageError("the job's command must be a list of words that starts with a program")
     return [_portable(word, f"word {number} of the command") for number, word in enumerate(argv, 1)]
 
 
@@ -89,12 +89,12 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _portable(text: object, what: str) -> str:
-    """`text` as the operating system would have it, in a form that JSON can carry. The text itself
-    may be a secret, so it is never part of the complaint."""
+    """`text` as the operating system encodes it, in a form that JSON can carry. The text itself may be a
+    secret, so it is never part of the error."""
     if not isinstance(text, str):
         raise UsageError(f"{what} must be text")
     if "\0" in text:
-        raise UsageError(f"{what} contains a NUL character, which no process can be given")
+        raise UsageError(f"{what} contains a NUL character, which no process can take")
     try:
         return os.fsencode(text).decode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -102,7 +102,7 @@ def _portable(text: object, what: str) -> str:
 
 
 def _with_files(spec: CommandSpec, texts: Mapping[str, str], *, run_id: int) -> CommandSpec:
-    """The spec with each text in a file of its own, which only our user can read."""
+    """The spec with each text in a temporary file of its own, which only our user can read."""
     files: dict[str, str] = {}
     try:
         for name, text in texts.items():

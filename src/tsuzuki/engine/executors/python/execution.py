@@ -1,4 +1,4 @@
-"""One call of one Python function, from its begin to its one end."""
+"""The execution of one Python function: started in a thread or on the event loop, ended exactly once."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ from tsuzuki.model.states import Reason
 
 @dataclass(frozen=True, kw_only=True)
 class PythonRuntime:
-    """Where functions are called. `timer` runs none of them, so that none can hold it up; `live` are the
+    """Where functions are called. `timer` runs no handlers, so that none can block it; `live` are the
     executions that have not ended."""
 
     functions: Functions
@@ -43,7 +43,7 @@ class _Phase(Enum):
 
 
 class PythonExecution:
-    """Several may try to end it: the function, whoever stops it, the timer. The first one does."""
+    """Three may race to end it: the function, a caller of `stop`, the timer. The first one does."""
 
     __slots__ = (
         "_cause",
@@ -71,8 +71,8 @@ class PythonExecution:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Have it called: on the loop if it is known to be async, else in a thread, where it is
-        found first."""
+        """Start the call: on the loop if it is known to be async, else in a thread, which first looks the
+        function up."""
         function = self._runtime.functions.known(self._function_name)
         if function is not None and function.is_async:
             self._runtime.loop.post(self._enter_loop, function)
@@ -89,16 +89,16 @@ class PythonExecution:
             if phase is _Phase.WAITING:
                 self._phase = _Phase.ENDED
         self._stop_signal.set()
-        # The outcome is told by the timer's thread: whoever stops us may hold what `on_outcome` needs.
+        # Delivered by the timer's thread, to avoid a deadlock: the caller may hold a lock that `on_outcome` needs.
         if phase is _Phase.WAITING:
-            self._runtime.timer.post(self._tell, Stopped(cause=cause))
+            self._runtime.timer.post(self._deliver, Stopped(cause=cause))
             return
         if phase is _Phase.ON_LOOP:
             self._runtime.loop.post(self._cancel)
         if at_once:
-            self._runtime.timer.post(self._give_up, cause)
+            self._runtime.timer.post(self._abandon, cause)
         elif is_first:
-            self._runtime.timer.later(self._runtime.kill_grace_seconds(), self._give_up, cause)
+            self._runtime.timer.later(self._runtime.kill_grace_seconds(), self._abandon, cause)
 
     # --- in a thread ----------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class PythonExecution:
         thread.name = idle_name
 
     def _perform(self) -> bool:
-        """Find the function, and call it or hand it on; false if nobody waited for that."""
+        """Look the function up, and call it or pass it to the loop; false if the run was abandoned before."""
         try:
             function = self._runtime.functions.find(self._function_name)
         except NotFound as problem:
@@ -131,19 +131,20 @@ class PythonExecution:
         if isinstance(keywords, Failed):
             return keywords
         try:
-            # A context of its own: what it binds there does not reach the next run in this thread.
+            # A context of its own: its context variables must not leak into the next run of this thread.
             return _succeeded(Context().run(function.call, **keywords))
-        except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+        except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
             return self._outcome_of_raising(problem)
 
     # --- on the loop ----------------------------------------------------------------------------
 
     def _enter_loop(self, function: Function) -> None:
-        if self._cause is not None:  # asked to stop while the function was being found
-            self._give_up(self._cause)
+        if self._cause is not None:  # asked to stop while the function was looked up
+            self._abandon(self._cause)
             return
         self._running = asyncio.get_running_loop().create_task(self._await(function))
-        # Only now can it be cancelled: a task that is cancelled before its first step never says so.
+        # ON_LOOP only now, so that `stop` cancels the task after its first step: a task that is cancelled
+        # before that never runs, and so would deliver no outcome.
         if not self._move(_Phase.ON_LOOP):
             self._running.cancel()
 
@@ -155,7 +156,7 @@ class PythonExecution:
         else:
             try:
                 outcome = _succeeded(await function.call(**keywords))
-            except BaseException as problem:  # noqa: BLE001 -- whatever it raises is its outcome
+            except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
                 outcome = self._outcome_of_raising(problem)
         self._end(outcome)
 
@@ -174,24 +175,24 @@ class PythonExecution:
             return True
 
     def _end(self, outcome: Outcome) -> bool:
-        """The function has ended with this; false if the run had ended without it."""
+        """The function has ended with this outcome; false if the run was abandoned before."""
         if not self._move(_Phase.ENDED):
             return False
-        self._tell(outcome)
+        self._deliver(outcome)
         return True
 
-    def _give_up(self, cause: StopCause) -> None:
-        """End it without the function."""
+    def _abandon(self, cause: StopCause) -> None:
+        """End the run although the function has not ended."""
         with self._lock:
             if self._phase is _Phase.ENDED:
                 return
             if self._phase is _Phase.IN_THREAD:
                 self._runtime.threads.abandon()
             self._phase = _Phase.ENDED
-        self._tell(Stopped(cause=cause))
+        self._deliver(Stopped(cause=cause))
 
-    def _tell(self, outcome: Outcome) -> None:
-        # Once it was asked to stop nobody knows whether it did all it should have, whatever it says.
+    def _deliver(self, outcome: Outcome) -> None:
+        # Once it was asked to stop, its own outcome does not count: it may have left work undone.
         self._stop_signal.fence()
         self._runtime.live.discard(self)
         self._on_outcome(self._task, outcome if self._cause is None else Stopped(cause=self._cause))
@@ -218,8 +219,8 @@ class PythonExecution:
         )
 
     def _outcome_of_raising(self, problem: BaseException) -> Outcome:
-        asked = isinstance(problem, RunStopped | asyncio.CancelledError)
-        if self._cause is not None and asked:
+        is_cancellation = isinstance(problem, RunStopped | asyncio.CancelledError)
+        if self._cause is not None and is_cancellation:
             return Stopped(cause=self._cause)
         if not isinstance(problem, TsuzukiError):
             self._log_traceback(problem)
@@ -231,11 +232,11 @@ class PythonExecution:
 
 
 def _succeeded(value: Any) -> Outcome:
-    """The value as it will be read back; it may be changed by its maker after this."""
+    """The value as it will be read back: a copy, because the handler may still change its own."""
     if value is None:
         return SUCCEEDED
     try:
         return Succeeded(result=decode(encode(value)))
     except UsageError as problem:
-        sentence = f"what the function returned cannot be kept: {problem.message}"
-        return Failed(reason=Reason.HANDLER_FAILED, error=sentence)
+        error = f"the function's result cannot be stored: {problem.message}"
+        return Failed(reason=Reason.HANDLER_FAILED, error=error)

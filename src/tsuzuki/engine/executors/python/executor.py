@@ -1,8 +1,8 @@
-"""Python functions: synchronous ones in threads, asynchronous ones together on one event loop.
+"""Executes Python functions: synchronous ones in threads, asynchronous ones together on one event loop.
 
-A function can only be asked to stop. A thread that does not heed it is left behind: its run ends all
-the same, and whatever it still does through its context has no effect. What a function prints goes
-where the worker prints; only `run.log` reaches the log of the run.
+Cancellation is cooperative: a function can only be asked to stop. A thread that does not stop is abandoned:
+its run ends all the same, and the context is fenced, so that nothing the function still does through it has
+any effect. What a function prints goes where the worker prints; only `run.log` reaches the log of the run.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ class PythonExecutor:
 
     @property
     def abandoned_threads(self) -> int:
-        """How many threads are still busy with a run that was ended without them."""
+        """How many threads still execute a function whose run has ended."""
         return self._runtime.threads.abandoned
 
     def start(self, task: Task, run_io: RunIO, on_outcome: OnOutcome) -> Execution:
@@ -53,7 +53,7 @@ class PythonExecutor:
         return execution
 
     def close(self) -> None:
-        """Give up what still runs, and begin nothing more."""
+        """Abandon what still runs, and start nothing more."""
         for execution in list(self._runtime.live):
             execution.stop(StopCause.SHUTDOWN, at_once=True)
         self._runtime.threads.close()

@@ -1,12 +1,12 @@
-"""From the name of a function to a call: finding it, and filling its parameters.
+"""Finds functions by name, and fills their parameters.
 
     def f(): ...
     def f(run): ...                    the context; arguments are `run.arguments`
     def f(x, y=1): ...                 arguments by name
     def f(run, *, x, y=1): ...         both
 
-A parameter that is named `run` or annotated `RunContext` is given the context. Every other parameter
-is filled from the run's arguments, and every argument needs its parameter, but for `def f(run)`.
+A parameter that is named `run` or annotated `RunContext` gets the context. Every other parameter is filled
+from the run's arguments, and every argument needs its parameter, except for `def f(run)`.
 """
 
 import importlib
@@ -26,7 +26,7 @@ _FILLED_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KE
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """A function that can be a handler, and what it wants to be called with."""
+    """A function that can be a handler, and its parameters."""
 
     name: str
     call: Callable[..., Any]
@@ -38,36 +38,34 @@ class Function:
     def keywords(
         self, arguments: Mapping[str, Any], context: Callable[[], RunContext]
     ) -> dict[str, Any]:
-        """What to call it with: the context is made if it wants it. Raises `UsageError` if the arguments
-        do not fit its parameters."""
-        given: dict[str, Any] = dict.fromkeys(self.contexts, context()) if self.contexts else {}
-        if given and not self.required and not self.optional:
-            return given
+        """The keyword arguments to call it with; the context is made only if it takes one. Raises
+        `UsageError` if the arguments do not match its parameters."""
+        injected: dict[str, Any] = dict.fromkeys(self.contexts, context()) if self.contexts else {}
+        if injected and not self.required and not self.optional:
+            return injected
         if arguments.keys() >= self.required and arguments.keys() <= self.required | self.optional:
-            return {**arguments, **given}
-        raise UsageError(self._misfit(arguments))
+            return {**arguments, **injected}
+        raise UsageError(self._mismatch(arguments))
 
-    def _misfit(self, arguments: Mapping[str, Any]) -> str:
+    def _mismatch(self, arguments: Mapping[str, Any]) -> str:
         known = self.required | self.optional
         missing, unexpected = self.required - arguments.keys(), arguments.keys() - known
-        complaints = [
+        problems = [
             *([f"is missing {_listed(missing)}"] if missing else []),
             *([f"does not take {_listed(unexpected)}"] if unexpected else []),
         ]
-        return (
-            f"{self.name} {' and '.join(complaints)}; it takes {_listed(known) or 'no arguments'}"
-        )
+        return f"{self.name} {' and '.join(problems)}; it takes {_listed(known) or 'no arguments'}"
 
 
 class Functions:
-    """Functions by name: those handed in, and whatever `package.module:function` can be imported.
+    """Functions by name: registered ones, and those that can be imported as `package.module:function`.
 
-    Modules are looked for in `base_folder` too, after all others: a file there cannot take the place
-    of a module that the engine needs.
+    `base_folder` is the last entry of the import path: a file there cannot shadow a module that the engine
+    needs.
     """
 
-    def __init__(self, handed_in: Mapping[str, Callable[..., Any]], *, base_folder: Path) -> None:
-        self._handed_in = handed_in
+    def __init__(self, registered: Mapping[str, Callable[..., Any]], *, base_folder: Path) -> None:
+        self._registered = registered
         self._found: dict[str, Function] = {}
         folder = str(base_folder.absolute())
         if folder not in sys.path:
@@ -76,16 +74,16 @@ class Functions:
     def known(self, name: str) -> Function | None:
         """The function, if it has been found before; never imports."""
         found = self._found.get(name)
-        # One that was handed in may have been replaced since, by another of its name.
-        if found is None or self._handed_in.get(name, found.call) is not found.call:
+        # A registered function may have been replaced since, by another one of the same name.
+        if found is None or self._registered.get(name, found.call) is not found.call:
             return None
         return found
 
     def find(self, name: str) -> Function:
-        """The function; may import, which can take any time. Raises `NotFound`."""
+        """The function; may import its module, which can take any time. Raises `NotFound`."""
         found = self.known(name)
         if found is None:
-            call = self._handed_in.get(name)
+            call = self._registered.get(name)
             found = _inspected(name, _imported(name) if call is None else call)
             self._found[name] = found
         return found
@@ -112,7 +110,7 @@ def _inspected(name: str, call: Any) -> Function:
     try:
         parameters = inspect.signature(call).parameters.values()
     except ValueError:
-        raise NotFound(f"{name!r} does not tell its parameters, so it cannot be called") from None
+        raise NotFound(f"{name!r} cannot be a handler: it has no readable signature") from None
     for parameter in parameters:
         if parameter.kind not in _FILLED_BY_NAME:
             raise NotFound(

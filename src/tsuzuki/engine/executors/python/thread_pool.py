@@ -1,4 +1,4 @@
-"""Threads for handlers: as many as there is work for, up to a limit, and none that has to be joined."""
+"""A thread pool for handlers: grows on demand up to a limit; no thread of it has to be joined."""
 
 import itertools
 import threading
@@ -9,10 +9,10 @@ Work = Callable[[], None]
 
 
 class HandlerThreadPool:
-    """Does each piece of work in a thread; what exceeds the limit waits its turn.
+    """Does each piece of work in a thread; work beyond the limit is queued.
 
-    A thread whose work was given up may be lost for ever, so it does not count against the limit
-    until it comes back. All are daemonic: none keeps the process from ending.
+    A thread whose work was abandoned may never return, so it does not count against the limit until it
+    does. All are daemon threads: none keeps the process alive.
     """
 
     def __init__(self, *, threads_max: int) -> None:
@@ -27,11 +27,11 @@ class HandlerThreadPool:
 
     @property
     def abandoned(self) -> int:
-        """How many threads are still busy with what nobody waits for any more."""
+        """How many threads are still busy with abandoned work."""
         return self._abandoned
 
     def do(self, work: Work) -> None:
-        """Have it done soon. It must not raise."""
+        """Do it in a thread soon. It must not raise."""
         with self._lock:
             is_new = not self._idle and not self._is_full()
             if is_new:
@@ -45,7 +45,7 @@ class HandlerThreadPool:
             self._add_thread()
 
     def abandon(self) -> None:
-        """One more thread is lost to work that was given up; another one may take its place."""
+        """The work of one more thread was abandoned; another thread may replace it."""
         with self._lock:
             self._abandoned += 1
             needs_another = self._backlog > 0 and not self._is_full()
@@ -56,7 +56,7 @@ class HandlerThreadPool:
             self._add_thread()
 
     def reclaim(self) -> None:
-        """Such a thread has returned after all."""
+        """An abandoned thread has returned after all."""
         with self._lock:
             self._abandoned -= 1
 
@@ -76,12 +76,12 @@ class HandlerThreadPool:
     def _serve(self) -> None:
         while (work := self._queue.get()) is not None:
             work()
-            del work  # or a thread that waits keeps its last run in memory
+            del work  # else an idle thread keeps its last run in memory
             if not self._stays():
                 return
 
     def _stays(self) -> bool:
-        """Whether this thread, now free, has a place; it may be one too many after coming back."""
+        """Whether this thread, now free, stays in the pool; one that was abandoned may be one too many."""
         with self._lock:
             if self._threads - self._abandoned > self._threads_max:
                 self._threads -= 1

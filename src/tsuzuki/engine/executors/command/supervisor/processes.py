@@ -1,4 +1,4 @@
-"""The processes below us: who they are, and signals that reach nobody else."""
+"""Our descendant processes: list them, reap them, and signal them without hitting a reused pid."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class Process(NamedTuple):
-    """A line of the process table. `started` tells two users of one number apart."""
+    """A row of the process table. `started` tells two processes with the same pid apart."""
 
     pid: int
     parent: int
@@ -21,12 +21,12 @@ class Process(NamedTuple):
 
 
 def adopt_orphans() -> None:
-    """From here on, a descendant that loses its parent becomes our child."""
+    """Become a subreaper: from now on a descendant that loses its parent becomes our child."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
 
 
 def has_ended(child: int) -> bool:
-    """Whether this child is dead. It is not reaped, so that its number stays taken; others are."""
+    """Whether this child is dead. It is not reaped, so that its pid is not reused; other dead children are."""
     while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         if dead.si_pid == child:
             return True
@@ -35,7 +35,7 @@ def has_ended(child: int) -> bool:
 
 
 def has_children() -> bool:
-    """Whether any is alive, after reaping the dead."""
+    """Whether a child is alive, after reaping the dead ones."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -45,7 +45,7 @@ def has_children() -> bool:
 
 
 def kill_children(*, spare: Container[int] = ()) -> None:
-    """Their children become ours by that: to be repeated until there are none."""
+    """Kill our children. Their own children become ours by that: call it again until there are none."""
     me = os.getpid()
     for process in _table():
         if process.parent == me and process.pid not in spare:
@@ -54,15 +54,15 @@ def kill_children(*, spare: Container[int] = ()) -> None:
 
 
 def kill_group(leader: int) -> None:
-    """`leader` must be a child of ours that is not yet reaped."""
+    """Kill a process group. `leader` must be a child of ours that is not reaped yet."""
     with suppress(OSError):
         os.killpg(leader, signal.SIGKILL)
 
 
 def ask_to_end(leader: int) -> None:
-    """SIGTERM to the leader's group, and to the leaders of other groups below us: `timeout` makes
-    one and passes on what it is told, so that to tell its group would be to tell it twice. And
-    SIGCONT, without which a stopped process would not hear."""
+    """SIGTERM to the leader's group, and to the leaders of other groups among our descendants: `timeout` makes
+    a group and forwards its signals, so a signal to its whole group would arrive twice. Then SIGCONT, without
+    which a stopped process would not pidfd it."""
     others = [p for p in _descendants(os.getpid()) if p.pid == p.group != leader]
     for number in (signal.SIGTERM, signal.SIGCONT):
         with suppress(OSError):
@@ -72,14 +72,14 @@ def ask_to_end(leader: int) -> None:
 
 
 def _signal(process: Process, number: int) -> None:
-    """Signal one that may not be our child, unless its number has gone to another one."""
+    """Signal a process that may not be our child, unless its pid was reused."""
     with suppress(OSError):
-        handle = os.pidfd_open(process.pid)
+        pidfd = os.pidfd_open(process.pid)
         try:
             if _entry(process.pid) == process:
-                signal.pidfd_send_signal(handle, number)
+                signal.pidfd_send_signal(pidfd, number)
         finally:
-            os.close(handle)
+            os.close(pidfd)
 
 
 def _descendants(root: int) -> list[Process]:
@@ -100,6 +100,6 @@ def _table() -> Iterator[Process]:
 
 
 def _entry(pid: int) -> Process:
-    # The program's name comes in parentheses and may hold anything, parentheses too.
+    # The program's name stands in parentheses and may contain anything, parentheses too.
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     return Process(pid, int(fields[1]), int(fields[2]), int(fields[19]))

@@ -1,4 +1,4 @@
-"""Forks a supervisor for each request of the worker, and looks after what a dead one leaves."""
+"""Forks a supervisor for each request of the worker, and kills what a supervisor that died leaves."""
 
 import gc
 import os
@@ -14,11 +14,11 @@ from .signal_pipe import SignalPipe
 from .watch import report, supervise
 
 DESCRIPTORS = 4
-"""Sent with each request: the line to the worker, standard output, standard error, the order."""
+"""Sent with each request: the control socket, standard output, standard error, the spec."""
 
 
 class Server:
-    """Runs until the worker is gone, or hangs up, and all supervisors have ended."""
+    """Runs until the worker is gone or has closed the link, and all supervisors have ended."""
 
     def __init__(self, link: socket.socket, worker: int | None) -> None:
         self._link: socket.socket | None = link
@@ -34,9 +34,9 @@ class Server:
             if self._worker in ready:
                 self._link = None
             elif self._link and self._link in ready:
-                self._answer(self._link)
+                self._fork_supervisor(self._link)
 
-    def _answer(self, link: socket.socket) -> None:
+    def _fork_supervisor(self, link: socket.socket) -> None:
         request, descriptors, _, _ = socket.recv_fds(link, 1, DESCRIPTORS)
         if not request:
             self._link = None
@@ -44,11 +44,11 @@ class Server:
         try:
             pid = os.fork()
         except OSError as problem:
-            with socket.socket(fileno=os.dup(descriptors[0])) as line:
-                report(line, refused=problem.errno)
+            with socket.socket(fileno=os.dup(descriptors[0])) as control:
+                report(control, refused=problem.errno)
         else:
             if pid == 0:
-                link.close()  # or the worker would not notice if the server were gone
+                link.close()  # else the worker would not notice that the server is gone
                 _supervise_and_exit(descriptors, self._worker)
             self._supervisors.add(pid)
         for descriptor in descriptors:
@@ -69,7 +69,7 @@ def _supervise_and_exit(descriptors: list[int], worker: int | None) -> NoReturn:
     try:
         supervise(*descriptors, worker=worker)
         code = 0
-    except BaseException:  # noqa: BLE001 -- nothing of the server's may go on in its fork
+    except BaseException:  # noqa: BLE001 -- the server's code must not go on in its fork
         traceback.print_exc()
     finally:
         os._exit(code)
@@ -82,7 +82,7 @@ def main() -> None:
     adopt_orphans()
     try:
         worker = os.pidfd_open(worker_pid)
-    except OSError:  # it is gone, or a sandbox forbids it: the line to it has to do
+    except OSError:  # it is gone, or a sandbox forbids pidfds: then only the link is watched
         worker = None
-    gc.freeze()  # what is not collected is not copied by the forks
+    gc.freeze()  # pages that the collector does not touch are not copied by forks
     Server(link, worker if os.getppid() == worker_pid else None).run()

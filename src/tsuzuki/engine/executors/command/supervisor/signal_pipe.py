@@ -1,4 +1,4 @@
-"""Waiting for several things at once, the end of a child among them."""
+"""Self-pipe for signals: wait for descriptors and for the end of a child at the same time."""
 
 import os
 import select
@@ -9,37 +9,37 @@ from typing import Any
 
 
 class SignalPipe:
-    """Readable when a child has ended. Also keeps signals meant for the worker from ending us: by
-    handlers, because what is ignored would stay ignored in the commands that we start."""
+    """Readable when a child has ended. Also keeps signals meant for the worker from ending us: by empty
+    handlers, because a signal that we ignore would be ignored by the commands that we start too."""
 
     def __init__(self) -> None:
-        self.descriptor, ringing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(ringing, warn_on_full_buffer=False)
+        self.descriptor, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: None)
 
     def clear(self) -> None:
-        """To be called before looking for what has ended, or an end could be missed."""
+        """Empty the pipe. Call it before checking for ended children, or an end could be missed."""
         with suppress(BlockingIOError):
             while os.read(self.descriptor, 4096):
                 pass
 
     def wait(self, seconds: float) -> None:
-        """Until it rings, or `seconds` have passed."""
+        """Until a signal comes, or `seconds` have passed."""
         select.select([self.descriptor], [], [], seconds)
         self.clear()
 
     def wait_with(self, *sources: int | socket.socket | None) -> list[Any]:
-        """Until it rings or one of the sources has something to say; those that have."""
+        """Until a signal comes or one of the sources is readable; answers the readable ones."""
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
-        by_number = {_number(source): source for source in sources if source is not None}
-        for number in by_number:
-            poll.register(number, select.POLLIN)
-        ready = [by_number[number] for number, _ in poll.poll() if number in by_number]
+        by_descriptor = {_descriptor(one): one for one in sources if one is not None}
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        ready = [by_descriptor[fd] for fd, _ in poll.poll() if fd in by_descriptor]
         self.clear()
         return ready
 
 
-def _number(source: int | socket.socket) -> int:
+def _descriptor(source: int | socket.socket) -> int:
     return source if isinstance(source, int) else source.fileno()

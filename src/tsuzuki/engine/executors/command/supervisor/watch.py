@@ -1,4 +1,4 @@
-"""The supervisor of one command, from its order to its report."""
+"""The supervisor of one command: starts it, watches it, cleans up, and reports how it ended."""
 
 import itertools
 import json
@@ -22,46 +22,49 @@ from .processes import (
 from .signal_pipe import SignalPipe
 
 PAUSES_SECONDS = [0.05] * 40
-"""How long a run waits for what it left behind to die. After that only its supervisor does."""
+"""How long the report waits for leftover processes to die. After that only the supervisor waits for them."""
 
 
-def supervise(control: int, stdout: int, stderr: int, document: int, *, worker: int | None) -> None:
-    """Carry out one order and report how it ended; return when nothing of it is left."""
+def supervise(
+    control_fd: int, stdout: int, stderr: int, document: int, *, worker: int | None
+) -> None:
+    """Run one command and report how it ended; return when no process of it is left. The descriptor
+    `document` holds its spec, `worker` is a pidfd."""
     adopt_orphans()
     signals = SignalPipe()
-    line = socket.socket(fileno=control)
+    control = socket.socket(fileno=control_fd)
     with os.fdopen(document, "rb") as file:
-        order = json.loads(file.read())
+        spec = json.loads(file.read())
     try:
-        main = _start(order, stdout, stderr)
+        main = _start(spec, stdout, stderr)
     except OSError as problem:
-        at_folder = problem.filename == _raw(order["cwd"])
-        _remove(order["scratch"])
-        report(line, refused=problem.errno, at_folder=at_folder)
+        at_folder = problem.filename == _raw(spec["cwd"])
+        _remove(spec["scratch"])
+        report(control, refused=problem.errno, at_folder=at_folder)
         return
     finally:
         os.close(stdout)
         os.close(stderr)
-    stopped = _watch(main.pid, line, worker, signals)
+    stopped = _watch(main.pid, control, worker, signals)
     kill_group(main.pid)
     code = main.wait()
-    _clear(signals, PAUSES_SECONDS)
-    _remove(order["scratch"])
-    report(line, code=code, stopped=stopped)
-    _clear(signals, itertools.repeat(1.0))
+    _kill_leftovers(signals, PAUSES_SECONDS)
+    _remove(spec["scratch"])
+    report(control, code=code, stopped=stopped)
+    _kill_leftovers(signals, itertools.repeat(1.0))
 
 
-def report(line: socket.socket, **facts: object) -> None:
-    """Say how it ended and hang up. Nobody may be listening any more."""
-    with suppress(OSError), line:
-        line.sendall(json.dumps(facts).encode())
+def report(control: socket.socket, **facts: object) -> None:
+    """Report how the command ended, and close the socket. The worker may be gone."""
+    with suppress(OSError), control:
+        control.sendall(json.dumps(facts).encode())
 
 
-def _start(order: dict[str, Any], stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(  # noqa: S603 -- the very thing that we are for
-        [_raw(word) for word in order["argv"]],
-        env={_raw(name): _raw(value) for name, value in order["environment"].items()},
-        cwd=_raw(order["cwd"]),
+def _start(spec: dict[str, Any], stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603 -- to run the job's command is its purpose
+        [_raw(word) for word in spec["argv"]],
+        env={_raw(name): _raw(value) for name, value in spec["environment"].items()},
+        cwd=_raw(spec["cwd"]),
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,
@@ -69,26 +72,26 @@ def _start(order: dict[str, Any], stdout: int, stderr: int) -> "subprocess.Popen
     )
 
 
-def _watch(main: int, line: socket.socket, worker: int | None, signals: SignalPipe) -> bool:
-    """Return when the main process has ended; true if it was told to before it had."""
-    is_told = False
-    sources: list[int | socket.socket | None] = [worker, line]
+def _watch(main: int, control: socket.socket, worker: int | None, signals: SignalPipe) -> bool:
+    """Return when the main process has ended; true if we stopped it before it ended by itself."""
+    was_stopped = False
+    sources: list[int | socket.socket | None] = [worker, control]
     while not has_ended(main):
         ready = signals.wait_with(*sources)
         if not ready or has_ended(main):
             continue
-        is_told = True
-        # Whatever is not a polite word, a lost worker included, is the last word.
-        if worker not in ready and _heard(line) == TERM:
+        was_stopped = True
+        # Anything but `TERM` kills at once: `KILL`, a closed socket, a worker that is gone.
+        if worker not in ready and _receive(control) == TERM:
             ask_to_end(main)
         else:
             kill_group(main)
             sources.clear()
-    return is_told
+    return was_stopped
 
 
-def _clear(signals: SignalPipe, pauses: Iterable[float]) -> None:
-    """Kill and reap what is left, until nothing is or the pauses are used up."""
+def _kill_leftovers(signals: SignalPipe, pauses: Iterable[float]) -> None:
+    """Kill and reap all children, until there are none or the pauses are used up."""
     for pause in pauses:
         if not has_children():
             return
@@ -96,9 +99,9 @@ def _clear(signals: SignalPipe, pauses: Iterable[float]) -> None:
         signals.wait(pause)
 
 
-def _heard(line: socket.socket) -> bytes:
+def _receive(control: socket.socket) -> bytes:
     try:
-        return line.recv(1)
+        return control.recv(1)
     except OSError:
         return b""
 
