@@ -1,4 +1,4 @@
-"""Who changed what, from which value to which. Rows are only ever added."""
+"""The audit log: which actor changed what, from which value to which. Append-only."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from tsuzuki.store.sql.clock import db_now
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """One change as it was recorded."""
+    """One recorded change."""
 
     id: int
     at: datetime
@@ -34,7 +34,7 @@ def record(
     before: Any = None,
     after: Any = None,
 ) -> None:
-    """Note a change, in the transaction that makes it."""
+    """Record a change, in the transaction that makes it."""
     connection.execute(
         insert(audit_log).values(
             at=db_now(),

@@ -1,7 +1,7 @@
-"""A copy of the database as it was at one moment, while writers go on.
+"""Online backup: a consistent snapshot of the database, while writers go on.
 
-SQLite: VACUUM INTO, one read transaction over the whole file. PostgreSQL: pg_dump, one snapshot.
-The copy appears under its name only when it is complete; a crash leaves at most a `.partial` file.
+SQLite: VACUUM INTO, one read transaction over the whole file. PostgreSQL: pg_dump, one snapshot. Atomic: the
+copy appears under its name only when it is complete; a crash leaves at most a `.partial` file.
 """
 
 import os
@@ -33,7 +33,7 @@ def back_up(database: Database, target: Path, *, pg_dump: str = "pg_dump") -> in
             _copy_sqlite(database, partial)
         else:
             _dump_postgres(database.engine.url, partial, pg_dump)
-        _settle(partial, target)
+        _publish(partial, target)
     except OSError as problem:
         raise Unreachable(
             f"the backup cannot be written: {problem.strerror or problem}",
@@ -47,7 +47,7 @@ def back_up(database: Database, target: Path, *, pg_dump: str = "pg_dump") -> in
 
 def _copy_sqlite(database: Database, partial: Path) -> None:
     with database.engine.connect() as connection:
-        # VACUUM cannot run inside a transaction, so this goes around our BEGIN.
+        # VACUUM cannot run inside a transaction, so this bypasses our BEGIN.
         raw: Any = connection.connection.driver_connection
         try:
             raw.execute("VACUUM INTO ?", (str(partial),))
@@ -79,19 +79,19 @@ def _dump_postgres(url: URL, partial: Path, pg_dump: str) -> None:
         check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
+        lines = done.stderr.strip().splitlines()
         raise Unreachable(
-            f"pg_dump failed: {said[-1] if said else f'exit code {done.returncode}'}",
+            f"pg_dump failed: {lines[-1] if lines else f'exit code {done.returncode}'}",
             hint="Is pg_dump at least as new as the server?",
             code="backup",
         )
 
 
-def _settle(partial: Path, target: Path) -> None:
-    """To the disk first, then under its name, then the name to the disk."""
+def _publish(partial: Path, target: Path) -> None:
+    """Make the copy durable, give it its name, then make the name durable (fsync)."""
     with partial.open("rb") as copy:
         os.fsync(copy.fileno())
-    # link, not rename: rename would overwrite a file that appeared meanwhile
+    # A link, not a rename, which in a race would overwrite a file that appeared meanwhile.
     os.link(partial, target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
@@ -101,7 +101,7 @@ def _settle(partial: Path, target: Path) -> None:
 
 
 def file_size(database: Database) -> int:
-    """How much room the database takes, in bytes."""
+    """The size of the database on disk, in bytes."""
     if database.path is not None:
         return database.path.stat().st_size
     with database.read() as connection:

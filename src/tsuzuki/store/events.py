@@ -1,4 +1,4 @@
-"""Events: something happened outside, and jobs may start because of it. A key makes it happen once."""
+"""Events from outside that start runs of jobs which subscribe to them. A dedupe key makes one idempotent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tsuzuki.store.sql.types import KeyText
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """A stored event; `processed_at` is set with the runs it started."""
+    """A stored event; `processed_at` is set in the transaction that creates its runs."""
 
     id: int
     event_type: str
@@ -35,7 +35,8 @@ class Event:
 def emit(
     connection: Connection, *, event_type: str, payload: Any, dedupe_key: str | None = None
 ) -> tuple[Event, bool]:
-    """Store an event. With a key that was used before: the event it made then, and False."""
+    """Store an event. Answers it and True; with a dedupe key that was used before, the earlier event and
+    False."""
     values = {"type": event_type, "carried": payload, "key": dedupe_key}
     new_id = execute(connection, _insert(connection.dialect), values).scalar_one_or_none()
     statement, wanted = (_BY_ID, new_id) if new_id else (_BY_KEY, dedupe_key)
@@ -81,7 +82,7 @@ _ID_COLUMN: Columns = {"id": BigInteger()}
 
 
 def payloads(connection: AnyConnection, event_ids: Sequence[int]) -> dict[int, Any]:
-    """What the events carried, by their id."""
+    """The payloads of events, by event id."""
     if not event_ids:
         return {}
     packed = pack(connection.dialect, _ID_COLUMN, [(event_id,) for event_id in event_ids])
@@ -91,8 +92,8 @@ def payloads(connection: AnyConnection, event_ids: Sequence[int]) -> dict[int, A
 
 @lru_cache
 def _select_payloads(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
-    asked = unpack(dialect, _ID_COLUMN, varying)
-    return select(events.c.id, events.c.payload).join(asked, by_key(events.c.id, asked.c.id))
+    wanted = unpack(dialect, _ID_COLUMN, varying)
+    return select(events.c.id, events.c.payload).join(wanted, by_key(events.c.id, wanted.c.id))
 
 
 _MARK_PROCESSED = (
@@ -106,9 +107,10 @@ _MARK_PROCESSED = (
 def mark_processed(
     connection: Connection, *, term: Term, event_ids: Sequence[int]
 ) -> frozenset[int]:
-    """Belongs into the transaction that stores the runs these events start."""
-    seen = {"ids": event_ids, "epoch": term.epoch}
-    return frozenset(connection.execute(_MARK_PROCESSED, seen).scalars())
+    """Mark events as processed, in the transaction that creates their runs. Answers those that were not
+    processed before."""
+    parameters = {"ids": event_ids, "epoch": term.epoch}
+    return frozenset(connection.execute(_MARK_PROCESSED, parameters).scalars())
 
 
 def find(

@@ -1,4 +1,4 @@
-"""Is this database whole? Looks, changes nothing, and says for each thing it looked at what it found."""
+"""Integrity check of the database: schema, storage, tables, triggers, leadership, history. Read-only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ GUARDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing looked at. `problem` is None when it is as it should be."""
+    """The result of one check. `problem` is None if there is none."""
 
     subject: str
     problem: str | None = None
@@ -40,22 +40,22 @@ class Finding:
 def inspect_database(
     database: Database, components: Sequence[Component] = (ENGINE,)
 ) -> list[Finding]:
-    """Everything we know how to look at, in the order in which it makes sense to mend it."""
+    """All checks, in the order in which problems should be repaired."""
     try:
         require_current(database, components)
     except SchemaMismatch as problem:
         return [Finding(subject="schema", problem=problem.message, hint=problem.hint)]
     findings = [Finding(subject="schema")]
-    looks: list[tuple[str, Callable[[Connection], list[str]], str]] = [
+    checks: list[tuple[str, Callable[[Connection], list[str]], str]] = [
         ("storage", _storage, "Restore a backup."),
-        ("tables", lambda c: _tables(c, components), "Somebody changed the tables by hand."),
-        ("guards", _guards, "Somebody removed a trigger; restore a backup or recreate it."),
+        ("tables", lambda c: _tables(c, components), "The tables were changed by hand."),
+        ("guards", _guards, "A trigger was removed; restore a backup or recreate it."),
         ("leadership", _leadership, "Restore a backup: the one row of leadership is missing."),
         ("history", _history, "Moves were made around the guards; compare with a backup."),
     ]
     with database.read() as connection:
-        for subject, look, hint in looks:
-            problems = look(connection)
+        for subject, check, hint in checks:
+            problems = check(connection)
             findings.append(
                 Finding(subject=subject, problem="; ".join(problems), hint=hint)
                 if problems
@@ -65,7 +65,7 @@ def inspect_database(
 
 
 def _storage(connection: Connection) -> list[str]:
-    """SQLite checks its own pages and keys; PostgreSQL guards its pages itself."""
+    """SQLite: integrity of pages and foreign keys. PostgreSQL checks its pages itself, on reading."""
     if connection.dialect.name != "sqlite":
         connection.execute(select(func.count()).select_from(job_runs))
         return []
@@ -102,7 +102,7 @@ def _leadership(connection: Connection) -> list[str]:
 
 
 def _history(connection: Connection) -> list[str]:
-    """Every run has one row of history per move, and the last one ends where the run is."""
+    """Every run has one history row per move, and the last one ends in the run's state."""
     moves_of = (
         select(
             job_run_transitions.c.run_id,

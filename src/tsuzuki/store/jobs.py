@@ -1,4 +1,5 @@
-"""Job definitions. A change names the version it was made against; a removed job keeps its row."""
+"""Job definitions, with optimistic locking: a change names the version it was made against. A removed job
+keeps its row."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -10,7 +11,6 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Text,
-    Update,
     bindparam,
     insert,
     select,
@@ -35,13 +35,13 @@ NONE_KNOWN: Mapping[int, Job] = MappingProxyType({})
 
 
 def hold(connection: Connection) -> None:
-    """Let nobody else change definitions until this transaction ends: two processes that follow a
-    file at once must not undo each other. SQLite has one writer anyway."""
+    """Lock all definitions against changes by other processes until this transaction ends: two processes that
+    apply a file at the same time must not undo each other. SQLite has one writer anyway."""
     lock_until_commit(connection, CHANGES_LOCK_KEY)
 
 
 def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
-    """Store a new job. Its time triggers count from now on."""
+    """Store a new job. Its ticks are planned from now on."""
     statement = (
         insert(job_definitions)
         .values(
@@ -60,14 +60,24 @@ def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
 
 
 def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
-    """Replace a job's definition, unless somebody changed it since `job` was read.
+    """Replace a job's definition, unless it was changed since `job` was read (optimistic locking).
 
-    A job that gets another schedule, or is switched on again, is planned from now on: times that
-    passed while it did not apply are not made up for.
+    A job that gets another schedule, or is enabled again, is planned from now on: ticks that passed before
+    are not caught up on.
     """
     values = columns_of(spec)
     if spec.schedule != job.spec.schedule or (spec.enabled and not job.spec.enabled):
         values["planned_until"] = db_now()
+    return _update(connection, job, values)
+
+
+def remove(connection: Connection, *, job: Job) -> bool:
+    """Mark a job as deleted, unless it was changed since. Its runs and their history stay."""
+    return _update(connection, job, {"deleted_at": db_now(), "enabled": False})
+
+
+def _update(connection: Connection, job: Job, values: Mapping[str, Any]) -> bool:
+    """Update the job if it still has the version that was read; then wake the leader, which caches jobs."""
     statement = (
         update(job_definitions)
         .where(
@@ -77,30 +87,6 @@ def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
         )
         .values(**values, version=job_definitions.c.version + 1, updated_at=db_now())
     )
-    return _changed(connection, statement)
-
-
-def remove(connection: Connection, *, job: Job) -> bool:
-    """Remove a job from sight. Its runs and their history stay."""
-    statement = (
-        update(job_definitions)
-        .where(
-            job_definitions.c.id == job.id,
-            job_definitions.c.version == job.version,
-            job_definitions.c.deleted_at.is_(None),
-        )
-        .values(
-            deleted_at=db_now(),
-            updated_at=db_now(),
-            enabled=False,
-            version=job_definitions.c.version + 1,
-        )
-    )
-    return _changed(connection, statement)
-
-
-def _changed(connection: Connection, statement: Update) -> bool:
-    """Whether it took effect; then the leader, who keeps jobs in mind, is told."""
     if connection.execute(statement).rowcount != 1:
         return False
     channels.notify(connection, Channel.LEADER)
@@ -110,7 +96,8 @@ def _changed(connection: Connection, statement: Update) -> bool:
 def advance_planning(
     connection: Connection, *, term: Term, job: Job, planned_until: datetime
 ) -> bool:
-    """Record how far a job's ticks have become runs. Belongs into the transaction that made them."""
+    """Record how far a job's ticks are planned, in the transaction that creates their runs. False if another
+    planning of the same stretch was first, or the term is over."""
     statement = (
         update(job_definitions)
         .where(
@@ -125,7 +112,7 @@ def advance_planning(
 
 
 def get(connection: Connection, job_id: int) -> Job | None:
-    """A job by its id, also a removed one: its runs still need it."""
+    """A job by its id, removed ones too: their runs still need it."""
     statement = select(job_definitions).where(job_definitions.c.id == job_id)
     row = connection.execute(statement).mappings().one_or_none()
     return None if row is None else job_from(row)
@@ -134,11 +121,11 @@ def get(connection: Connection, job_id: int) -> Job | None:
 def get_many(
     connection: Connection, job_ids: Collection[int], *, known: Mapping[int, Job]
 ) -> dict[int, Job]:
-    """Jobs by id, removed ones too. What `known` holds in its present version is not read again."""
+    """Jobs by id, removed ones too. A job that `known` has in its current version is not read again."""
     if not job_ids:
         return {}
     heads = connection.execute(_HEADS_BY_ID, {"ids": sorted(job_ids)}).all()
-    return {job.id: job for job in _read_anew(connection, heads, known)}
+    return {job.id: job for job in _read_changed(connection, heads, known)}
 
 
 _HEADS = select(job_definitions.c.id, job_definitions.c.version, job_definitions.c.planned_until)
@@ -151,11 +138,11 @@ _HEADS_SCHEDULED = _HEADS.where(
 _BY_ID = select(job_definitions).where(job_definitions.c.id.in_(bindparam("ids", expanding=True)))
 
 
-def _read_anew(
+def _read_changed(
     connection: Connection, heads: Sequence[Sequence[Any]], known: Mapping[int, Job]
 ) -> list[Job]:
-    """The jobs with these `heads`, read in full only if new or changed: a job is asked for many times
-    between two changes, and is a wide row with several documents in it."""
+    """The jobs with these `heads`, read in full only if new or changed: a job is queried many times between
+    two changes, and is a wide row with several JSON documents in it."""
     stale = [i for i, version, _ in heads if i not in known or known[i].version != version]
     fresh: dict[int, Job] = {}
     if stale:
@@ -169,7 +156,7 @@ def _read_anew(
 
 
 class Named(NamedTuple):
-    """A job in its present version, and the moment at which it was looked up."""
+    """A job in its current version, and the database's time at which it was read."""
 
     job: Job
     now: datetime
@@ -182,7 +169,7 @@ _BY_NAME = select(job_definitions.c.id, job_definitions.c.version, db_now()).whe
 
 
 def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> Named | None:
-    """A job by name and the database's clock, in one question unless it has changed since `known`."""
+    """A job by name and the database's time; one query, unless the job has changed since `known`."""
     head = execute(connection, _BY_NAME, {"name": name}).one_or_none()
     if head is None:
         return None
@@ -209,13 +196,12 @@ def find(connection: Connection, *, source: JobSource | None = None) -> list[Job
 
 
 def find_scheduled(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> list[Job]:
-    """Every enabled job with a schedule. What `known` holds in its present version is not read
-    again."""
-    return _read_anew(connection, execute(connection, _HEADS_SCHEDULED).all(), known)
+    """Every enabled job with a schedule. A job that `known` has in its current version is not read again."""
+    return _read_changed(connection, execute(connection, _HEADS_SCHEDULED).all(), known)
 
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:
-    """Every enabled job that one of these events starts."""
+    """Every enabled job that subscribes to one of these event types."""
     statement = _present().where(
         job_definitions.c.enabled.is_(True), job_definitions.c.on_event.in_(event_types)
     )

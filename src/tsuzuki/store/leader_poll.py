@@ -1,6 +1,6 @@
-"""The leader's poll: one query that tells whether anything is due, unprocessed, changed or in need of rescue.
+"""The leader's poll: one query whether anything is due, unprocessed, changed or in need of rescue.
 
-An idle leader asks this and nothing else.
+An idle leader sends this query and no other.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ from tsuzuki.store.sql.prepared import execute
 
 
 class LeaderPoll(NamedTuple):
-    """All that a leader has to know to see that there is nothing to do."""
+    """All that a leader needs to decide that there is nothing to do."""
 
     now: datetime
     is_due: bool

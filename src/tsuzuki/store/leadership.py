@@ -1,9 +1,10 @@
-"""Who leads. One row; taking it raises the epoch, and every write of a leader names its epoch.
+"""Leadership: the lease, the epoch, and the fence. One row; taking the lease raises the epoch, and every
+write of a leader names its epoch.
 
-`term_is_current` is the fence: put into a statement's WHERE it lets the statement take effect only while the
-epoch is the current one. On PostgreSQL it also locks the row FOR KEY SHARE until the transaction ends,
-so a new leader's epoch begins only after the last write of the old one is in or out; SQLite has one
-writer at a time anyway.
+`term_is_current` is the fence (the epoch is a fencing token): in the WHERE of a statement it lets the statement
+take effect only while the epoch is the current one. On PostgreSQL it also locks the row FOR KEY SHARE until the
+transaction ends, so a new leader's epoch starts only after the last write of the old one is committed or rolled
+back; SQLite has one writer at a time anyway.
 """
 
 from dataclasses import dataclass
@@ -42,8 +43,8 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Leadership:
-    """The row as it is. `is_valid` by the database's clock, at the moment of reading; not if it would last
-    longer than it was given for, for then nobody knows."""
+    """The row as it is. `is_valid` is by the database's clock, at the time of reading; false if the lease would
+    last longer than it was taken for (clock skew), because its real end is unknown then."""
 
     epoch: int
     holder: str | None
@@ -58,7 +59,7 @@ def term_is_current(term: Term) -> ColumnElement[bool]:
 
 
 def epoch_is(epoch: ColumnElement[int]) -> ColumnElement[bool]:
-    # Not a CTE: Python's sqlite3 does not count the rows of a statement that begins with WITH.
+    # Not a CTE: Python's sqlite3 does not count the rows of a statement that starts with WITH.
     return exists(
         select(leadership.c.epoch)
         .where(leadership.c.id == 1, leadership.c.epoch == epoch)
@@ -67,7 +68,7 @@ def epoch_is(epoch: ColumnElement[int]) -> ColumnElement[bool]:
 
 
 TERM_IS_CURRENT = epoch_is(bindparam("epoch", type_=BigInteger()))
-"""The same for a statement that is written once and kept: it is given the term's `epoch` each time."""
+"""The same for a prepared statement: the parameter `epoch` is the term's."""
 
 _CURRENT = select(
     leadership.c.epoch,
@@ -99,8 +100,8 @@ _REMAINING = select(
 
 
 class LeaseRemaining(NamedTuple):
-    """How long the present leader's lease still lasts, if it is not renewed; 0 if nobody leads.
-    `is_possible` is false if that is longer than it was given for: the clock was put back since."""
+    """How long the current lease still lasts, if it is not renewed; 0 if no process leads. `is_possible` is
+    false if that is longer than it was taken for: the clock was set back since (clock skew)."""
 
     seconds: float
     is_possible: bool
@@ -108,10 +109,10 @@ class LeaseRemaining(NamedTuple):
 
 
 def lease_remaining(connection: Connection) -> LeaseRemaining:
-    holder, expires_at, given_seconds, now = execute(connection, _REMAINING).one()
+    holder, expires_at, lease_seconds, now = execute(connection, _REMAINING).one()
     left: float = (expires_at - now).total_seconds()
     seconds = max(left, 0.0) if holder is not None else 0.0
-    return LeaseRemaining(seconds, seconds <= given_seconds + CLOCK_TOLERANCE_SECONDS, expires_at)
+    return LeaseRemaining(seconds, seconds <= lease_seconds + CLOCK_TOLERANCE_SECONDS, expires_at)
 
 
 _SHORTEN = (
@@ -125,9 +126,9 @@ _SHORTEN = (
 
 
 def shorten_overlong_lease(connection: AnyConnection, left: LeaseRemaining) -> None:
-    """A lease ends no later than it was given for, counted from now. Whoever holds it believes in it no longer
-    than that, by a clock that nobody puts back; if it lives it renews it as ever, and what was renewed since
-    it was looked at is left alone."""
+    """After clock skew: let the lease end no later than the time it was taken for, counted from now. Its holder
+    believes in it no longer than that, by a monotonic clock; a live holder renews it as usual. A lease that was
+    renewed since `left` was read is not changed."""
     execute(connection, _SHORTEN, {"seen": left.expires_at})
 
 
@@ -151,9 +152,9 @@ _TAKE = (
 
 
 def take(connection: AnyConnection, *, holder: str, lease_seconds: float) -> Term | None:
-    """Become leader if nobody is. None means somebody else is, or was quicker."""
-    asked = {"me": holder, "lease_seconds": lease_seconds}
-    epoch = execute(connection, _TAKE, asked).scalar_one_or_none()
+    """Become leader if the lease is free. None if another process leads, or won the race for it."""
+    parameters = {"me": holder, "lease_seconds": lease_seconds}
+    epoch = execute(connection, _TAKE, parameters).scalar_one_or_none()
     return None if epoch is None else Term(holder=holder, epoch=epoch)
 
 
@@ -171,19 +172,19 @@ _RELEASE = update(leadership).where(*_OURS).values(holder=None, lease_expires_at
 
 
 def renew(connection: AnyConnection, *, term: Term, lease_seconds: float) -> bool:
-    """Stay leader. False: the lease ran out or another took it; the term is over for good."""
-    asked = {"our_epoch": term.epoch, "me": term.holder, "lease_seconds": lease_seconds}
-    return execute(connection, _RENEW, asked).rowcount == 1
+    """Renew the lease. False if it has expired or another process took it; the term is over for good."""
+    parameters = {"our_epoch": term.epoch, "me": term.holder, "lease_seconds": lease_seconds}
+    return execute(connection, _RENEW, parameters).rowcount == 1
 
 
 def release(connection: Connection, *, term: Term) -> bool:
     """Step down, so that another can lead at once."""
-    asked = {"our_epoch": term.epoch, "me": term.holder}
-    return execute(connection, _RELEASE, asked).rowcount == 1
+    parameters = {"our_epoch": term.epoch, "me": term.holder}
+    return execute(connection, _RELEASE, parameters).rowcount == 1
 
 
 def depose(connection: Connection) -> int | None:
-    """End the current term from outside, as an operator does. Answers the epoch that ended."""
+    """End the current term by an operator's order. Answers the epoch that ended."""
     return connection.execute(
         update(leadership)
         .where(leadership.c.id == 1, leadership.c.holder.is_not(None))

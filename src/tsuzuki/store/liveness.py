@@ -1,9 +1,9 @@
-"""Liveness of workers as SQL conditions: present, heard recently, silent, or heard in the future.
+"""Liveness of workers as SQL conditions: registered, present, silent, with a recent or a future heartbeat.
 
-A heartbeat is compared by the database's clock. One that lies ahead of it was written before that clock
-was put back (clock skew): nobody knows how old it is. The leader sets such heartbeats to now before it
-judges (`workers.reset_future_heartbeats`), so that a dead worker is noticed as soon as any other.
-`Worker.is_silent` is the same rule in Python.
+A heartbeat is compared by the database's clock. One in the future of that clock was written before the clock
+was set back (clock skew): its age is unknown. The leader sets such heartbeats to now before it judges
+(`workers.reset_future_heartbeats`), so that a dead worker is noticed as soon as any other. `Worker.is_silent`
+is the same rule in Python.
 """
 
 from sqlalchemy import ColumnElement, Float, bindparam, literal_column
@@ -23,13 +23,20 @@ def in_states(*states: WorkerState) -> ColumnElement[bool]:
     return workers.c.state.in_(names)
 
 
+def is_registered() -> ColumnElement[bool]:
+    """The worker has not left for good."""
+    return workers.c.state != WorkerState.GONE
+
+
 def is_present() -> ColumnElement[bool]:
     """The worker is attached, or finishes what it has."""
     return in_states(WorkerState.ATTACHED, WorkerState.DRAINING)
 
 
-def is_heard(minus_ttl: float | ColumnElement[float] = MINUS_TTL) -> ColumnElement[bool]:
-    """Its last heartbeat is younger than the ttl."""
+def has_recent_heartbeat(
+    minus_ttl: float | ColumnElement[float] = MINUS_TTL,
+) -> ColumnElement[bool]:
+    """Its last heartbeat is younger than the TTL."""
     return workers.c.heartbeat_at > db_now(minus_ttl)
 
 
@@ -37,6 +44,6 @@ def is_silent(minus_ttl: float | ColumnElement[float] = MINUS_TTL) -> ColumnElem
     return workers.c.heartbeat_at <= db_now(minus_ttl)
 
 
-def is_heard_in_future() -> ColumnElement[bool]:
-    """Its last heartbeat lies ahead: the database's clock was put back since."""
+def has_future_heartbeat() -> ColumnElement[bool]:
+    """Its last heartbeat is in the future: the database's clock was set back since (clock skew)."""
     return workers.c.heartbeat_at > db_now(CLOCK_TOLERANCE_SECONDS)

@@ -1,4 +1,4 @@
-"""What runs write. A table of its own, so that long logs never slow the moves down."""
+"""Logs of runs, and how they leave the database. A table of their own, so that long logs never slow down moves."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def _append(dialect: Dialect, varying: tuple[str, ...]) -> Any:
                 guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
             ),
         )
-        # A line whose commit was not confirmed in time is sent again.
+        # Idempotent: a line whose commit was not confirmed (a lost reply) is written again.
         .on_conflict_do_nothing()
     )
 
@@ -122,7 +122,7 @@ def tail(connection: Connection, *, run_id: int, count: int) -> list[LogLine]:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredLog:
-    """A run that has lines in the table. `run_is_gone`: nobody can ask for them any more."""
+    """A run that has lines in the table. `run_is_gone`: the run is deleted, so they cannot be read any more."""
 
     run_id: int
     run_is_gone: bool
@@ -130,7 +130,7 @@ class StoredLog:
     log_ref: str | None
 
     def is_old(self, finished_before: datetime) -> bool:
-        """Whether its lines should leave. An unfinished run keeps its lines, however old it is."""
+        """Whether its lines are due for the archive. An unfinished run keeps its lines, however old it is."""
         if self.finished_at is None:
             return self.run_is_gone
         return self.finished_at < finished_before
@@ -139,12 +139,12 @@ class StoredLog:
 def stored(
     connection: Connection, *, created_before: datetime, after_id: int, limit: int
 ) -> list[StoredLog]:
-    """The next runs with lines in the table, in the order of their ids, of about those that were
-    created before a moment.
+    """The next runs with lines in the table, in the order of their ids, roughly of those created before
+    `created_before`.
 
-    It steps from run to run through the table's key, so it costs what it answers: neither the lines
-    of a run nor the many runs whose lines have left are looked at. Ids grow with time, so the newest
-    finished run of before that moment says where to stop.
+    A loose index scan: it skips from run to run through the primary key, so its cost is that of its answer.
+    Neither the lines of a run nor the many runs whose lines are gone are read. Ids grow with time, so the
+    newest finished run created before that time is where it stops.
     """
     walk = _runs_with_lines(created_before=created_before, after_id=after_id, limit=limit)
     statement = (
@@ -183,7 +183,7 @@ def _runs_with_lines(*, created_before: datetime, after_id: int, limit: int) -> 
 
 
 def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> bool:
-    """Say where a finished run's log is from now on. False: another leads, or was there first."""
+    """Store the archive's ref of a finished run's log. False if another process leads, or stored a ref first."""
     changed = connection.execute(
         update(job_runs)
         .where(
@@ -199,8 +199,8 @@ def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> 
 
 
 def having_lines(connection: Connection, run_ids: Collection[int]) -> list[int]:
-    """Those of some runs that have lines in the table."""
-    # A subquery with a limit is answered run by run; EXISTS may become a walk through all lines.
+    """Those of these runs that have lines in the table."""
+    # A subquery with a LIMIT is executed run by run; the planner may turn EXISTS into a scan of all lines.
     first = (
         select(job_run_logs.c.seq)
         .where(job_run_logs.c.run_id == job_runs.c.id)
@@ -213,8 +213,8 @@ def having_lines(connection: Connection, run_ids: Collection[int]) -> list[int]:
 
 
 def delete_lines(connection: Connection, *, term: Term, run_id: int, limit: int) -> int:
-    """Remove a run's first `limit` lines. Answers how many went; fewer than `limit` means that none
-    is left, or that another leads."""
+    """Delete a run's first `limit` lines. Answers how many were deleted; fewer than `limit` means that none is
+    left, or that another process leads."""
     seq = job_run_logs.c.seq
     of_run = job_run_logs.c.run_id == run_id
     first = select(seq).where(of_run).order_by(seq).limit(limit).subquery()

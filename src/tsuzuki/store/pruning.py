@@ -1,9 +1,9 @@
-"""Forgetting runs that finished long ago, with their history and their lines.
+"""Pruning: deletes runs that finished long ago, with their history and their logs.
 
-A run is marked before anything of it is removed: its `log_ref` then says that its log is being deleted, and
-still which one. So whatever a crash leaves half done is never a reference to something that is not there,
-and whoever goes on finds everything named that is still to be removed. The run itself goes last, together
-with its history, which the guards keep for as long as there is a run.
+A run is marked before anything of it is deleted: its `log_ref` then says that its log is being deleted, and
+still which one. So a crash in the middle leaves no dangling reference, and the next leader finds the names of
+everything that is still to be deleted. The run itself goes last, together with its history, which the triggers
+protect for as long as the run exists.
 """
 
 from collections.abc import Collection
@@ -32,10 +32,10 @@ def is_marked(log_ref: str | None) -> bool:
 
 
 def due(connection: Connection, *, finished_before: datetime, limit: int) -> list[int]:
-    """Runs that finished before a moment, the oldest first.
+    """Runs that finished before `finished_before`, the oldest first.
 
-    Driven by `created_at`, which has an index of what finished: a run that finished before a moment was
-    also created before it. What such a walk meets in vain are only the runs that were alive at that moment.
+    Driven by the partial index of finished runs on `created_at`: a run that finished before that time was
+    also created before it. The scan reads in vain only the runs that were live at that time.
     """
     statement = (
         select(job_runs.c.id)
@@ -47,8 +47,8 @@ def due(connection: Connection, *, finished_before: datetime, limit: int) -> lis
 
 
 def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dict[int, str | None]:
-    """Say that these runs are being removed. Answers those that are, each with the ref of the
-    archived log that has to go first, if there is one."""
+    """Mark these runs as being deleted. Answers the marked ones, each with the ref of the archived log that
+    must be deleted first, if there is one."""
     marked = case(
         (job_runs.c.log_ref.startswith(MARK), job_runs.c.log_ref),
         else_=literal(MARK) + func.coalesce(job_runs.c.log_ref, ""),
@@ -67,8 +67,8 @@ def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dic
 
 
 def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int]) -> int:
-    """Remove marked runs and their history. Answers how many runs went."""
-    gone = list(
+    """Delete marked runs and their history. Answers how many runs were deleted."""
+    deleted = list(
         connection.execute(
             delete(job_runs)
             .where(
@@ -79,5 +79,5 @@ def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int
             .returning(job_runs.c.id)
         ).scalars()
     )
-    connection.execute(delete(job_run_transitions).where(job_run_transitions.c.run_id.in_(gone)))
-    return len(gone)
+    connection.execute(delete(job_run_transitions).where(job_run_transitions.c.run_id.in_(deleted)))
+    return len(deleted)

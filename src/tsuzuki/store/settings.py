@@ -1,4 +1,4 @@
-"""Settings as stored: only what differs from the default has a row. Every change is audited."""
+"""Stored settings: only those that were set have a row, all others have their default. Every change is audited."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from tsuzuki.store.sql.prepared import execute
 
 @dataclass(frozen=True, kw_only=True)
 class StoredSetting:
-    """A value somebody set."""
+    """A value that was set."""
 
     key: str
     value: int | float
@@ -24,7 +24,8 @@ class StoredSetting:
 
 
 def load(connection: Connection) -> EngineSettings:
-    """The set in force. A row of an unknown name (from another version) is left alone."""
+    """The settings in use: defaults, and stored values over them. A row of an unknown name (from another
+    version) is ignored."""
     stored = {row.key: row.value for row in find(connection) if row.key in SETTINGS}
     return EngineSettings().with_values(stored)
 
@@ -38,9 +39,9 @@ def find(connection: Connection) -> list[StoredSetting]:
 
 
 def put(connection: Connection, *, key: str, value: object, actor: str) -> int | float:
-    """Set one value, if the whole set stays safe with it. Answers the value as it was understood."""
+    """Set one value (an upsert), if the whole set stays valid with it. Answers the value as it was parsed."""
     parsed = find_setting(key).parse(value)
-    _wait_for_turn(connection)
+    _lock_against_changes(connection)
     before = load(connection)
     before.with_values({key: parsed})
     statement = insert_into(connection.dialect, settings).values(
@@ -56,29 +57,29 @@ def put(connection: Connection, *, key: str, value: object, actor: str) -> int |
             },
         )
     )
-    _note(connection, actor=actor, key=key, before=getattr(before, key), after=parsed)
+    _audit(connection, actor=actor, key=key, before=getattr(before, key), after=parsed)
     return parsed
 
 
 def reset(connection: Connection, *, key: str, actor: str) -> int | float:
-    """Go back to the default, if the whole set stays safe with it. Answers the default."""
+    """Go back to the default, if the whole set stays valid with it. Answers the default."""
     default = find_setting(key).default
-    _wait_for_turn(connection)
+    _lock_against_changes(connection)
     before = load(connection)
     before.with_values({key: default})
     if connection.execute(delete(settings).where(settings.c.key == key)).rowcount:
-        _note(connection, actor=actor, key=key, before=getattr(before, key), after=default)
+        _audit(connection, actor=actor, key=key, before=getattr(before, key), after=default)
     return default
 
 
-def _wait_for_turn(connection: Connection) -> None:
-    """One change at a time: two that are each safe with the old set may not be so together.
-    SQLite has one writer anyway; readers are not held up on either."""
+def _lock_against_changes(connection: Connection) -> None:
+    """One change at a time: two changes that are each valid with the old set may not be so together (write
+    skew). SQLite has one writer anyway; readers are blocked on neither."""
     if not is_sqlite(connection.dialect):
         connection.execute(text("LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def _note(connection: Connection, *, actor: str, key: str, before: object, after: object) -> None:
+def _audit(connection: Connection, *, actor: str, key: str, before: object, after: object) -> None:
     audit.record(
         connection,
         actor=actor,

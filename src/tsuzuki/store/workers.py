@@ -1,7 +1,6 @@
-"""Workers: who is there, who is silent, who was cut off.
+"""Workers: registration, heartbeats, draining, detaching and re-attaching, and the confirmation of their runs.
 
-A heartbeat is one write per worker whatever it runs, and its answer tells the worker what the others
-think of it.
+A heartbeat is one write per worker, however many runs it has; its answer is the state the worker is in.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,8 +26,15 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.liveness import in_states, is_heard, is_heard_in_future, is_present, is_silent
-from tsuzuki.store.runs.states import in_indexed_state
+from tsuzuki.store.liveness import (
+    has_future_heartbeat,
+    has_recent_heartbeat,
+    in_states,
+    is_present,
+    is_registered,
+    is_silent,
+)
+from tsuzuki.store.runs.states import HELD, in_indexed_state
 from tsuzuki.store.schema.tables import job_runs, workers
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import AnyConnection, execute
@@ -52,8 +58,8 @@ def register(
     tags: frozenset[str],
     software_version: str,
 ) -> None:
-    """A worker introduces itself, once: its id is new at every start."""
-    who = {
+    """Register a worker, once: its id is new at every start."""
+    values = {
         "id": worker_id,
         "host": host,
         "pid": pid,
@@ -61,19 +67,19 @@ def register(
         "tags": sorted(tags),
         "software_version": software_version,
     }
-    connection.execute(_REGISTER, who)
+    connection.execute(_REGISTER, values)
 
 
 _HEARTBEAT = (
     update(workers)
-    .where(_ME, workers.c.state != WorkerState.GONE)
+    .where(_ME, is_registered())
     .values(heartbeat_at=db_now())
     .returning(workers.c.state)
 )
 
 
 def heartbeat(connection: AnyConnection, worker_id: str) -> WorkerState | None:
-    """A worker says that it lives, and hears in which state it is held."""
+    """Write a worker's heartbeat. Answers the state it is in; None if it is gone or unknown."""
     state = execute(connection, _HEARTBEAT, {"me": worker_id}).scalar_one_or_none()
     return None if state is None else WorkerState(state)
 
@@ -82,7 +88,7 @@ _SILENT = select(workers.c.id).where(is_present(), is_silent())
 
 
 def silent(connection: Connection, *, silent_after_seconds: float) -> list[str]:
-    """Who would be cut off now: attached, and silent for that long."""
+    """Workers that are attached or draining, and silent for that long."""
     return list(execute(connection, _SILENT, {"minus_ttl": -silent_after_seconds}).scalars())
 
 
@@ -102,20 +108,20 @@ _REFRESH = (
 def refresh_heartbeats(
     connection: Connection, *, term: Term, worker_ids: Collection[str], sent_at: datetime
 ) -> frozenset[str]:
-    """The leader knows by another way that workers lived at that moment of the database's clock, and
-    writes down just that. It keeps them attached; whoever was cut off must speak for itself."""
+    """Write heartbeats that the leader got from the coordination service; `sent_at` is by the database's
+    clock. They keep workers attached; a detached worker must send a heartbeat to the database itself."""
     if not worker_ids:
         return frozenset()
-    heard = {"ids": sorted(worker_ids), "sent_at": sent_at, "epoch": term.epoch}
-    return frozenset(connection.execute(_REFRESH, heard).scalars())
+    parameters = {"ids": sorted(worker_ids), "sent_at": sent_at, "epoch": term.epoch}
+    return frozenset(connection.execute(_REFRESH, parameters).scalars())
 
 
-# Whoever's row is held is left for the next look: to wait would mean to go by a time that is past.
+# Locked rows are skipped and left for the next round: after a lock wait, the statement's `now` would be past.
 _IN_FUTURE = (
     select(workers.c.id)
     .where(
-        workers.c.state != WorkerState.GONE,
-        is_heard_in_future(),
+        is_registered(),
+        has_future_heartbeat(),
     )
     .with_for_update(key_share=True, skip_locked=True)
 )
@@ -128,31 +134,27 @@ _RESET_FUTURE = (
 
 
 def reset_future_heartbeats(connection: Connection, *, term: Term) -> frozenset[str]:
-    """Nobody was heard at a moment that is yet to come: the clock was put back since. Counted from now,
-    the silence of whoever is dead is noticed as soon as any other's; who lives speaks again."""
+    """Set heartbeats that are in the future (clock skew: the clock was set back since) to now. So the silence
+    of a dead worker is noticed as soon as any other's; a live worker sends its next heartbeat anyway."""
     return frozenset(execute(connection, _RESET_FUTURE, {"epoch": term.epoch}).scalars())
 
 
-def _setting(
+def _set_state(
     guard: ColumnElement[bool], state: WorkerState, detach_reason: DetachReason | None = None
 ) -> ReturningUpdate[Any]:
-    """Written once and kept: whoever looks after workers says these again and again."""
-    different = or_(
-        workers.c.state != state, workers.c.detach_reason.is_distinct_from(detach_reason)
-    )
+    """A prepared UPDATE of the state; rows that are in that state already are not changed."""
+    differs = or_(workers.c.state != state, workers.c.detach_reason.is_distinct_from(detach_reason))
     return (
         update(workers)
-        .where(guard, different)
+        .where(guard, differs)
         .values(state=state, detach_reason=detach_reason)
         .returning(workers.c.id)
     )
 
 
-_DRAIN = _setting(and_(_THESE, workers.c.state == WorkerState.ATTACHED), WorkerState.DRAINING)
-_DETACH = _setting(
-    and_(_THESE, workers.c.state != WorkerState.GONE), WorkerState.DETACHED, DetachReason.OPERATOR
-)
-_DETACH_SILENT = _setting(
+_DRAIN = _set_state(and_(_THESE, workers.c.state == WorkerState.ATTACHED), WorkerState.DRAINING)
+_DETACH = _set_state(and_(_THESE, is_registered()), WorkerState.DETACHED, DetachReason.OPERATOR)
+_DETACH_SILENT = _set_state(
     and_(
         workers.c.state == WorkerState.ATTACHED,
         is_silent(),
@@ -161,11 +163,11 @@ _DETACH_SILENT = _setting(
     WorkerState.DETACHED,
     DetachReason.SILENT,
 )
-_REATTACH = _setting(
+_REATTACH = _set_state(
     and_(
         workers.c.state == WorkerState.DETACHED,
         workers.c.detach_reason == DetachReason.SILENT,
-        is_heard(),
+        has_recent_heartbeat(),
         TERM_IS_CURRENT,
     ),
     WorkerState.ATTACHED,
@@ -173,38 +175,43 @@ _REATTACH = _setting(
 
 
 def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
-    """Let workers finish what they have and take nothing new."""
+    """Let workers finish what they have and start nothing new."""
     return frozenset(connection.execute(_DRAIN, {"ids": worker_ids}).scalars())
 
 
 def detach(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
-    """An operator cuts workers off. They are not re-attached."""
+    """Detach workers by an operator's order. They are not re-attached."""
     return frozenset(connection.execute(_DETACH, {"ids": worker_ids}).scalars())
 
 
 def detach_silent(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
-    """The leader cuts off whoever has been silent that long. Not who drains: it gets nothing new
-    anyway, and coming back it would be attached and no longer know that it is to deregister."""
-    judged = {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
-    return frozenset(execute(connection, _DETACH_SILENT, judged).scalars())
+    """Detach attached workers that have been silent that long. Not draining ones: they get nothing new anyway,
+    and re-attached they would not know any more that they are to leave."""
+    parameters = _judged_by(term, silent_after_seconds)
+    return frozenset(execute(connection, _DETACH_SILENT, parameters).scalars())
 
 
 def reattach_and_confirm(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
-    """The leader takes back workers that were only silent and speak again, and answers the
-    question their runs were asking: they go on."""
-    judged = {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
-    back = frozenset(execute(connection, _REATTACH, judged).scalars())
-    execute(connection, _CONFIRM, judged)
-    return back
+    """Re-attach workers that were detached for silence and send heartbeats again, and confirm their runs:
+    those may go on. Answers the re-attached workers."""
+    parameters = _judged_by(term, silent_after_seconds)
+    reattached = frozenset(execute(connection, _REATTACH, parameters).scalars())
+    execute(connection, _CONFIRM, parameters)
+    return reattached
+
+
+def _judged_by(term: Term, silent_after_seconds: float) -> dict[str, float]:
+    """The parameters of a leader's statement that judges silence."""
+    return {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
 
 
 def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:
-    """The runs to change, locked in the order of their ids like every batch of moves, so that the
-    two never wait for each other in a circle."""
+    """The runs to change, locked in the order of their ids like every batch of moves: one lock order for
+    all, so that they cannot deadlock."""
     return (
         select(job_runs.c.id)
         .where(condition)
@@ -218,7 +225,9 @@ _CONFIRMING_IN_TIME = and_(
     in_indexed_state(RunState.RUNNING),
     job_runs.c.continuation_state == ContinuationState.CONFIRMING,
     job_runs.c.continuation_check_deadline_at > db_now(),
-    job_runs.c.assigned_worker_id.in_(select(workers.c.id).where(is_present(), is_heard())),
+    job_runs.c.assigned_worker_id.in_(
+        select(workers.c.id).where(is_present(), has_recent_heartbeat())
+    ),
 )
 _CONFIRM = (
     update(job_runs)
@@ -245,21 +254,22 @@ _REQUEST_CONFIRMATION = (
 
 
 def request_confirmation(connection: Connection, *, worker_id: str, deadline_seconds: float) -> int:
-    """A worker in doubt marks all it runs as CONFIRMING. Answers how many there are."""
-    asked = {"me": worker_id, "deadline_seconds": deadline_seconds}
-    return execute(connection, _REQUEST_CONFIRMATION, asked).rowcount
+    """Mark all runs of a worker as CONFIRMING: it does not know whether it still owns them. Answers how many
+    were marked."""
+    parameters = {"me": worker_id, "deadline_seconds": deadline_seconds}
+    return execute(connection, _REQUEST_CONFIRMATION, parameters).rowcount
 
 
-_DEREGISTER = _setting(_ME, WorkerState.GONE)
-_RETIRE_ID = _setting(
+_DEREGISTER = _set_state(_ME, WorkerState.GONE)
+_RETIRE_ID = _set_state(
     workers.c.id.in_(select(workers.c.id).where(_ME).with_for_update(skip_locked=True)),
     WorkerState.GONE,
 )
 _BUSY = select(job_runs.c.assigned_worker_id).where(
     job_runs.c.assigned_worker_id == workers.c.id,
-    in_indexed_state(RunState.ASSIGNED, RunState.RUNNING),
+    HELD,
 )
-_MARK_GONE = _setting(
+_MARK_GONE = _set_state(
     and_(
         in_states(WorkerState.DETACHED, WorkerState.DRAINING),
         is_silent(),
@@ -271,27 +281,27 @@ _MARK_GONE = _setting(
 
 
 def deregister(connection: Connection, worker_id: str) -> bool:
-    """A worker says goodbye."""
+    """A worker leaves. False if it is gone already."""
     return execute(connection, _DEREGISTER, {"me": worker_id}).scalar_one_or_none() is not None
 
 
 def retire_id(connection: Connection, worker_id: str) -> bool:
-    """A name that its worker does not use any more: nobody should give it anything. Waits for nobody; if
-    somebody holds the row, the silence of that name will tell."""
+    """Retire an id that its worker does not use any more, so that no run is assigned to it. Skips a locked row
+    instead of waiting for it: then the silence of that id is noticed later."""
     return execute(connection, _RETIRE_ID, {"me": worker_id}).scalar_one_or_none() is not None
 
 
 def mark_silent_gone(
     connection: Connection, *, term: Term, silent_after_seconds: float
 ) -> frozenset[str]:
-    """Whoever has been silent for long and runs nothing any more is gone for good."""
-    judged = {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
-    return frozenset(execute(connection, _MARK_GONE, judged).scalars())
+    """Mark workers as gone that are detached or draining, silent for that long, and hold no run any more."""
+    parameters = _judged_by(term, silent_after_seconds)
+    return frozenset(execute(connection, _MARK_GONE, parameters).scalars())
 
 
 _BY_ID = select(workers).where(_ME)
-_EVER = select(workers).order_by(workers.c.started_at, workers.c.id)
-_NOT_GONE = _EVER.where(workers.c.state != WorkerState.GONE)
+_ALL = select(workers).order_by(workers.c.started_at, workers.c.id)
+_REGISTERED = _ALL.where(is_registered())
 
 
 def get(connection: Connection, worker_id: str) -> Worker | None:
@@ -300,7 +310,7 @@ def get(connection: Connection, worker_id: str) -> Worker | None:
 
 
 def find(connection: Connection, *, with_gone: bool = False) -> list[Worker]:
-    statement = _EVER if with_gone else _NOT_GONE
+    statement = _ALL if with_gone else _REGISTERED
     return [worker_from(row) for row in connection.execute(statement).mappings().all()]
 
 

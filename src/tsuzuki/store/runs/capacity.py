@@ -1,6 +1,6 @@
-"""Capacity: which workers take runs, how many each may hold, and how many are held by worker, job and key.
+"""Capacity: attached workers, how many runs each may hold, and how many are held by worker, job and key.
 
-Counted from the rows each time: a counter could drift, these cannot.
+Counted from the rows each time: a stored counter could drift, this cannot.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ class WorkerCapacity(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """`due` is the most urgent due run, if it was asked for and there is one."""
+    """`due` is the most urgent due run, if it was queried and there is one."""
 
     workers: list[WorkerCapacity]
     held: HeldRuns

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Update, case, exists, select, update
 
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.liveness import is_heard, is_present
+from tsuzuki.store.liveness import has_recent_heartbeat, is_present, is_registered
 from tsuzuki.store.runs.states import in_states
 from tsuzuki.store.schema.tables import job_runs, workers
 from tsuzuki.store.sql.clock import db_now
@@ -16,7 +16,7 @@ from tsuzuki.store.sql.plan_hints import guard
 
 
 def signed(actor: Actor, actor_id: Any, epoch: Any, *, moves: int = 1) -> dict[str, Any]:
-    """Who moves the run; the database's trigger copies it into the history."""
+    """The actor of a move, and its epoch; the database's trigger copies them into the history."""
     return {
         "version": job_runs.c.version + moves,
         "moved_at": db_now(),
@@ -27,11 +27,11 @@ def signed(actor: Actor, actor_id: Any, epoch: Any, *, moves: int = 1) -> dict[s
 
 
 def assigned_to(worker_id: Any) -> dict[str, Any]:
-    again = job_runs.c.state == RunState.ORPHANED
+    is_reassigned = job_runs.c.state == RunState.ORPHANED
     return {
         "assigned_worker_id": worker_id,
         "assigned_at": db_now(),
-        "attempt": case((again, job_runs.c.attempt + 1), else_=job_runs.c.attempt),
+        "attempt": case((is_reassigned, job_runs.c.attempt + 1), else_=job_runs.c.attempt),
         "reason": None,
     }
 
@@ -67,7 +67,7 @@ def is_assigned_to(worker_id: Any) -> ColumnElement[bool]:
 
 
 def takes_work(worker_id: Any) -> ColumnElement[bool]:
-    """The worker is attached, and so may be assigned runs."""
+    """The worker is attached: runs may be assigned to it."""
     return exists(
         select(workers.c.id).where(
             workers.c.id == worker_id, workers.c.state == WorkerState.ATTACHED
@@ -75,12 +75,12 @@ def takes_work(worker_id: Any) -> ColumnElement[bool]:
     )
 
 
-def assigned_worker_is_heard(*, attached: bool = False) -> ColumnElement[bool]:
-    """The run's worker was heard within the ttl and is not gone; if asked, not detached either."""
-    is_there = is_present() if attached else workers.c.state != WorkerState.GONE
+def assigned_worker_is_live(*, attached: bool = False) -> ColumnElement[bool]:
+    """The run's worker has a heartbeat within the TTL and is not gone; with `attached`, not detached either."""
+    in_state = is_present() if attached else is_registered()
     return exists(
         select(workers.c.id).where(
-            workers.c.id == job_runs.c.assigned_worker_id, is_heard(), is_there
+            workers.c.id == job_runs.c.assigned_worker_id, has_recent_heartbeat(), in_state
         )
     )
 

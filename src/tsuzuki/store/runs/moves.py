@@ -36,7 +36,7 @@ from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.liveness import is_present
 from tsuzuki.store.runs.move_parts import (
     assigned_to,
-    assigned_worker_is_heard,
+    assigned_worker_is_live,
     ended,
     guarded_update,
     in_state,
@@ -47,6 +47,7 @@ from tsuzuki.store.runs.move_parts import (
     takes_work,
 )
 from tsuzuki.store.runs.ownership import ORDER_COLUMNS
+from tsuzuki.store.runs.states import HELD_STATES, WAITING_STATES
 from tsuzuki.store.schema.tables import job_runs, leadership, workers
 from tsuzuki.store.sql.batch import Columns, pack
 from tsuzuki.store.sql.clock import db_now
@@ -66,7 +67,7 @@ FINISH_COLUMNS: Columns = {
     "result": JsonText(),
 }
 NOTHING: frozenset[int] = frozenset()
-LIVE = (RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING)
+LIVE = (*WAITING_STATES, *HELD_STATES)
 
 _LEADER = bindparam("leader", type_=Text())
 _EPOCH = bindparam("epoch", type_=BigInteger())
@@ -113,9 +114,7 @@ def _assign(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
     rows = locked_rows(dialect, job_runs, ASSIGN_COLUMNS, varying, skip_locked=True)
     return guarded_update(
         rows,
-        in_state(RunState.PENDING, RunState.ORPHANED)
-        & takes_work(rows.c.worker_id)
-        & TERM_IS_CURRENT,
+        in_state(*WAITING_STATES) & takes_work(rows.c.worker_id) & TERM_IS_CURRENT,
         {**_BY_LEADER, **assigned_to(rows.c.worker_id), "state": RunState.ASSIGNED},
     ).returning(job_runs.c.id)
 
@@ -133,7 +132,7 @@ def assign_and_start(
 def _assign_and_start(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
-        in_state(RunState.PENDING, RunState.ORPHANED) & takes_work(_ME) & TERM_IS_CURRENT,
+        in_state(*WAITING_STATES) & takes_work(_ME) & TERM_IS_CURRENT,
         {
             **signed(Actor.LEADER, _LEADER, _EPOCH, moves=2),
             **assigned_to(_ME),
@@ -168,7 +167,7 @@ def _orphan(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
             job_runs.c.assigned_at <= assigned_before,
             job_runs.c.assigned_at > db_now(CLOCK_TOLERANCE_SECONDS),
         ),
-        not_(assigned_worker_is_heard(attached=True)),
+        not_(assigned_worker_is_live(attached=True)),
     )
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
@@ -202,7 +201,7 @@ def _fail_lost(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[An
         deadline > db_now(),
         deadline <= db_now(bindparam("deadline_max", type_=Float())),
     )
-    lost = and_(not_(assigned_worker_is_heard()), not_(confirming))
+    lost = and_(not_(assigned_worker_is_live()), not_(confirming))
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
         in_state(RunState.RUNNING) & guard(lost) & TERM_IS_CURRENT,
@@ -231,7 +230,7 @@ def _fail_orphaned(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdat
 def skip(
     connection: Connection, *, term: Term, runs: Sequence[RunRef], reason: Reason
 ) -> frozenset[int]:
-    """PENDING or ORPHANED -> CANCELED: a rule says that it shall not run, and this records it."""
+    """PENDING or ORPHANED -> CANCELED: records that a rule (`reason`) keeps it from running."""
     parameters = {**_leading(term), "why": reason.value}
     return _ids(_move(connection, _skip, REF_COLUMNS, sorted(runs), parameters))
 
@@ -240,7 +239,7 @@ def skip(
 def _skip(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
-        in_state(RunState.PENDING, RunState.ORPHANED) & TERM_IS_CURRENT,
+        in_state(*WAITING_STATES) & TERM_IS_CURRENT,
         {**_BY_LEADER, **ended(RunState.CANCELED, bindparam("why", type_=Text()))},
     ).returning(job_runs.c.id)
 

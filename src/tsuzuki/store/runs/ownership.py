@@ -114,5 +114,5 @@ _UNCONFIRMED = select(func.count()).where(
 
 
 def count_unconfirmed(connection: Connection, worker_id: str) -> int:
-    """How many runs of a worker are CONFIRMING: the leader has not said yet that they may go on."""
+    """How many runs of a worker are CONFIRMING: the leader has not confirmed yet that they may go on."""
     return int(execute(connection, _UNCONFIRMED, {"me": worker_id}).scalar_one())

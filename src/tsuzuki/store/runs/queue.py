@@ -18,8 +18,7 @@ from sqlalchemy import (
 )
 
 from tsuzuki.model.run import RunRef
-from tsuzuki.model.states import RunState
-from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
+from tsuzuki.store.runs.states import HELD, WAITING, WAITING_STATES, in_indexed_state
 from tsuzuki.store.schema.tables import events, job_definitions, job_runs
 from tsuzuki.store.sql.batch import batch
 from tsuzuki.store.sql.clock import db_now
@@ -98,7 +97,7 @@ FIRST_NOT_DUE = [
     .order_by(job_runs.c.scheduled_for)
     .limit(1)
     .scalar_subquery()
-    for state in (RunState.PENDING, RunState.ORPHANED)
+    for state in WAITING_STATES
 ]
 _NEXT_DUE = select(*FIRST_NOT_DUE)
 

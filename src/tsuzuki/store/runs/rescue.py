@@ -1,6 +1,6 @@
 """Runs that need rescue: their worker is silent or gone, they were orphaned too often, or their job is gone.
 
-`needs_rescue` is the cheap look; the other questions find the runs themselves. Both are made of the same
+`needs_rescue` is the cheap check; the other queries find the runs themselves. Both are made of the same
 conditions.
 """
 
@@ -9,7 +9,13 @@ from sqlalchemy import ColumnElement, Connection, Integer, bindparam, exists, or
 from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.liveness import is_heard, is_heard_in_future, is_present, is_silent
+from tsuzuki.store.liveness import (
+    has_future_heartbeat,
+    has_recent_heartbeat,
+    is_present,
+    is_registered,
+    is_silent,
+)
 from tsuzuki.store.runs.runs import run_from, select_runs
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import job_definitions, job_runs, workers
@@ -34,18 +40,16 @@ def limits(*, silent_after_seconds: float, max_orphans: int) -> dict[str, float]
 
 def condition() -> ColumnElement[bool]:
     """Whether anything at all needs rescue."""
-    unwell = select(workers.c.id).where(
-        workers.c.state != WorkerState.GONE,
-        or_(workers.c.state == WorkerState.DETACHED, is_silent(), is_heard_in_future()),
+    not_live = select(workers.c.id).where(
+        is_registered(),
+        or_(workers.c.state == WorkerState.DETACHED, is_silent(), has_future_heartbeat()),
     )
     at_limit = select(job_runs.c.id).where(*_AT_ORPHAN_LIMIT)
-    in_doubt = select(job_runs.c.id).where(
+    unconfirmed = select(job_runs.c.id).where(
         HELD,
         or_(
             job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
-            job_runs.c.assigned_worker_id.not_in(
-                select(workers.c.id).where(workers.c.state != WorkerState.GONE)
-            ),
+            job_runs.c.assigned_worker_id.not_in(select(workers.c.id).where(is_registered())),
         ),
     )
     # From the few removed jobs to their runs, not from all waiting runs to their jobs. A LIMIT,
@@ -53,28 +57,28 @@ def condition() -> ColumnElement[bool]:
     same_job, is_removed, *waits = _WAITS_FOR_REMOVED_JOB
     one_waiting = select(job_runs.c.id).where(same_job, *waits).limit(1).scalar_subquery()
     removed = select(job_definitions.c.id).where(is_removed, one_waiting.is_not(None))
-    return or_(exists(unwell), exists(at_limit), exists(in_doubt), exists(removed))
+    return or_(exists(not_live), exists(at_limit), exists(unconfirmed), exists(removed))
 
 
 _NEEDS_RESCUE = select(condition())
 
 
 def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orphans: int) -> bool:
-    """Whether anything at all needs rescue. One query, so that looking often costs little."""
+    """Whether anything at all needs rescue. One query, so that a frequent check costs little."""
     parameters = limits(silent_after_seconds=silent_after_seconds, max_orphans=max_orphans)
     return bool(execute(connection, _NEEDS_RESCUE, parameters).scalar_one())
 
 
 def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
     """Assigned and running runs whose worker is silent, detached or unknown. Usually none."""
-    well = exists(
+    worker_is_live = exists(
         select(workers.c.id).where(
             workers.c.id == job_runs.c.assigned_worker_id,
             is_present(),
-            is_heard(-silent_after_seconds),
+            has_recent_heartbeat(-silent_after_seconds),
         )
     )
-    statement = select_runs().where(HELD, ~well)
+    statement = select_runs().where(HELD, ~worker_is_live)
     return [run_from(row) for row in connection.execute(statement).mappings().all()]
 
 

@@ -1,6 +1,6 @@
-"""Runs: how they are born, how they are read, and what changes on them without being a move.
+"""Runs: created and read here.
 
-A run is born PENDING at version 1 and nothing else; all that follows is in `store.moves`.
+A run is created PENDING at version 1, always; every later change of its state is a move (`store.runs.moves`).
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ from tsuzuki.model.states import (
     RunState,
     Trigger,
 )
-from tsuzuki.store.leadership import Term, epoch_is
-from tsuzuki.store.runs.states import in_indexed_state
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
+from tsuzuki.store.runs.states import HELD_STATES, in_indexed_state
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, batch, pack, unpack
 from tsuzuki.store.sql.clock import db_now
@@ -72,9 +72,9 @@ def create(
     term: Term | None = None,
     of: Job | None = None,
 ) -> list[int | None]:
-    """Store new runs, and tell the leader; the answer has the new id for each, None where its key, or its job's tick,
-    had a run already. With a `term`, nothing is stored once that term is over; with a job that they are
-    all `of`, nothing once that has changed."""
+    """Store new runs, and wake the leader. Answers a new id for each run, or None where its idempotency key,
+    or the tick of its job, has a run already. With a `term`, nothing is stored once that term is over. With
+    `of`, the job of all these runs, nothing is stored once that job has changed."""
     if not runs:
         return []
     packed = pack(connection.dialect, NEW_COLUMNS, runs)
@@ -93,10 +93,10 @@ def create(
         parameters |= {"of_id": of.id, "of_version": of.version}
     created = execute(connection, statement, parameters)
     if term is None and is_sqlite(connection.dialect):
-        # PostgreSQL tells the leader by itself whenever runs are born.
+        # PostgreSQL notifies the leader by itself (a trigger) when runs are created.
         channels.notify(connection, Channel.LEADER)
     if is_keyed:
-        return _in_order_asked(runs, created.all())
+        return _in_requested_order(runs, created.all())
     ids = sorted(created.scalars())
     # A term that is over, or a job that changed, stores none; nothing else refuses a run without a key.
     return [*ids] if ids else [None] * len(runs)
@@ -111,12 +111,12 @@ def _insert(
     values["scheduled_for"] = func.coalesce(source.c.scheduled_for, db_now())
     chosen = select(*values.values(), literal(RunState.PENDING.value), literal(1), db_now())
     if is_led:
-        chosen = chosen.where(epoch_is(bindparam("epoch", type_=BigInteger())))
+        chosen = chosen.where(TERM_IS_CURRENT)
     if is_known:
         chosen = chosen.where(_UNCHANGED)
     names = [*NEW_COLUMNS, "state", "version", "created_at"]
     if not is_keyed:
-        # Nothing can be in its way, and to be ready for it costs a fifth.
+        # Nothing can conflict, and an ON CONFLICT clause makes the statement a fifth slower.
         return insert(job_runs).from_select(names, chosen).returning(job_runs.c.id)
     if is_sqlite(dialect) and not (is_led or is_known):
         # Without a WHERE, SQLite reads "ON CONFLICT" as a join condition of the SELECT.
@@ -142,13 +142,15 @@ _IDENTITY = [
 ]
 
 
-def _in_order_asked(runs: Sequence[NewRun], born: Sequence[Sequence[Any]]) -> list[int | None]:
-    """Match what was stored to what was asked: by its key where it has one, and the keyless rest,
-    which nothing can refuse, in the order of their ids."""
+def _in_requested_order(
+    runs: Sequence[NewRun], created: Sequence[Sequence[Any]]
+) -> list[int | None]:
+    """Match the stored runs to the requested ones: by idempotency key or tick where they have one, and the
+    keyless rest, which cannot conflict, in the order of their ids."""
     by_key: dict[str, int] = {}
     by_tick: dict[tuple[int, datetime | None], int] = {}
     others: list[int] = []
-    for run_id, trigger, job_id, scheduled_for, key in born:
+    for run_id, trigger, job_id, scheduled_for, key in created:
         if key is not None:
             by_key[key] = run_id
         elif trigger == Trigger.TIME:
@@ -198,13 +200,10 @@ def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
     return None if row is None else run_from(row)
 
 
-_HELD_STATES = frozenset({RunState.ASSIGNED, RunState.RUNNING})
-
-
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
     statement = select_runs().limit(wanted.limit)
-    if wanted.states and wanted.states <= _HELD_STATES:
-        # Never many, and in an index of their own: sorted, instead of walking past all that ended.
+    if wanted.states and wanted.states <= set(HELD_STATES):
+        # Few, and in an index of their own: sort them (the `+ 0`), instead of scanning past all ended runs.
         statement = statement.order_by((job_runs.c.id + 0).desc())
     else:
         statement = statement.order_by(job_runs.c.id.desc())

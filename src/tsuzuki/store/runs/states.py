@@ -9,11 +9,12 @@ from sqlalchemy import ColumnElement, and_, literal_column
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.tables import job_runs
 
-_S = RunState
+WAITING_STATES = (RunState.PENDING, RunState.ORPHANED)
+HELD_STATES = (RunState.ASSIGNED, RunState.RUNNING)
 _INDEXED = [
-    (_S.PENDING, _S.ORPHANED),
-    (_S.ASSIGNED, _S.RUNNING),
-    (_S.FAILED, _S.TIMED_OUT, _S.CANCELED),
+    WAITING_STATES,
+    HELD_STATES,
+    (RunState.FAILED, RunState.TIMED_OUT, RunState.CANCELED),
 ]
 """The states of each partial index, in its order."""
 
@@ -29,11 +30,13 @@ def in_indexed_state(*states: RunState) -> ColumnElement[bool]:
 
 
 def in_states(states: tuple[RunState, ...]) -> ColumnElement[bool]:
-    """The run is in one of these states, whatever index serves it."""
+    """The run is in one of these states; no partial index is chosen."""
     names: list[ColumnElement[str]] = [literal_column(f"'{state.value}'") for state in states]
     return job_runs.c.state.in_(names) if len(names) > 1 else job_runs.c.state == names[0]
 
 
-WAITING = in_indexed_state(_S.PENDING, _S.ORPHANED)
-HELD = in_indexed_state(_S.ASSIGNED, _S.RUNNING)
+WAITING = in_indexed_state(*WAITING_STATES)
+"""Not assigned: due, or due later."""
+
+HELD = in_indexed_state(*HELD_STATES)
 """Assigned to a worker or running on it."""

@@ -1,12 +1,12 @@
-"""Bring a database to the tables this version needs; say clearly when it cannot be done.
+"""Schema migrations: bring a database to the tables this version needs, or refuse with a clear error.
 
-The engine and every collector are a `Component`: a name, its tables and a folder of Alembic revisions.
-Each keeps its own version table, so a collector that is not installed leaves the others alone. All of
-them are upgraded in one transaction under one lock: of several processes that start at once, one
-migrates and the others find it done. Revisions only go forward.
+The engine and every collector are a `Component`: a name, its tables and a folder of Alembic revisions. Each has
+its own version table, so a collector that is not installed does not affect the others. All of them are upgraded
+in one transaction under one lock: of several processes that start at the same time, one migrates and the others
+find it done. Revisions only go forward.
 
-Alembic does it (`migration_steps`), and is loaded only when there is something to do: it takes longer to load than
-most commands take.
+Alembic does the work (`migration_steps`), and is imported only when there is something to do: its import takes
+longer than most commands.
 """
 
 import re
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, inspect, text
+from sqlalchemy import Connection, MetaData, TextClause, inspect, text
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema import tables
@@ -29,7 +29,7 @@ LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a datab
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """A part of the product that keeps tables. `versions` holds its Alembic revisions."""
+    """A part of the product that has tables. `versions` is the folder of its Alembic revisions."""
 
     name: str
     metadata: MetaData
@@ -41,12 +41,12 @@ class Component:
 
     @property
     def revisions(self) -> list[str]:
-        """From the first to the newest, in the order of their files, as each of them says."""
+        """From the first to the newest, in the order of their files."""
         return list(_revisions_in(self.versions))
 
     def newest(self) -> str:
         if not self.revisions:
-            raise ValueError(f"{self.versions} holds no migration")
+            raise ValueError(f"{self.versions} contains no migration")
         return self.revisions[-1]
 
 
@@ -62,7 +62,7 @@ ENGINE = Component(name="engine", metadata=tables.metadata, versions=MIGRATIONS 
 
 @dataclass(frozen=True, kw_only=True)
 class Upgrade:
-    """What happened to one component; `before` is None for a new database."""
+    """The upgrade of one component; `before` is None for a new database."""
 
     component: str
     before: str | None
@@ -74,19 +74,22 @@ class Upgrade:
 
 
 def current_revision(connection: Connection, component: Component) -> str | None:
-    """The revision a database is at, None if the component has never been there."""
+    """The revision a database is at; None if it has no tables of the component."""
     if not inspect(connection).has_table(component.version_table):
         return None
-    question = text(f"SELECT version_num FROM {component.version_table}")
-    revision: str | None = connection.execute(question).scalar_one_or_none()
+    revision: str | None = connection.execute(_revision_query(component)).scalar_one_or_none()
     return revision
+
+
+def _revision_query(component: Component) -> TextClause:
+    return text(f"SELECT version_num FROM {component.version_table}")
 
 
 def upgrade(
     database: Database, components: Sequence[Component] = (ENGINE,), *, to: str = "head"
 ) -> list[Upgrade]:
     """Bring every component to its newest revision (or, in tests, to a named one)."""
-    if to == "head" and (done := _already_there(database, components)):
+    if to == "head" and (done := _already_current(database, components)):
         return done
     with database.write() as connection:
         lock_until_commit(connection, LOCK_KEY)
@@ -94,7 +97,7 @@ def upgrade(
 
 
 def require_current(database: Database, components: Sequence[Component] = (ENGINE,)) -> None:
-    """Refuse to work on tables of another version."""
+    """Raise `SchemaMismatch` if the tables are those of another version."""
     with database.read() as connection:
         for component in components:
             found = current_revision(connection, component)
@@ -108,22 +111,17 @@ def require_current(database: Database, components: Sequence[Component] = (ENGIN
 
 
 class SchemaWatch:
-    """Whether the tables are still those this process began with. One read of one row for each."""
+    """Whether the tables are still those this process started with. One row is read per component."""
 
     def __init__(self, components: Sequence[Component] = (ENGINE,)) -> None:
         self._expected = [
-            (
-                component,
-                component.newest(),
-                text(f"SELECT version_num FROM {component.version_table}"),
-            )
-            for component in components
+            (component, component.newest(), _revision_query(component)) for component in components
         ]
 
     def check(self, connection: Connection) -> None:
-        """Refuse tables that another version has changed since."""
-        for component, expected, question in self._expected:
-            found = connection.execute(question).scalar_one_or_none()
+        """Raise `SchemaMismatch` if another version has upgraded the tables since."""
+        for component, expected, query in self._expected:
+            found = connection.execute(query).scalar_one_or_none()
             if found != expected:
                 raise SchemaMismatch(
                     f"the database was brought to revision {found} of {component.name} "
@@ -132,7 +130,7 @@ class SchemaWatch:
                 )
 
 
-def _already_there(database: Database, components: Iterable[Component]) -> list[Upgrade]:
+def _already_current(database: Database, components: Iterable[Component]) -> list[Upgrade]:
     path = database.path
     if path is not None and not path.exists():
         return []
@@ -169,5 +167,5 @@ def _require_known(component: Component, revision: str | None) -> None:
 
 
 def table_names(connection: Connection) -> set[str]:
-    """Every table there is, ours or not."""
+    """Every table in the database, ours or not."""
     return set(inspect(connection).get_table_names())

@@ -1,4 +1,4 @@
-"""What Alembic does for us: it walks from one revision to another, and compares tables with their definitions."""
+"""Runs Alembic: upgrades from one revision to another, and compares tables with their definitions."""
 
 import warnings
 from typing import Any
@@ -27,7 +27,7 @@ def scripts_of(component: Component) -> ScriptDirectory:
 
 
 def run(connection: Connection, component: Component, *, to: str) -> None:
-    """Carry out every revision from the one the database is at up to `to`."""
+    """Run every revision after the one the database is at, up to `to`."""
     scripts = scripts_of(component)
 
     def steps(revision: Any, _context: MigrationContext) -> Any:
@@ -39,19 +39,18 @@ def run(connection: Connection, component: Component, *, to: str) -> None:
 
 
 def drift(connection: Connection, component: Component) -> list[str]:
-    """How the tables found differ from the ones we define; empty when they are the same."""
+    """How the tables in the database differ from their definitions; empty if they are the same."""
     own = set(component.metadata.tables)
-
     dialect = connection.dialect.name
 
-    def ours(thing: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
-        belongs_here = thing.info.get(tables.ONLY_ON, dialect) == dialect
-        return belongs_here and (kind != "table" or name in own)
+    def is_ours(item: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
+        is_for_dialect = item.info.get(tables.ONLY_ON, dialect) == dialect
+        return is_for_dialect and (kind != "table" or name in own)
 
     context = MigrationContext.configure(
-        connection, opts={"version_table": component.version_table, "include_object": ours}
+        connection, opts={"version_table": component.version_table, "include_object": is_ours}
     )
     with warnings.catch_warnings():
-        # SQLite cannot reflect expression indexes; we have none, the warning is about others'.
+        # SQLite cannot reflect expression indexes; we have none, the warning is about other tables.
         warnings.simplefilter("ignore", SAWarning)
         return [str(difference) for difference in compare_metadata(context, component.metadata)]

@@ -1,8 +1,8 @@
-"""The engine's tables. What a row may never say is refused here, by CHECK; how a run may move is
-refused by the guards of the first migration.
+"""The engine's tables. CHECK constraints refuse invalid rows; triggers (the guards of the migrations) refuse
+illegal moves of a run.
 
-A collector brings tables of its own the same way: its own MetaData and its own migrations (see
-`store.migrate.Component`).
+A collector defines its tables in the same way: its own MetaData and its own migrations (see
+`store.schema.migrate.Component`).
 """
 
 from typing import Any
@@ -41,19 +41,19 @@ NAMES = {
 metadata = MetaData(naming_convention=NAMES)
 
 ONLY_ON = "only_on"
-"""Marks what only one kind of database has, by its name."""
+"""Key in `info`: the name of the dialect, for an index or constraint that only one dialect has."""
 
 
 def one_of(column: str, values: type[str], *, name: str | None = None) -> CheckConstraint:
-    """A CHECK that a text column holds one of an enum's values (or NULL)."""
-    words = ", ".join(f"'{value}'" for value in values)  # type: ignore[attr-defined]
-    return CheckConstraint(f"{column} IN ({words})", name=name or column)
+    """A CHECK that a text column has one of an enum's values (or NULL)."""
+    literals = ", ".join(f"'{value}'" for value in values)  # type: ignore[attr-defined]
+    return CheckConstraint(f"{column} IN ({literals})", name=name or column)
 
 
 def partial_index(
     name: str, *columns: ColumnElement[Any], where: str, unique: bool = False
 ) -> Index:
-    """An index of those rows of which `where` is true."""
+    """An index of the rows for which `where` is true."""
     condition = text(where)
     return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
@@ -98,7 +98,7 @@ job_definitions = Table(
     CheckConstraint("priority BETWEEN -1000 AND 1000", name="priority"),
     sqlite_autoincrement=True,
 )
-# A removed job keeps its row, because its runs do; its name is free again.
+# A removed job keeps its row, because its runs refer to it; its name is free again.
 partial_index(
     "uq_job_definitions_name",
     job_definitions.c.name,
@@ -144,7 +144,7 @@ job_runs = Table(
     Column("progress_at", UtcTime),
     Column("log_ref", Text),
     Column("created_at", UtcTime, nullable=False),
-    # The last move, kept on the row so that the database can write the history by itself.
+    # The last move, stored in the row so that a trigger can write the history.
     Column("moved_at", UtcTime),
     Column("moved_as", Text),
     Column("moved_by", Text),
@@ -195,11 +195,11 @@ job_runs = Table(
         name="continuation",
     ),
     UniqueConstraint("idempotency_key", info={ONLY_ON: "sqlite"}),
-    # PostgreSQL looks once per statement (a trigger), not once per row.
+    # PostgreSQL checks this once per statement (a trigger), not once per row.
     ForeignKeyConstraint(["job_definition_id"], ["job_definitions.id"], info={ONLY_ON: "sqlite"}),
     sqlite_autoincrement=True,
 )
-# PostgreSQL writes every index with every move: what has no key needs no place in this one.
+# PostgreSQL writes every index with every move: rows without a key are left out of this one.
 Index(
     "uq_job_runs_idempotency_key_given",
     job_runs.c.idempotency_key,
@@ -207,8 +207,8 @@ Index(
     postgresql_where=text("idempotency_key IS NOT NULL"),
     info={ONLY_ON: "postgresql"},
 )
-# PostgreSQL writes an index anew with every move, so each holds only what is looked for in it: what
-# waits by its time, what is held by its worker, what has finished by its age.
+# PostgreSQL writes a new entry into every index with every move, so each is partial, with only the rows that
+# are queried through it: waiting runs by time, held runs by worker, finished runs by age.
 partial_index(
     "ix_job_runs_state_scheduled_for",
     job_runs.c.state,
@@ -222,13 +222,13 @@ partial_index(
     where="state IN ('ASSIGNED', 'RUNNING')",
 )
 partial_index("ix_job_runs_created_at", job_runs.c.created_at, where="finished_at IS NOT NULL")
-# The few that went wrong, among the many that did not.
+# The few unsuccessful runs among the many successful ones.
 partial_index(
     "ix_job_runs_ended_badly",
     job_runs.c.id,
     where="state IN ('FAILED', 'TIMED_OUT', 'CANCELED')",
 )
-# One tick, one run. Runs made by hand, by an event or by a retry may share a moment.
+# One run per tick. Manual runs, and runs of events and retries, may share a time.
 partial_index(
     "uq_job_runs_job_definition_id_scheduled_for",
     job_runs.c.job_definition_id,
@@ -236,7 +236,7 @@ partial_index(
     unique=True,
     where="trigger = 'time'",
 )
-# What waits, in the order in which it is given out.
+# The queue: waiting runs, in the order in which they are assigned.
 partial_index(
     "ix_job_runs_due",
     job_runs.c.priority.desc(),
@@ -244,7 +244,7 @@ partial_index(
     job_runs.c.id,
     where="state IN ('PENDING', 'ORPHANED')",
 )
-# Live runs of a job are counted often and are few; finished ones do not weigh here.
+# Live runs of a job are counted often and are few; finished ones are left out.
 partial_index(
     "ix_job_runs_live",
     job_runs.c.job_definition_id,
@@ -254,7 +254,7 @@ partial_index(
 job_run_transitions = Table(
     "job_run_transitions",
     metadata,
-    # No foreign key: rows come only from the guard on job_runs, and leave only after their run.
+    # No foreign key: rows are written only by the trigger on job_runs, and deleted only after their run.
     Column("run_id", BigId, primary_key=True, autoincrement=False),
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("from_state", Text, nullable=False),
@@ -316,8 +316,8 @@ leadership = Table(
     "leadership",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    # Unique, so that PostgreSQL treats it as part of a key: raising the epoch waits for every
-    # leader write that holds FOR KEY SHARE on this row, while renewing the lease does not.
+    # Unique, so that PostgreSQL treats it as part of a key: raising the epoch waits for every leader write
+    # that holds FOR KEY SHARE on this row, while renewing the lease does not.
     Column("epoch", BigInteger, nullable=False, unique=True),
     Column("holder", Text),
     Column("lease_expires_at", UtcTime, nullable=False),
@@ -352,8 +352,7 @@ audit_log = Table(
 Index("ix_audit_log_at", audit_log.c.at)
 Index("ix_audit_log_object_type_object_id", audit_log.c.object_type, audit_log.c.object_id)
 
-# For whom something was committed, and how often: an SQLite file's way of telling other processes, where
-# PostgreSQL has NOTIFY.
+# Wake-ups on SQLite, where PostgreSQL has NOTIFY: a counter per channel of how often it was notified.
 notices = Table(
     "notices",
     metadata,

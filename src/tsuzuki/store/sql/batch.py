@@ -30,32 +30,32 @@ _Parameter = Callable[[str, TypeEngine[Any]], BindParameter[Any]]
 
 
 class Packed(NamedTuple):
-    """Rows as parameters of a statement. Which of its columns vary from row to row decides how the
-    statement is written; with the same ones varying, it is the same statement. In a single row none
-    does, and then it is a plain statement, which is planned and executed sooner."""
+    """Rows as parameters of a statement. `varying` are the columns that differ from row to row; they decide
+    the text of the statement, and the same ones give the same prepared statement. In a single row no column
+    varies: that is a plain statement, which is planned and executed faster."""
 
     varying: tuple[str, ...]
     parameters: dict[str, Any]
 
     def with_(self, **others: Any) -> dict[str, Any]:
-        """All parameters of a statement that has others beside the batch."""
+        """All parameters of a statement that has others besides the batch."""
         return {**self.parameters, **others}
 
 
 def pack(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> Packed:
-    """The first column is sent for every row. Of the others, one in which all rows agree is sent
-    once: in most batches nearly all of them do."""
+    """Pack rows into parameters. The first column is sent for every row. Any other column that is constant
+    over all rows is sent once: in most batches nearly all of them are."""
     if len(rows) == 1:
         return Packed((), {f"batch_{n}": v for n, v in zip(columns, rows[0], strict=True)})
     values = dict(zip(columns, zip(*rows, strict=True), strict=True))
     key, *others = columns
-    varying = (key, *(name for name in others if not _agree(values[name])))
-    each = {name: _bound(dialect, columns[name], values[name]) for name in varying}
-    parameters = {f"batch_{name}": values[name][0] for name in others if name not in each}
+    varying = (key, *(name for name in others if not _is_constant(values[name])))
+    bound = {name: _bound(dialect, columns[name], values[name]) for name in varying}
+    parameters = {f"batch_{name}": values[name][0] for name in others if name not in bound}
     if is_sqlite(dialect):
-        rows_text = json.dumps(list(zip(*each.values(), strict=True)), separators=(",", ":"))
+        rows_text = json.dumps(list(zip(*bound.values(), strict=True)), separators=(",", ":"))
         return Packed(varying, {**parameters, "batch_rows": rows_text})
-    arrays = {f"batch_{name}": _array_text(column) for name, column in each.items()}
+    arrays = {f"batch_{name}": _array_text(column) for name, column in bound.items()}
     return Packed(varying, {**parameters, **arrays})
 
 
@@ -65,31 +65,31 @@ def unpack(
     varying: Sequence[str],
     parameters: Mapping[str, Any] = NO_PARAMETERS,
 ) -> FromClause:
-    """Packed rows as a FROM clause named `batch`. A prepared statement gets its parameters each time it
-    is executed; for any other they are given here."""
+    """Packed rows as a FROM clause named `batch`. A prepared statement gets its parameters each time it is
+    executed; any other gets them here."""
 
     def parameter(name: str, kind: TypeEngine[Any]) -> BindParameter[Any]:
         return bindparam(name, parameters.get(name), type_=kind)
 
     if not varying:
         return select(
-            *(value.label(name) for name, value in agreed(columns, parameters).items())
+            *(value.label(name) for name, value in constants(columns, parameters).items())
         ).subquery("batch")
     source = (_json_rows if is_sqlite(dialect) else _unnested)(columns, varying, parameter)
     if len(varying) == len(columns):
         return source.subquery("batch")
     inner = source.subquery("varying")
-    every = [
+    selected = [
         inner.c[name] if name in varying else parameter(f"batch_{name}", kind).label(name)
         for name, kind in columns.items()
     ]
-    return select(*every).subquery("batch")
+    return select(*selected).subquery("batch")
 
 
-def agreed(
+def constants(
     columns: Columns, parameters: Mapping[str, Any] = NO_PARAMETERS
 ) -> dict[str, BindParameter[Any]]:
-    """Columns that are sent once, for all rows."""
+    """Columns that are constant over all rows, and so sent once."""
     return {
         name: bindparam(f"batch_{name}", parameters.get(f"batch_{name}"), type_=kind)
         for name, kind in columns.items()
@@ -102,12 +102,12 @@ def batch(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> 
     return unpack(dialect, columns, packed.varying, packed.parameters)
 
 
-def _agree(values: Sequence[Any]) -> bool:
+def _is_constant(values: Sequence[Any]) -> bool:
     return values.count(values[0]) == len(values)
 
 
 def _bound(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
-    """A column's values as the database keeps them."""
+    """A column's values as the database stores them."""
     bind = kind.dialect_impl(dialect).bind_processor(dialect)
     return [bind(value) for value in values] if bind else values
 
@@ -121,8 +121,8 @@ def _unnested(columns: Columns, varying: Sequence[str], parameter: _Parameter) -
 
 
 def _array_text(values: Sequence[Any]) -> str:
-    """A column's values as PostgreSQL writes an array. The driver would look at each value to find
-    out what it is, several times over; we know, and that was most of the price of a batch."""
+    """A column's values as the text of a PostgreSQL array. The driver would inspect the type of each value
+    several times, which was most of the cost of a batch; we know the type."""
     if set(map(type, values)) == {int}:
         return "{" + ",".join(map(str, values)) + "}"
     return "{" + ",".join(["NULL" if value is None else _element(value) for value in values]) + "}"

@@ -52,7 +52,7 @@ POSTGRES_ERRORS = {
 """By SQLSTATE."""
 
 TOO_MANY_CONNECTIONS = ("too many clients already", "remaining connection slots")
-"""Said while connecting, where the driver keeps no SQLSTATE."""
+"""In messages of errors while connecting, where the driver keeps no SQLSTATE."""
 
 
 def invalid_url(problem: str) -> ConfigurationError:

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.store.sql.batch import NO_PARAMETERS, Columns, agreed, unpack
+from tsuzuki.store.sql.batch import NO_PARAMETERS, Columns, constants, unpack
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.plan_hints import by_key
 
@@ -61,23 +61,23 @@ def locked_rows(
     if len(varying) > 1:
         batch = _joined(unpack(dialect, columns, varying, parameters), row, lock)
         return LockedRows(batch.c, by_key(table.c.id, batch.c.id))
-    given = agreed(columns, parameters)
+    constant = constants(columns, parameters)
     if varying:
         ids = bindparam("batch_id", parameters.get("batch_id"), type_=Text())
         named = row.c.id == func.any(cast(ids, ARRAY(BigInteger(), dimensions=1)))
         locked = lock.where(named).order_by(row.c.id).scalar_subquery()
         matches = table.c.id == func.any(func.array(locked))
     elif skip_locked:
-        matches = table.c.id == lock.where(row.c.id == given["id"]).scalar_subquery()
+        matches = table.c.id == lock.where(row.c.id == constant["id"]).scalar_subquery()
     else:
-        matches = table.c.id == given["id"]
-    return LockedRows(SimpleNamespace(**given), matches)
+        matches = table.c.id == constant["id"]
+    return LockedRows(SimpleNamespace(**constant), matches)
 
 
 def _joined(batch: FromClause, row: FromClause, lock: Select[Any]) -> FromClause:
     """The batch, with each of its rows locked in turn."""
     each = lock.where(row.c.id == batch.c.id).lateral("locked")
-    # OFFSET 0 is a fence to the planner: it must not reorder the joins, and so the locks.
+    # OFFSET 0 is an optimization fence: the planner must not reorder the joins, and so the locks.
     return (
         select(*batch.c)
         .select_from(batch.join(each, true()))

@@ -1,8 +1,8 @@
 """Hints to the query planner: conditions that must, or must not, choose the index.
 
 A batch's key must drive the plan, never an index on `state` or a scan, which stale statistics may make
-look cheaper. `by_key` leaves the planner no other join, `guard` hides a condition from it, `likely` tells
-SQLite that a condition leaves out next to nothing.
+look cheaper. `by_key` leaves the planner no other join, `guard` hides a condition from it, `likely` is a hint
+to SQLite that a condition filters out next to nothing.
 """
 
 from typing import Any
@@ -66,8 +66,8 @@ def _guard(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
 
 
 def likely(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """The condition, with a word to SQLite that it leaves out next to nothing. SQLite keeps no
-    statistics unless asked, and takes every comparison for a strict one."""
+    """The condition, with a hint to SQLite that it filters out next to nothing. SQLite keeps no statistics
+    without ANALYZE, and takes every comparison for a selective one."""
     return Likely(condition)
 
 

@@ -40,7 +40,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(raw: sqlite3.Connection, _record: object) -> None:
-        raw.isolation_level = None  # `begin` below says BEGIN
+        raw.isolation_level = None  # `_begin` below sends BEGIN
         register_clock(raw, clock)
         _use_wal(raw)
         for pragma in (

@@ -1,7 +1,7 @@
 """Column types that mean the same on SQLite and PostgreSQL.
 
-`UtcTime` is aware UTC in Python. PostgreSQL keeps it as timestamptz; SQLite as ISO-8601 text of fixed
-width with `Z`, so that text order is time order and a person can read it.
+`UtcTime` is aware UTC in Python. PostgreSQL stores it as timestamptz; SQLite as ISO-8601 text of fixed width
+with `Z`, so that text order is time order and it is readable.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tsuzuki.model import jsontext
 from tsuzuki.model.errors import UsageError
 
 BigId = BigInteger().with_variant(Integer(), "sqlite")
-"""Only INTEGER gets SQLite's row id; PostgreSQL needs eight bytes."""
+"""SQLite: only INTEGER becomes the rowid. PostgreSQL: eight bytes."""
 
 
 def to_text(moment: datetime) -> str:
@@ -47,7 +47,7 @@ class UtcTime(TypeDecorator[datetime]):
         return _from_text if dialect.name == "sqlite" else _in_utc
 
 
-# The library's own way to these, by `process_result_value`, is a second call for every value that is read.
+# `result_processor` and not `process_result_value`, which is a second call for every value that is read.
 
 
 def _from_text(text: str | None) -> datetime | None:
@@ -59,11 +59,11 @@ def _in_utc(moment: datetime | None) -> datetime | None:
 
 
 class JsonText(TypeDecorator[Any]):
-    """A JSON value kept as its canonical text: the same bytes, limits and order on both."""
+    """A JSON value stored as its canonical text: the same bytes, limits and order on both databases."""
 
     impl = Text
     cache_ok = True
-    # None is SQL NULL here; a JSON null is not a value any of our columns needs.
+    # None is SQL NULL here; none of our columns needs a JSON null.
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         return None if value is None else jsontext.encode(value)
@@ -77,8 +77,8 @@ def _from_json(text: str | None) -> Any:
 
 
 class KeyText(TypeDecorator[str]):
-    """Text that is compared, and so must come back exactly as it was given: what a database cannot
-    hold (NUL, lone surrogates) is refused, because replaced it might meet somebody else's key."""
+    """Text that is compared, and so must be stored unchanged: what a database cannot store (NUL, lone
+    surrogates) is refused, because replaced it might collide with another key."""
 
     impl = Text
     cache_ok = True
@@ -96,7 +96,7 @@ class KeyText(TypeDecorator[str]):
 
 
 class PlainText(TypeDecorator[str]):
-    """Text from outside: what PostgreSQL cannot hold (NUL, lone surrogates) becomes U+FFFD."""
+    """Text from outside: what PostgreSQL cannot store (NUL, lone surrogates) is replaced by U+FFFD."""
 
     impl = Text
     cache_ok = True

@@ -3,8 +3,8 @@
 Hints only: a lost wake-up costs a poll interval, never a run. Workers are named, because in a large fleet
 most have nothing to do with what one was assigned.
 
-PostgreSQL sends NOTIFY with the commit. On SQLite a counter per channel in the table `notices` tells what
-was committed for whom; `listeners` says how other processes learn that they should read it.
+PostgreSQL sends NOTIFY with the commit. On SQLite a counter per channel in the table `notices` shows which
+channel was notified; `listeners` describes how other processes learn that they should read it.
 """
 
 from collections.abc import Collection
@@ -18,7 +18,7 @@ from tsuzuki.store.sql.prepared import AnyConnection, execute
 
 
 class Channel(StrEnum):
-    """Who should look. The value is the name of PostgreSQL's channel."""
+    """Which loops should poll. The value is the name of PostgreSQL's channel."""
 
     LEADER = "tsuzuki_leader"
     """There is something to assign, or capacity for it."""

@@ -1,9 +1,9 @@
-"""A bell between processes that share a file: one touches it, the kernel tells the others (Linux inotify).
+"""File watch (Linux inotify): wakes processes that share an SQLite file. One touches the file after its
+commit, the kernel wakes the others.
 
-A touch, not a write: an SQLite file is written before what was written can be seen, and touched after it.
+A touch, not the write itself: the file is written before the commit is visible, and touched after it.
 
-Only a help. Where the kernel has no such thing, or no watch to spare, `watch` answers None and whoever
-waits looks from time to time instead.
+Optional: where there is no inotify, or no watch left, `watch` answers None and the caller polls instead.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ _READ_BYTES = 64 * 1024
 
 
 class FileWatch:
-    """Made by `watch`; used by one thread."""
+    """Created by `watch`; used by one thread."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -32,7 +32,7 @@ class FileWatch:
         if not self._poll.poll(seconds * 1000):
             return False
         try:
-            # What happened does not matter, only that something did.
+            # The events themselves do not matter, only that there were some.
             os.read(self._descriptor, _READ_BYTES)
         except BlockingIOError:
             return False
@@ -45,14 +45,13 @@ class FileWatch:
 
 
 def touch(path: Path) -> None:
-    """Tell whoever watches the file. One that is not there, or not ours to touch, is watched by nobody
-    who could not do without."""
+    """Wake the processes that watch the file. If it does not exist or may not be touched, they poll: no error."""
     with suppress(OSError):
         os.utime(path)
 
 
 def watch(paths: Iterable[Path]) -> FileWatch | None:
-    """A watch over these files, as far as they exist; None where that cannot be had."""
+    """A watch over these files, as far as they exist; None if that is not possible."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = libc.inotify_init1(_CLOSE_ON_EXEC | _NON_BLOCKING)

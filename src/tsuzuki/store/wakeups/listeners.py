@@ -1,7 +1,7 @@
 """Listeners for the wake-ups that other processes commit, one per process.
 
 PostgreSQL: a connection of its own that blocks on LISTEN. SQLite: every commit touches the write-ahead
-log, and inotify tells the listener; `PRAGMA data_version` is the fallback.
+log, and inotify wakes the listener; `PRAGMA data_version` is the fallback.
 """
 
 import sqlite3
@@ -36,7 +36,7 @@ class Listener(Protocol):
 
 
 def listen(database: Database, channels: Collection[Channel] = ALL_CHANNELS) -> Listener:
-    """Begin to listen: commits from now on are heard, on these channels at least."""
+    """Start to listen: commits from now on wake it, on these channels at least."""
     with translate_errors(database.engine.url):
         if database.is_sqlite:
             return SqliteListener(database)
