@@ -52,7 +52,7 @@ def test_the_cursor_never_moves_backwards_and_pages_alone_never_end_it(pages: li
 
 
 def test_impossible_numbers_are_refused() -> None:
-    with pytest.raises(ValueError, match="0 or later"):
+    with pytest.raises(ValueError, match="0 or more"):
         replace(FRESH, start_index=-1)
     with pytest.raises(ValueError, match="fewer than no"):
         advance(FRESH, returned=-1, now=NOW)

@@ -1,6 +1,6 @@
-"""The only door to time. Everybody else is handed a `Clock` and asks it.
+"""Clocks: the only module that reads the time. All other code gets a `Clock` injected.
 
-`now` is wall time and may step; it is for people and for rows. `monotonic` never steps back; every
+`now` is wall time and may step (clock skew); it is for display and for rows. `monotonic` never steps back; every
 deadline inside a process is measured with it. `wait` sleeps, and wakes early when the event is set.
 """
 
@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 CLOCK_TOLERANCE_SECONDS = 1.0
-"""A stored moment further ahead than this was written before the clock was put back: it would look recent
-for as long as the clock was put back by."""
+"""A stored time further in the future than this was written before the clock was set back (clock skew): it
+would look recent for as long as the clock was set back by."""
 
 
 class Clock(Protocol):
@@ -39,11 +39,11 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands until it is moved. Waiting moves it, so nothing ever really sleeps."""
+    """A clock for tests: it stands until it is advanced. Waiting advances it, so nothing ever really sleeps."""
 
     def __init__(self, start: datetime) -> None:
         if start.tzinfo is None:
-            raise ValueError("a clock starts at an aware time")
+            raise ValueError("a clock must start at an aware time")
         self._now = start.astimezone(UTC)
         self._monotonic = 0.0
         self._lock = threading.Lock()
@@ -60,12 +60,12 @@ class ManualClock:
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: both clocks move."""
+        """Let time pass, on both clocks."""
         with self._lock:
             self._now += timedelta(seconds=seconds)
             self._monotonic += seconds
 
     def step(self, seconds: float) -> None:
-        """Set the wall clock, as an administrator or a time server would: no time passes."""
+        """Step the wall clock, as an administrator or a time server would: no time passes."""
         with self._lock:
             self._now += timedelta(seconds=seconds)

@@ -1,8 +1,8 @@
-"""Cron expressions of five fields, read as Debian's cron reads them.
+"""Cron expressions of five fields, with the semantics of Debian's cron.
 
-An expression whose minute or hour field begins with a star follows real time; any other one names
-fixed wall times. The arithmetic on the calendar is cronsim's, used on naive wall times only: what a
-change of the clock does to them is decided by the law in `wall_time`, for all schedules alike.
+An expression whose minute or hour field starts with a star follows real time; any other one is of fixed wall
+times. The calendar arithmetic is cronsim's, used on naive wall times only: daylight saving time is handled by
+the rule in `wall_time`, for all schedules alike.
 """
 
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ _FIELDS = ("minute", "hour", "day of the month", "month", "day of the week")
 _EXPRESSION_LENGTH_MAX = 1000
 _EXAMPLE = f'Write five fields: {", ".join(_FIELDS)}; as in "0 7 * * 1-5".'
 
-# By then zones follow the rule they are left with, and any date and weekday meet within half a
-# century: what does not come after it never comes again, though it may have come before.
+# By then every zone follows its last known rule, and any date and weekday coincide within half a century: an
+# expression that is not due after it is never due again, though it may have been before.
 _LAST_RULES = datetime(2040, 1, 1, tzinfo=UTC)
 _ANY_WALL = _LAST_RULES.replace(tzinfo=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cron:
-    """A cron expression in the wall time of one zone. One that never comes cannot be made."""
+    """A cron expression in the wall time of one zone. One that is never due is refused."""
 
     expression: str
     timezone: str = "UTC"
@@ -63,7 +63,7 @@ def _next_after(expression: str, timezone: str, t: datetime) -> datetime:
     def next_wall(wall: datetime) -> datetime:
         found = next(CronSim(expression, wall), None)
         if found is None:
-            raise _never_comes(expression)
+            raise _never_due(expression)
         return found
 
     minute, hour, *_ = expression.split()
@@ -72,19 +72,19 @@ def _next_after(expression: str, timezone: str, t: datetime) -> datetime:
     return rule(zone_named(timezone), t, next_wall)
 
 
-# Definitions are read far more often than they are written.
+# Cached: definitions are read far more often than they are written.
 @lru_cache(maxsize=4096)
 def _checked(expression: str, timezone: str) -> str:
-    """The expression in its one spelling, proven to be readable and to come in that zone."""
+    """The expression in its canonical form, checked to be valid and to be due some time in that zone."""
     zone_named(timezone)
     fields = _fields(expression)
-    spelling = " ".join(fields)
+    canonical = " ".join(fields)
     try:
-        CronSim(spelling, _ANY_WALL)
+        CronSim(canonical, _ANY_WALL)
     except CronSimError as error:
-        raise _explained(fields) from error
-    _next_after(spelling, timezone, _LAST_RULES)
-    return spelling
+        raise _invalid_field(fields) from error
+    _next_after(canonical, timezone, _LAST_RULES)
+    return canonical
 
 
 def _fields(expression: str) -> list[str]:
@@ -113,8 +113,8 @@ def _expanded(macro: str) -> str:
     return MACROS[macro.lower()]
 
 
-def _explained(fields: list[str]) -> ScheduleError:
-    """Names the field that cannot be read, trying each alone; if all can, the date is no date."""
+def _invalid_field(fields: list[str]) -> ScheduleError:
+    """An error that names the invalid field, by trying each alone; if all are valid, no such date exists."""
     for position, (name, field) in enumerate(zip(_FIELDS, fields, strict=True)):
         alone = ["*"] * len(_FIELDS)
         alone[position] = field
@@ -125,11 +125,11 @@ def _explained(fields: list[str]) -> ScheduleError:
                 f"the cron expression {' '.join(fields)!r} has a bad {name}: {field!r}",
                 hint=_EXAMPLE,
             )
-    return _never_comes(" ".join(fields))
+    return _never_due(" ".join(fields))
 
 
-def _never_comes(expression: str) -> ScheduleError:
+def _never_due(expression: str) -> ScheduleError:
     return ScheduleError(
-        f"the cron expression {expression!r} never comes",
+        f"the cron expression {expression!r} is never due",
         hint="No month it names has such a day.",
     )

@@ -1,7 +1,7 @@
-"""Where a paged collection goes on, and when it is over.
+"""The cursor of a paged collection: where it continues, and whether it is exhausted.
 
-The laws: `start_index` never moves backwards, and only a good answer ends a collection: an empty
-one, or one that confirms the total. Quotas, limits and errors leave the cursor open where it is.
+The invariants: `start_index` never moves backwards, and only a valid answer exhausts a cursor: an empty page, or
+one that confirms the total. Quotas, limits and errors leave the cursor open where it is.
 """
 
 from dataclasses import dataclass, replace
@@ -12,24 +12,24 @@ from tsuzuki.model.errors import Conflict
 
 
 class StopReason(StrEnum):
-    """Why a run stopped asking for pages."""
+    """Why a run stopped fetching pages."""
 
     QUOTA = "quota"
-    """The source's allowance is used up; go on when it is renewed."""
+    """The source's quota is used up; continue when it is renewed."""
 
     MAX_PER_RUN = "max_per_run"
-    """This run has collected as much as it was asked for."""
+    """This run has reached its own limit."""
 
     EXHAUSTED = "exhausted"
     """The source has nothing more. The only reason that closes a cursor."""
 
     ERROR = "error"
-    """The source failed; the page will be asked for again."""
+    """The source failed; the page will be fetched again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """The place of one job in one set of queries; `key` is the hash of that set."""
+    """The position of one job in one set of queries; `key` is the hash of that set."""
 
     job_name: str
     key: str
@@ -39,13 +39,13 @@ class Cursor:
 
     def __post_init__(self) -> None:
         if self.start_index < 0:
-            raise ValueError("a collection starts at 0 or later")
+            raise ValueError("start_index must be 0 or more")
 
 
 def advance(cursor: Cursor, *, returned: int, now: datetime) -> Cursor:
-    """The cursor after a good answer of `returned` things; an empty one exhausts it."""
+    """The cursor after a valid page of `returned` items; an empty one exhausts it."""
     if returned < 0:
-        raise ValueError("a page cannot hold fewer than no things")
+        raise ValueError("a page cannot have fewer than no items")
     if cursor.is_exhausted:
         raise Conflict(
             f"the collection of {cursor.job_name} is exhausted at {cursor.start_index}",
@@ -57,5 +57,5 @@ def advance(cursor: Cursor, *, returned: int, now: datetime) -> Cursor:
 
 
 def exhaust(cursor: Cursor, now: datetime) -> Cursor:
-    """The cursor closed where it stands: a good answer was empty or has confirmed the total."""
+    """The cursor closed at its position: a valid page was empty or has confirmed the total."""
     return replace(cursor, is_exhausted=True, updated_at=now)

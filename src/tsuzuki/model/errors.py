@@ -3,19 +3,19 @@
     TsuzukiError
     ├── UsageError            the call itself is wrong
     ├── ConfigurationError    a file, a variable or a definition is wrong
-    │   └── ScheduleError     a schedule that cannot be read or never comes
+    │   └── ScheduleError     a schedule that cannot be parsed or is never due
     ├── NotFound              no such job, run, worker, setting
     ├── Unreachable           a database or service does not answer, or cannot be written
     │   └── SchemaMismatch    the database belongs to another version of Tsuzuki
-    ├── Conflict              somebody else was first; reading again tells what is true now
-    │   └── Fenced            this run is no longer ours: stop, write nothing
+    ├── Conflict              another caller was first (a lost race); read again and decide again
+    │   └── Fenced            this worker does not own the run any more: stop, write nothing
     ├── NotPermitted          the caller may not do this
     ├── WaitTimedOut          what was waited for did not happen in time
     ├── RunFailed             a run that was waited for ended other than by success
-    └── Interrupted           the person asked to stop
+    └── Interrupted           the user asked to stop
 
-An error says four things to its caller: a stable `code`, whether trying again can help (`permanent`),
-when (`retry_after_seconds`), and what to do next (`hint`). Faces translate the class, never the text.
+An error has four facts for its caller: a stable `code`, whether a retry can help (`permanent`), when to retry
+(`retry_after_seconds`), and what to do next (`hint`). Faces translate the class, never the text.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where in a file something is wrong. Lines and columns count from 1."""
+    """The position of an error in a file. Lines and columns count from 1."""
 
     file: str
     line: int | None = None
@@ -36,7 +36,7 @@ class Place:
 
 
 class TsuzukiError(Exception):
-    """The root: something went wrong and we know what to say about it."""
+    """The root of all errors that Tsuzuki raises on purpose."""
 
     code: ClassVar[str] = "error"
     permanent: ClassVar[bool] = True
@@ -58,7 +58,7 @@ class TsuzukiError(Exception):
         self.specific_code = code or type(self).code
 
     def as_dict(self) -> dict[str, Any]:
-        """What a machine reads: only what is known, nothing empty."""
+        """For machines (JSON): only the fields that are set."""
         place = self.place
         known = {
             "code": self.specific_code,
@@ -79,25 +79,25 @@ class UsageError(TsuzukiError):
 
 
 class ConfigurationError(TsuzukiError):
-    """A file, an environment variable or a definition is wrong. `place` says where."""
+    """A file, an environment variable or a definition is wrong. `place` is its position."""
 
     code = "configuration"
 
 
 class ScheduleError(ConfigurationError):
-    """A schedule that cannot be read, or that never comes."""
+    """A schedule that cannot be parsed, or that is never due."""
 
     code = "schedule"
 
 
 class NotFound(TsuzukiError):
-    """Nothing by that name or number."""
+    """No such object by that name or number."""
 
     code = "not_found"
 
 
 class Unreachable(TsuzukiError):
-    """A database or a service does not answer, or refuses to be written."""
+    """A database or a service does not answer, or cannot be written."""
 
     code = "unreachable"
     permanent = False
@@ -111,21 +111,21 @@ class SchemaMismatch(Unreachable):
 
 
 class Conflict(TsuzukiError):
-    """Somebody else was first. Not a fault: read again and decide again."""
+    """Another caller was first: a lost race, not a fault. Read again and decide again."""
 
     code = "conflict"
     permanent = False
 
 
 class Fenced(Conflict):
-    """This run was taken from us. Whatever we still hold must not be written."""
+    """This worker does not own the run any more. Nothing more may be written for it."""
 
     code = "fenced"
     permanent = True
 
 
 class NotPermitted(TsuzukiError):
-    """The caller is known and may not do this."""
+    """The caller is authenticated, but may not do this."""
 
     code = "not_permitted"
 
@@ -138,13 +138,13 @@ class WaitTimedOut(TsuzukiError):
 
 
 class RunFailed(TsuzukiError):
-    """A run whose result was asked for ended other than by success."""
+    """A run that was waited for ended other than by success."""
 
     code = "run_failed"
 
 
 class Interrupted(TsuzukiError):
-    """The person at the terminal asked to stop."""
+    """The user at the terminal asked to stop."""
 
     code = "interrupted"
     permanent = False

@@ -1,4 +1,4 @@
-"""A job: what to do, when, and by which rules. `JobSpec` is before storing, `Job` after it."""
+"""A job: handler, schedule and rules. `JobSpec` is before storing, `Job` after it."""
 
 import re
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ class JobSource(StrEnum):
     """Where a job is defined, and so where it is changed."""
 
     FILE = "file"
-    """In `tsuzuki.yaml`; the database holds a copy that follows the file."""
+    """In `tsuzuki.yaml`; the database has a copy that follows the file."""
 
     DATABASE = "database"
-    """Made through the API, the web or the library; the database is all there is."""
+    """Created through the API, the web or the library; stored in the database only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
-    """What a person says about a job. `handler` names the kind of work ("command", "python", or a
-    collector's), `options` is what that kind needs, `arguments` what each run is given.
-    `concurrency_key` names the argument whose value groups runs for `max_concurrent_per_key`."""
+    """The definition of a job. `handler` is the kind of work ("command", "python", or a collector's), `options`
+    are that handler's, `arguments` those of each run. `concurrency_key` names the argument whose value groups
+    runs for `max_concurrent_per_key`."""
 
     name: str
     handler: str
@@ -58,7 +58,7 @@ class JobSpec:
         if not NAME_PATTERN.fullmatch(self.name):
             raise ConfigurationError(
                 f"{self.name!r} cannot be a job name",
-                hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, "
+                hint="Use letters, digits, '.', '_' and '-', starting with a letter or digit, "
                 "at most 100 characters.",
                 code="job_name",
             )
@@ -71,7 +71,7 @@ class JobSpec:
         return None if self.concurrency_policy is ConcurrencyPolicy.ALLOW else 1
 
     def key_for(self, arguments: Mapping[str, Any]) -> str | None:
-        """The group a run with these arguments belongs to; None if there are no groups."""
+        """The concurrency key of a run with these arguments; None if it has none."""
         if self.concurrency_key is None or self.concurrency_key not in arguments:
             return None
         value = arguments[self.concurrency_key]
@@ -80,7 +80,7 @@ class JobSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A stored job. `planned_until` is how far its time triggers have been turned into runs."""
+    """A stored job. `planned_until` is how far its ticks have been planned as runs or skips."""
 
     id: int
     spec: JobSpec

@@ -1,4 +1,4 @@
-"""JSON as we keep it: compact, deterministic, and refused early when it cannot be kept."""
+"""Canonical JSON, as it is stored: compact and deterministic. Values that JSON cannot express are refused early."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ _ENCODER = json.JSONEncoder(
 
 
 def encode(value: Any) -> str:
-    """The one text form of a JSON value. Raises `UsageError` for whatever JSON cannot hold."""
+    """The canonical text of a JSON value. Raises `UsageError` for a value that JSON cannot express."""
     try:
         text = _ENCODER.encode(value)
         if not text.isascii():
@@ -26,5 +26,5 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """What `encode` was given."""
+    """The inverse of `encode`."""
     return {} if text == "{}" else json.loads(text)

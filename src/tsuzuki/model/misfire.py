@@ -1,8 +1,7 @@
-"""What becomes of ticks that nobody was there to run.
+"""Misfires: what to do with ticks that came due while no leader ran.
 
-The law of `plan_ticks`: every tick after the old `planned_until`, up to the new one, is either run
-or recorded as skipped, exactly once; and `planned_until` never goes backwards, whatever the clock
-does.
+The invariant of `plan_ticks`: every tick after the old `planned_until`, up to the new one, is either run or
+recorded as skipped, exactly once; and `planned_until` never moves backwards, also when the clock does.
 """
 
 from collections.abc import Sequence
@@ -13,26 +12,26 @@ from enum import StrEnum
 from tsuzuki.model.schedule import Every, Schedule
 
 RECORDS_MAX = 20
-"""So many skipped ticks are told one by one; more than that as one range."""
+"""Up to so many skipped ticks are recorded one by one; more than that as one range."""
 
 
 class Misfire(StrEnum):
     """What to do about ticks that are already past when they are planned."""
 
     ONE = "one"
-    """Run the newest, if it is within the catch-up window; skip all older ones. After any downtime
-    the job runs once and then is back on time."""
+    """Run the newest, if it is within the catch-up window; skip all older ones. After any downtime the job
+    runs once and then is back on schedule."""
 
     SKIP = "skip"
-    """Run nothing that is later than a moment of grace; wait for the next tick."""
+    """Run none that is later than the grace period; wait for the next tick."""
 
     ALL = "all"
-    """Run every one that is within the catch-up window, oldest first; skip what is older."""
+    """Run every tick within the catch-up window, oldest first; skip older ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedTicks:
-    """`count` neighbouring ticks, from `first` to `last`, that shall not run."""
+    """`count` consecutive ticks, from `first` to `last`, that are not run."""
 
     first: datetime
     last: datetime
@@ -41,9 +40,9 @@ class SkippedTicks:
 
 @dataclass(frozen=True, kw_only=True)
 class TickPlan:
-    """What to do now. Skipped ticks are always older than those that run.
+    """Which due ticks run and which are skipped. Skipped ticks are always older than those that run.
 
-    `more` says that further ticks are due: plan again from the new `planned_until`.
+    `more`: further ticks are due, plan again from the new `planned_until`.
     """
 
     run: tuple[datetime, ...]
@@ -64,21 +63,21 @@ def plan_ticks(
 ) -> TickPlan:
     """Sort the ticks in (planned_until, now] into those that run and those that are skipped.
 
-    At most `ticks_max` are looked at one by one; a long stale stretch of an `every` schedule is
-    passed over in one step and does not count.
+    At most `ticks_max` are planned one by one; a long stretch of stale ticks of an `every` schedule is skipped
+    in one step and does not count.
     """
     if ticks_max < 1:
-        raise ValueError("at least one tick must be looked at, or planning would stand still")
-    # A tick is younger than the whole stretch, so the bound changes nothing but keeps the window
-    # within the calendar.
+        raise ValueError("ticks_max must be at least 1, or planning would make no progress")
+    # No tick is later than `now - planned_until`, so this bound changes nothing, but keeps
+    # `now - lateness_max` within the range of dates.
     lateness_max = min(_lateness_max(misfire, catchup_window, grace), now - planned_until)
-    passed_over = _stale_stretch(schedule, planned_until, now, misfire, lateness_max)
-    start = passed_over.last if passed_over else planned_until
+    stale_range = _stale_range(schedule, planned_until, now, misfire, lateness_max)
+    start = stale_range.last if stale_range else planned_until
     ticks, more = _due(schedule, start, now, ticks_max)
     stale_count = _stale_count(ticks, more, now, misfire, lateness_max)
     return TickPlan(
         run=tuple(ticks[stale_count:]),
-        skipped=((passed_over,) if passed_over else ()) + _records(ticks[:stale_count]),
+        skipped=((stale_range,) if stale_range else ()) + _records(ticks[:stale_count]),
         planned_until=ticks[-1] if more else max(planned_until, now),
         more=more,
     )
@@ -103,7 +102,7 @@ def _due(
 def _stale_count(
     ticks: Sequence[datetime], more: bool, now: datetime, misfire: Misfire, lateness_max: timedelta
 ) -> int:
-    """How many of the ticks, from the oldest on, are not to run."""
+    """How many of the ticks, from the oldest on, do not run."""
     too_late = sum(now - tick > lateness_max for tick in ticks)
     if misfire is not Misfire.ONE:
         return too_late
@@ -111,17 +110,17 @@ def _stale_count(
     return max(too_late, newer_exists)
 
 
-def _stale_stretch(
+def _stale_range(
     schedule: Schedule,
     planned_until: datetime,
     now: datetime,
     misfire: Misfire,
     lateness_max: timedelta,
 ) -> SkippedTicks | None:
-    """The ticks of an `every` schedule that are too old to run, counted instead of walked.
+    """The ticks of an `every` schedule that are too old to run, computed instead of iterated.
 
-    A year of seconds would otherwise be walked for minutes. None if they are few enough to be told
-    one by one.
+    To iterate over a year of seconds would take minutes. None if they are few enough to be recorded one by
+    one.
     """
     if not isinstance(schedule, Every):
         return None

@@ -1,4 +1,4 @@
-"""What a new tick does while earlier runs of its job are still unfinished."""
+"""Overlap: what a new tick does while earlier runs of its job are still unfinished."""
 
 from enum import Enum, StrEnum
 
@@ -10,23 +10,23 @@ class ConcurrencyPolicy(StrEnum):
     """A tick that finds the job at its limit is skipped, and the skip is recorded."""
 
     ALLOW = "allow"
-    """Every tick becomes a run; a limit only makes it wait for its turn."""
+    """Every tick becomes a run; a limit only keeps it queued."""
 
     REPLACE = "replace"
-    """A tick that finds the job at its limit cancels what is unfinished and takes its place."""
+    """A tick that finds the job at its limit cancels the unfinished runs and becomes a run."""
 
 
 class Overlap(Enum):
     """The decision about one tick."""
 
     START = "start"
-    """Make a run of it; nothing else changes."""
+    """Create a run for it; nothing else changes."""
 
     SKIP = "skip"
     """Record it as skipped (`overlap`)."""
 
     REPLACE = "replace"
-    """Cancel the unfinished runs (`replaced`) and make a run of it."""
+    """Cancel the unfinished runs (`replaced`) and create a run for it."""
 
 
 def decide_overlap(policy: ConcurrencyPolicy, *, live: int, limit: int | None) -> Overlap:

@@ -1,4 +1,4 @@
-"""How far a run is, how fast it goes, and how long it may still take."""
+"""Progress of a run: count, rate, and estimated remaining time."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ _ELAPSED_MIN_SECONDS = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """`processed` of `total` things, and what the last seconds say about the rest.
+    """`processed` of `total` items, the rate over the last seconds, and the estimate that follows from it.
 
-    `total` is None while it is unknown and may be 0 for an empty job. `remaining_seconds` is None
-    while nobody can tell.
+    `total` is None while it is unknown and may be 0 for an empty job. `remaining_seconds` is None while there
+    is no estimate.
     """
 
     processed: int
@@ -34,18 +34,18 @@ class Progress:
 class ProgressMeter:
     """Turns the counts a handler reports into a `Progress`, over a sliding window of time.
 
-    Holds a bounded number of samples, however often it is told something.
+    Keeps a bounded number of samples, however often it is updated.
     """
 
     def __init__(self, *, window_seconds: float = WINDOW_SECONDS) -> None:
         if window_seconds <= 0:
-            raise ValueError("a rate needs some time to be measured over")
+            raise ValueError("window_seconds must be positive")
         self._window_seconds = window_seconds
         self._samples: deque[tuple[float, int]] = deque()
 
     def update(self, processed: int, total: int | None, at_seconds: float) -> Progress:
-        """Take note of a count at a moment of a clock that never steps back."""
-        _require_sensible(processed, total)
+        """Record a count; `at_seconds` is of a monotonic clock."""
+        _require_valid(processed, total)
         rate = self._rate_per_second(processed, at_seconds)
         return Progress(
             processed=processed,
@@ -55,18 +55,18 @@ class ProgressMeter:
         )
 
     def _rate_per_second(self, processed: int, at_seconds: float) -> float:
-        self._remember(processed, at_seconds)
-        began_seconds, began_processed = self._samples[0]
-        elapsed_seconds = at_seconds - began_seconds
-        # Over less than a millisecond a rate says more about the clock than about the work.
+        self._add_sample(processed, at_seconds)
+        first_seconds, first_processed = self._samples[0]
+        elapsed_seconds = at_seconds - first_seconds
+        # Over less than a millisecond, the clock's resolution would dominate the rate.
         if elapsed_seconds < _ELAPSED_MIN_SECONDS:
             return 0.0
-        return (processed - began_processed) / elapsed_seconds
+        return (processed - first_processed) / elapsed_seconds
 
-    def _remember(self, processed: int, at_seconds: float) -> None:
+    def _add_sample(self, processed: int, at_seconds: float) -> None:
         samples = self._samples
         if samples and processed < samples[-1][1]:
-            # Somebody counts anew; what came before says nothing about it.
+            # The handler counts from the start again; older samples do not apply.
             samples.clear()
         spacing_seconds = self._window_seconds / _SAMPLES_PER_WINDOW
         if not samples or at_seconds - samples[-1][0] >= spacing_seconds:
@@ -75,7 +75,7 @@ class ProgressMeter:
             samples.popleft()
 
 
-def _require_sensible(processed: int, total: int | None) -> None:
+def _require_valid(processed: int, total: int | None) -> None:
     if processed < 0 or (total is not None and processed > total):
         raise UsageError(
             f"progress cannot be {processed} of {'unknown' if total is None else total}",

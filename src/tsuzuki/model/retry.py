@@ -1,9 +1,9 @@
-"""Whether a run that ended badly is tried again, and when.
+"""Retries: whether an unsuccessful run is retried, and after which backoff.
 
-A retry is a new run. Ends that trying again cannot mend are final at once. An end that was not the
-job's doing, because its worker went away, is made good at once and costs the job none of its retries:
-always when the worker was shut down in good order, and `losses_max` times when it was lost, because a job
-that kills its worker each time must stop doing so.
+A retry is a new run. Failures that a retry cannot repair are final at once. If the worker was the cause and not
+the job, the run is retried at once and that does not use up a retry: always after a graceful shutdown of the
+worker, and `losses_max` times after its loss, because a job that kills its worker each time must stop at some
+point.
 """
 
 import math
@@ -15,15 +15,15 @@ from tsuzuki.model.states import Reason, RunState
 
 _RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
 _LOSSES = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
-_BEYOND_HELP = frozenset({Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID, Reason.JOB_DELETED})
-# No factor that differs from one in a way anybody would notice needs more steps to its cap.
+_NEVER_RETRIED = frozenset({Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID, Reason.JOB_DELETED})
+# Every factor that differs noticeably from 1 reaches its cap in fewer steps.
 _EXPONENT_MAX = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How often and how patiently. The wait grows from `initial_seconds` by `factor` with each
-    retry up to `cap_seconds`, and is moved at random by up to `jitter` of itself either way."""
+    """How many retries, with which backoff. Exponential: the delay grows from `initial_seconds` by `factor` with
+    each retry up to `cap_seconds`, and is varied at random by up to `jitter` of itself either way."""
 
     max_retries: int = 0
     initial_seconds: float = 10.0
@@ -43,10 +43,10 @@ class RetryPolicy:
             )
 
     def delay_seconds(self, retries_used: int, random: Random) -> float:
-        """How long to wait before the next retry, when `retries_used` have been made already."""
+        """The delay before the next retry, after `retries_used` retries."""
         backoff = self._backoff_seconds(retries_used)
-        moved = backoff * (1 + random.uniform(-self.jitter, self.jitter))
-        return min(max(moved, 0.0), self.cap_seconds)
+        jittered = backoff * (1 + random.uniform(-self.jitter, self.jitter))
+        return min(max(jittered, 0.0), self.cap_seconds)
 
     def _backoff_seconds(self, retries_used: int) -> float:
         try:
@@ -58,7 +58,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class RetryDecision:
-    """Try again after `delay_seconds`; the new run carries `retries_used`."""
+    """Retry after `delay_seconds`; the new run has `retries_used`."""
 
     delay_seconds: float
     retries_used: int
@@ -75,12 +75,12 @@ def decide_retry(
     random: Random,
     retry_after_seconds: float | None = None,
 ) -> RetryDecision | None:
-    """Whether the run that ended in `state` because of `reason` is tried again; None means no.
+    """Whether the run that ended in `state` because of `reason` is retried; None means no.
 
-    An `attempt` that no retry paid for was a loss; they are counted that way.
-    `retry_after_seconds` is what the other side asked for; it is honoured even beyond the cap.
+    Losses are counted as the attempts that used up no retry. `retry_after_seconds` is what a server asked for;
+    it is honoured even beyond the cap.
     """
-    if state not in _RETRIED_STATES or reason in _BEYOND_HELP:
+    if state not in _RETRIED_STATES or reason in _NEVER_RETRIED:
         return None
     losses = attempt - 1 - retries_used
     if reason is Reason.WORKER_SHUTDOWN or (reason in _LOSSES and losses < losses_max):
@@ -94,8 +94,8 @@ def decide_retry(
 
 
 def _require(name: str, value: float, *, at_least: int, at_most: int = 1_000_000_000) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not at_least <= value <= at_most:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not at_least <= value <= at_most:
         raise ConfigurationError(
             f"{name} cannot be {value!r}", hint=f"Use a number from {at_least} to {at_most}."
         )

@@ -11,13 +11,13 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 
 
 class NewRun(NamedTuple):
-    """What is asked for. Without `idempotency_key` asking twice makes two runs. A tuple, because ten
-    thousand may be asked for at once."""
+    """A run to be created. Without an `idempotency_key`, two requests make two runs. A tuple, because ten
+    thousand may be created at once."""
 
     job_definition_id: int
     trigger: Trigger
     scheduled_for: datetime | None
-    """None: at once, by the database's clock."""
+    """None: now, by the database's clock."""
     arguments: Mapping[str, Any] = NO_ARGUMENTS
     priority: int = 0
     idempotency_key: str | None = None
@@ -33,7 +33,7 @@ class NewRun(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A stored run as it was when it was read. `version` is what any move must name."""
+    """A stored run as it was when it was read. Every move names its `version` (optimistic locking)."""
 
     id: int
     job_definition_id: int
@@ -73,7 +73,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Transition:
-    """One line of a run's history. Written by the database itself with each accepted move."""
+    """One row of a run's history. Written by a trigger of the database with each accepted move."""
 
     run_id: int
     version: int
@@ -88,7 +88,7 @@ class Transition:
 
 
 class RunRef(NamedTuple):
-    """A run as its mover last saw it: the guard of every move. A tuple, as `WorkOrder` is, because
+    """A run and the version its mover last read: the guard of every move. A tuple, as `WorkOrder` is, because
     hundreds are made in every round."""
 
     id: int
@@ -96,7 +96,7 @@ class RunRef(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A run that is ours to execute: `version` and `epoch` are what its end must name."""
+    """A run that this worker owns: every write for it names its `version` and `epoch`."""
 
     id: int
     version: int
@@ -104,7 +104,7 @@ class Started(NamedTuple):
 
 
 class WorkOrder(NamedTuple):
-    """A run as the worker that has begun it needs to know it."""
+    """A started run, with what its worker needs to execute it."""
 
     id: int
     version: int

@@ -1,8 +1,7 @@
-"""When a job is due: reading a schedule, and asking it.
+"""Schedules: parsing one, and its next ticks.
 
-A schedule is a frozen value with `next_after(t)`, `describe()` and `as_mapping()`; for every one of
-them `parse_schedule(s.as_mapping()) == s`. What it means when clocks are changed is said once, in
-`wall_time`.
+A schedule is a frozen value with `next_after(t)`, `describe()` and `as_mapping()`; for every one of them
+`parse_schedule(s.as_mapping()) == s`. The rule for daylight saving time is in `wall_time`, for all alike.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,9 +46,9 @@ _WEEKLY_FORM = (
 
 
 def parse_schedule(value: object, *, default_timezone: str = "UTC") -> Schedule:
-    """The schedule a person wrote as a mapping or in a few words, or a `ScheduleError` that helps.
+    """Parse a schedule that is written as a mapping or as a phrase. Raises `ScheduleError`, with a hint.
 
-    A schedule that names no zone is in `default_timezone`.
+    A schedule that names no time zone is in `default_timezone`.
     """
     match value:
         case Every() | AtTimes() | AtMinutes() | Cron():
@@ -85,13 +84,15 @@ def _from_mapping(options: Mapping[Any, Any], default_timezone: str) -> Schedule
 
 
 def _only_trigger(options: Mapping[Any, Any]) -> str:
-    """The one key that says when; everything else in the mapping must belong to it."""
+    """The one trigger key; everything else in the mapping must belong to it."""
     triggers = [key for key in options if key in _TRIGGERS]
     allowed = {*_TRIGGERS, "timezone"} | ({"anchor"} if "every" in triggers else set())
     _refuse_unknown(options, allowed, _FORMS)
     if len(triggers) != 1:
-        found = " and ".join(triggers) or "nothing"
-        raise ScheduleError(f"a schedule says one thing, this one says {found}", hint=_FORMS)
+        found = " and ".join(triggers) or "none"
+        raise ScheduleError(
+            f"a schedule has exactly one trigger, this one has {found}", hint=_FORMS
+        )
     return str(triggers[0])
 
 
@@ -136,7 +137,7 @@ def _hourly_at_minute(options: Mapping[Any, Any], timezone: str) -> Schedule:
 def _weekly(options: Mapping[Any, Any], timezone: str) -> Schedule:
     weekly = options["weekly"]
     if not isinstance(weekly, Mapping):
-        raise ScheduleError(f"{weekly!r} does not say which day and time", hint=_WEEKLY_FORM)
+        raise ScheduleError(f"{weekly!r} is not a mapping of day and time", hint=_WEEKLY_FORM)
     _refuse_unknown(weekly, {"day", "days", "at"}, _WEEKLY_FORM)
     if "at" not in weekly or ("day" in weekly) == ("days" in weekly):
         raise ScheduleError("weekly needs `at`, and either `day` or `days`", hint=_WEEKLY_FORM)
@@ -153,4 +154,4 @@ _TRIGGERS: dict[str, Callable[[Mapping[Any, Any], str], Schedule]] = {
     "weekly": _weekly,
 }
 TRIGGER_KEYS = (*_TRIGGERS, "anchor")
-"""Every key of a schedule that says when; the zone says where."""
+"""Every key of a schedule but the time zone."""

@@ -1,7 +1,7 @@
-"""Schedules said in a few words: "every 10m", "daily at 07:00", "weekly on monday at 09:00".
+"""Schedule phrases: "every 10m", "daily at 07:00", "weekly on monday at 09:00".
 
-A phrase is only another spelling: it is turned into the mapping that means the same, and that is
-read like any other.
+A phrase is only another notation: it is translated into the mapping that means the same, and that is parsed
+like any other.
 """
 
 import re
@@ -26,36 +26,36 @@ _PHRASE = re.compile(
     r"|weekdays at (?P<weekdays_at>.+)"
     r"|weekly on (?P<days>.+) at (?P<at>.+)"
 )
-_BETWEEN = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
+_SEPARATOR = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 
 
 def mapping_of_phrase(text: str) -> dict[str, Any]:
-    """The mapping a phrase or a bare cron expression stands for. Times in it are read later."""
+    """The mapping that a phrase or a bare cron expression stands for. Times in it are parsed later."""
     words = " ".join(text.lower().split())
     if words[:1] in {"@", "*"} or words[:1].isdecimal():
         return {"cron": text}
     match = _PHRASE.fullmatch(words)
     if match is None:
-        raise _not_understood(text, words)
-    said = {name: value for name, value in match.groupdict().items() if value is not None}
-    return _meaning(said)
+        raise _unknown_phrase(text, words)
+    parts = {name: value for name, value in match.groupdict().items() if value is not None}
+    return _mapping_of(parts)
 
 
-def _meaning(said: dict[str, str]) -> dict[str, Any]:
-    match said:
+def _mapping_of(parts: dict[str, str]) -> dict[str, Any]:
+    match parts:
         case {"one": unit}:
             return {"every": f"1 {unit}"}
         case {"every": interval}:
             return {"every": interval}
         case {"hourly_at_minute": minutes}:
-            return {"hourly_at_minute": [int(one.strip(":")) for one in _BETWEEN.split(minutes)]}
+            return {"hourly_at_minute": [int(one.strip(":")) for one in _SEPARATOR.split(minutes)]}
         case {"days": days, "at": times}:
-            return {"weekly": {"days": _BETWEEN.split(days), "at": _BETWEEN.split(times)}}
+            return {"weekly": {"days": _SEPARATOR.split(days), "at": _SEPARATOR.split(times)}}
         case _:
-            return {name: _BETWEEN.split(times) for name, times in said.items()}
+            return {name: _SEPARATOR.split(times) for name, times in parts.items()}
 
 
-def _not_understood(text: str, words: str) -> ScheduleError:
+def _unknown_phrase(text: str, words: str) -> ScheduleError:
     first = words.partition(" ")[0]
     question = "" if first in EXAMPLES else did_you_mean(first, EXAMPLES)
     examples = ", ".join(f'"{example}"' for example in EXAMPLES.values())

@@ -1,7 +1,7 @@
-"""Reading the pieces people write in a schedule: intervals, times of day, minutes, days, anchors.
+"""Parses the parts of a schedule: intervals, times of day, minutes, days, anchors.
 
-Every function takes whatever YAML, JSON or Python handed over and answers with a value, or raises a
-`ScheduleError` that says how to write it.
+Every function takes an unchecked value from YAML, JSON or Python, and answers a checked one or raises a
+`ScheduleError` whose hint shows how to write it.
 """
 
 import re
@@ -32,7 +32,7 @@ _ANCHOR_YEARS = range(1900, 3000)
 
 
 def read_interval(value: object) -> timedelta:
-    """`10m`, `1h30m`, `90` (seconds). Bounds are the schedule's own business."""
+    """`10m`, `1h30m`, `90` (seconds). The schedule itself checks the bounds."""
     if isinstance(value, str):
         return timedelta(seconds=_seconds_in(value.strip().lower()))
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -40,14 +40,14 @@ def read_interval(value: object) -> timedelta:
     try:
         return timedelta(seconds=value)
     except (OverflowError, ValueError) as error:
-        raise ScheduleError("an interval without bounds", hint=_INTERVAL_HINT) from error
+        raise ScheduleError("an interval that is not finite", hint=_INTERVAL_HINT) from error
 
 
 def _seconds_in(text: str) -> int:
     amounts = _AMOUNT.findall(text)
     if not _INTERVAL.fullmatch(text) or any(unit not in _SECONDS_BY_UNIT for _, unit in amounts):
-        unit_forgotten = "Add a unit. " if text.isdecimal() else ""
-        raise ScheduleError(f"{text!r} is not an interval", hint=unit_forgotten + _INTERVAL_HINT)
+        unit_missing = "Add a unit. " if text.isdecimal() else ""
+        raise ScheduleError(f"{text!r} is not an interval", hint=unit_missing + _INTERVAL_HINT)
     return sum(int(count) * _SECONDS_BY_UNIT[unit] for count, unit in amounts)
 
 
@@ -80,8 +80,8 @@ def _unquoted_hint(value: object) -> str:
         return f'Quote the time: "{value:02}:00".'
     larger, smaller = divmod(value, 60)
     parts = [larger, smaller] if larger < 24 else [*divmod(larger, 60), smaller]
-    meant = ":".join(f"{part:02}" for part in parts)
-    return f'Quote the time: "{meant}". Without quotes YAML reads it as the number {value}.'
+    clock = ":".join(f"{part:02}" for part in parts)
+    return f'Quote the time: "{clock}". Without quotes YAML reads it as the number {value}.'
 
 
 def read_minutes(value: object) -> tuple[int, ...]:
@@ -114,10 +114,10 @@ def _read_day(value: object) -> Weekday:
 
 
 def read_anchor(value: object, timezone: str) -> datetime:
-    """An ISO time, or what YAML made of one; without an offset it is wall time in `timezone`."""
+    """An ISO time, or the datetime that YAML parsed it to; without an offset it is wall time in `timezone`."""
     moment = _read_moment(value)
     if moment.year not in _ANCHOR_YEARS:
-        raise ScheduleError(f"the anchor {value!r} is too far away", hint=_ANCHOR_HINT)
+        raise ScheduleError(f"the anchor {value!r} is out of range", hint=_ANCHOR_HINT)
     if moment.tzinfo is None:
         return first_instant(zone_named(timezone), moment)
     return moment.astimezone(UTC)
@@ -133,7 +133,7 @@ def _read_moment(value: object) -> datetime:
 
 
 def _each(value: object, what: str, hint: str) -> Sequence[object]:
-    """One thing or a list of things, as a list that is never empty."""
+    """One value or a list of values, as a list that is never empty."""
     many = value if isinstance(value, list | tuple) else [value]
     if not many:
         raise ScheduleError(f"an empty list where {what} is needed", hint=hint)

@@ -1,8 +1,8 @@
-"""Settings: what can be tuned while everything runs. Names, kinds, bounds and what they mean.
+"""Settings that can be changed at run time: names, types, bounds and meanings.
 
-`EngineSettings` is one consistent set of values. Some bounds hold between settings: a worker must know
-that it is lost before the leader says so, and a leader that its lease ends before it does. `checked`
-refuses a set that breaks them, so nobody can tune safety away.
+`EngineSettings` is one consistent set of values. Some bounds hold between settings: a worker must stop its runs
+before the leader fails them as lost, and a leader must stop leading before its lease ends. `checked` refuses a
+set that breaks them, so that no setting can break safety.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tsuzuki.model.suggestion import did_you_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting: its bounds and its meaning. `kind` is int or float."""
+    """One setting: its type (`kind`: int or float), its bounds and its meaning."""
 
     key: str
     kind: type[int] | type[float]
@@ -58,10 +58,10 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSettings:
-    """A whole set. Seconds and bytes are said in the names."""
+    """A whole set of settings. The names end in their units."""
 
     lease_seconds: float = _setting(
-        10.0, 1.0, 600.0, "How long leadership lasts without being renewed."
+        10.0, 1.0, 600.0, "How long the leader's lease lasts without being renewed."
     )
     lease_renew_interval_seconds: float = _setting(
         3.0, 0.1, 300.0, "How often the leader renews its lease."
@@ -70,43 +70,43 @@ class EngineSettings:
         2.0, 0.1, 300.0, "How long before the end of its lease a leader stops by itself."
     )
     heartbeat_interval_seconds: float = _setting(
-        2.0, 0.1, 300.0, "How often a worker says that it lives."
+        2.0, 0.1, 300.0, "How often a worker sends a heartbeat."
     )
     worker_ttl_seconds: float = _setting(
-        6.0, 0.5, 3600.0, "After this silence a worker is cut off and gets no new work."
+        6.0, 0.5, 3600.0, "After this time without a heartbeat a worker is detached: no new runs."
     )
     worker_grace_seconds: float = _setting(
-        4.0, 0.1, 3600.0, "After this further silence what the worker ran counts as lost."
+        4.0, 0.1, 3600.0, "After this further time of silence a worker's runs fail as lost."
     )
     reassign_after_seconds: float = _setting(
-        6.0, 0.1, 3600.0, "How long a run may stay assigned to a worker that is cut off."
+        6.0, 0.1, 3600.0, "How long a run may stay assigned to a detached worker."
     )
     continuation_retry_count: int = _setting(
-        3, 1, 100, "How often a worker that was cut off asks to go on before it gives up."
+        3, 1, 100, "How often a detached worker requests confirmation before it stops its runs."
     )
     continuation_retry_interval_seconds: float = _setting(
-        0.3, 0.05, 60.0, "The pause between two such questions."
+        0.3, 0.05, 60.0, "The pause between two such requests."
     )
     max_orphans: int = _setting(
         5,
         1,
         1000,
-        "After being orphaned, or losing its worker, this often a run is not tried again for free.",
+        "Once a run was orphaned, or lost its worker, this often, a further retry uses up its retries.",
     )
     misfire_grace_seconds: float = _setting(
         60.0, 0.0, 3600.0, "A tick that is at most this late still counts as on time."
     )
     poll_interval_seconds: float = _setting(
-        1.0, 0.05, 60.0, "How often to look for work when no wake-up came."
+        1.0, 0.05, 60.0, "How often to poll for work when no wake-up came."
     )
     drain_timeout_seconds: float = _setting(
-        30.0, 0.0, 3600.0, "How long a worker that shuts down waits for what it runs."
+        30.0, 0.0, 3600.0, "How long a worker that shuts down waits for its runs."
     )
     kill_grace_seconds: float = _setting(
-        5.0, 0.0, 600.0, "Between the polite and the final signal to a command."
+        5.0, 0.0, 600.0, "The time between SIGTERM and SIGKILL to a command."
     )
     log_bytes_max_per_run: int = _setting(
-        10_485_760, 1024, 1_073_741_824, "What a run may write into its log; the rest is dropped."
+        10_485_760, 1024, 1_073_741_824, "The size limit of a run's log; the rest is dropped."
     )
     log_retention_days_db: int = _setting(
         7, 1, 3650, "Logs older than this move from the database to the archive."
@@ -116,7 +116,7 @@ class EngineSettings:
     )
 
     def checked(self) -> "EngineSettings":
-        """Itself, if its values are safe together."""
+        """Itself, if its values are valid together. Raises `UsageError` if they are not."""
         rules = [
             (
                 self.lease_renew_interval_seconds + self.lease_margin_seconds < self.lease_seconds,
@@ -126,18 +126,19 @@ class EngineSettings:
             (
                 self.heartbeat_interval_seconds * 2 <= self.worker_ttl_seconds,
                 "worker_ttl_seconds must be at least twice heartbeat_interval_seconds, or one "
-                "lost heartbeat cuts a worker off",
+                "lost heartbeat detaches a worker",
             ),
             (
                 self.continuation_seconds * 2 < self.worker_grace_seconds,
                 "continuation_retry_count x continuation_retry_interval_seconds must be less than half "
-                "of worker_grace_seconds, or a run could be given away while its worker still asks",
+                "of worker_grace_seconds, or a run could be failed while its worker still requests "
+                "confirmation",
             ),
         ]
-        for holds, sentence in rules:
+        for holds, message in rules:
             if not holds:
                 raise UsageError(
-                    sentence,
+                    message,
                     hint="Change the other setting first, or both by steps that keep the rule.",
                     code="setting_conflict",
                 )
@@ -145,12 +146,12 @@ class EngineSettings:
 
     @property
     def continuation_seconds(self) -> float:
-        """How long a worker asks before it gives up."""
+        """How long a worker requests confirmation before it stops its runs."""
         return self.continuation_retry_count * self.continuation_retry_interval_seconds
 
     @property
     def lost_after_seconds(self) -> float:
-        """The silence after which the leader takes a worker's running runs from it."""
+        """The silence after which the leader fails a worker's running runs as lost."""
         return self.worker_ttl_seconds + self.worker_grace_seconds
 
     def with_values(self, values: Mapping[str, object]) -> "EngineSettings":
@@ -174,7 +175,7 @@ SETTINGS: dict[str, Setting] = {
 
 
 def find_setting(key: str) -> Setting:
-    """The setting of that name; its nearest neighbour is suggested if there is none."""
+    """The setting of that name. Raises `NotFound`, with a suggestion if a name is similar."""
     if key not in SETTINGS:
         raise NotFound(
             f"there is no setting {key!r}",

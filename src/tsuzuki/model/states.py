@@ -1,44 +1,44 @@
-"""The law of runs: which states there are, which moves are legal, and who may make them.
+"""The state machine of runs: the states, the legal moves, and which actor may make them.
 
-The table `MOVES` is the law. The store's functions, the database's own guards and the tests are all
-held against it; whatever is not in it does not happen, whoever asks.
+The table `MOVES` defines it. The store's functions, the database's triggers and the tests are all checked
+against it; a move that is not in it is refused, for every actor.
 """
 
 from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """Where a run is in its life. It only ever moves forward, and ends once."""
+    """The state of a run. It ends exactly once: a final state is never left."""
 
     PENDING = "PENDING"
-    """Created and waiting for its time and a worker. The leader moves it on. A crash of anybody
-    leaves it as it is; the next leader finds it."""
+    """Created, and waiting for its time and a worker. The leader assigns it. A crash of any process leaves
+    it as it is; the next leader finds it."""
 
     ASSIGNED = "ASSIGNED"
-    """Given to one worker, not yet begun. That worker moves it on. If it dies first, the leader
-    sees the silence and orphans the run: nothing has been executed."""
+    """Assigned to one worker, not started. That worker starts it. If the worker dies first, the leader
+    notices its silence and orphans the run: nothing has been executed."""
 
     RUNNING = "RUNNING"
-    """The worker executes it. That worker ends it. If the worker dies, the leader waits for the
-    silence to be certain, ends the run as FAILED (`worker_lost`) and the retry rule decides."""
+    """The worker executes it. That worker ends it. If the worker dies, the leader waits until the silence is
+    certain, ends the run as FAILED (`worker_lost`), and the retry rule decides."""
 
     ORPHANED = "ORPHANED"
-    """Was assigned and handed back, or its worker fell silent before beginning. The leader
-    assigns it again (`attempt + 1`), or fails it when it has been orphaned too often."""
+    """Was assigned and handed back, or its worker fell silent before starting it. The leader assigns it again
+    (`attempt + 1`), or fails it when it has been orphaned too often."""
 
     SUCCEEDED = "SUCCEEDED"
     """The handler returned. Final."""
 
     FAILED = "FAILED"
-    """The handler raised, its process ended badly, or its worker was lost. Final: a retry is a
-    new run that names this one."""
+    """The handler raised, its process failed, or its worker was lost. Final: a retry is a new run that names
+    this one."""
 
     TIMED_OUT = "TIMED_OUT"
-    """It ran longer than its job allows and was stopped. Final; retried like a failure."""
+    """It ran longer than its job's timeout and was stopped. Final; retried like a failure."""
 
     CANCELED = "CANCELED"
-    """Somebody, or a recorded rule (`late`, `overlap`), decided that it shall not run (on).
-    Final, and never retried."""
+    """An operator, or a recorded rule (`late`, `overlap`), decided that it shall not run or not go on. Final,
+    and never retried."""
 
     @property
     def is_final(self) -> bool:
@@ -52,7 +52,7 @@ LIVE_STATES = frozenset(RunState) - FINAL_STATES
 
 
 class Actor(StrEnum):
-    """Who makes a move."""
+    """The actor of a move."""
 
     LEADER = "leader"
     WORKER = "worker"
@@ -60,7 +60,7 @@ class Actor(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a run was orphaned, or ended other than by success. Stable words, shown to people."""
+    """Why a run was orphaned, or ended other than by success. Stable codes, shown to users."""
 
     HANDLER_FAILED = "handler_failed"
     HANDLER_UNKNOWN = "handler_unknown"
@@ -79,14 +79,14 @@ class Reason(StrEnum):
 
 
 class ContinuationState(StrEnum):
-    """Whether a RUNNING run's worker has been confirmed to still be there."""
+    """Whether the worker of a RUNNING run waits for confirmation that it may go on."""
 
     NONE = "NONE"
-    """Nothing in doubt."""
+    """No confirmation is pending."""
 
     CONFIRMING = "CONFIRMING"
-    """The worker doubts that it is still attached and asks. Until the deadline it set, nobody
-    takes the run from it; after it, the worker has stopped by itself."""
+    """The worker does not know whether it is still attached, and has requested confirmation. Until the
+    deadline it set, the leader does not fail the run; after it, the worker has stopped the run by itself."""
 
 
 class Trigger(StrEnum):
@@ -116,16 +116,16 @@ MOVES: dict[tuple[RunState, RunState], frozenset[Actor]] = {
     (_S.ORPHANED, _S.FAILED): _LEADER,
     (_S.ORPHANED, _S.CANCELED): frozenset({Actor.OPERATOR, Actor.LEADER}),
 }
-"""Every legal move and who may make it."""
+"""Every legal move, and the actors that may make it."""
 
 MOVES_AT_ONCE: dict[tuple[RunState, RunState], frozenset[Actor]] = {
     (_S.PENDING, _S.RUNNING): _LEADER,
     (_S.ORPHANED, _S.RUNNING): _LEADER,
 }
 """Two moves by way of ASSIGNED, made as one by a leader for the worker of its own process. The version grows by
-two, and the history has both, each signed by whoever may make it."""
+two, and the history has both, each with the actor that may make it."""
 
 
 def may_move(source: RunState, target: RunState, actor: Actor) -> bool:
-    """Whether `actor` may take a run from `source` to `target`."""
+    """Whether `actor` may move a run from `source` to `target`."""
     return actor in MOVES.get((source, target), frozenset())

@@ -1,11 +1,11 @@
-"""What a person probably meant by a word that is not one of ours."""
+"""Suggestions for misspelt names: "Did you mean …?"."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`, whatever its case; None if nothing comes near."""
+    """The known word most similar to `word`, ignoring case; None if none is similar."""
     by_folded = {name.casefold(): name for name in sorted(known)}
     folded = word.casefold()
     matches = get_close_matches(folded, by_folded)
@@ -15,6 +15,6 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence to put before a hint, with its space; empty if nothing comes near."""
+    """A sentence to put before a hint, with a trailing space; empty if no known word is similar."""
     match = closest(word, known)
     return f'Did you mean "{match}"? ' if match else ""

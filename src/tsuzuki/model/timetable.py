@@ -1,8 +1,7 @@
-"""Schedules that are neither cron nor chance: every so often, at times of day, at minutes.
+"""Schedules other than cron: at an interval, at times of day, at minutes of the hour.
 
-Each is a frozen value that is right once it exists: whoever makes it, its zone is known, its times
-are sorted and there is at least one. `as_mapping` is what `parse_schedule` reads back to an equal
-value.
+Each is a frozen value that validates itself: its zone exists, its times are sorted and there is at least one.
+`parse_schedule` parses `as_mapping` to an equal value.
 """
 
 from collections.abc import Sequence
@@ -46,9 +45,9 @@ MONDAY_TO_FRIDAY = EVERY_DAY - {Weekday.SATURDAY, Weekday.SUNDAY}
 
 
 def require_aware(instant: datetime) -> None:
-    """A naive time is a mistake of the calling code, not of a person."""
+    """Refuse a naive time: a bug of the calling code, not a mistake of the user."""
     if instant.tzinfo is None:
-        raise ValueError("a schedule is asked with an aware time")
+        raise ValueError("a schedule takes an aware time")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +181,7 @@ class AtMinutes:
 
 
 def _units_of(interval: timedelta) -> list[tuple[str, float]]:
-    """The interval in days, hours, minutes and seconds; only the seconds may be broken."""
+    """The interval in days, hours, minutes and seconds; only the seconds may be fractional."""
     counts: list[tuple[str, float]] = []
     for unit, length in _UNITS:
         count, interval = divmod(interval, length)

@@ -1,14 +1,14 @@
-"""The wall clock of a zone, and the one law of daylight saving time.
+"""Wall time of a zone, and the one rule for daylight saving time (DST).
 
-A *fixed* wall time is due at the first instant at which the zone's wall clock shows it or has
-already passed it. On most days that is the time itself; in the gap of a clock put forward it is the
-first instant after the gap; when a clock put back shows a time twice it is the first of the two.
+A *fixed* wall time is due at the first instant at which the zone's wall clock shows it or has already passed it.
+On most days that is the time itself; in the gap of a clock set forward it is the first instant after the gap;
+when a clock set back shows a time twice (the fold) it is the first of the two.
 
-A *recurring* wall time follows real time: it is due at every instant at which the wall clock shows
-it, so twice when it is shown twice, and never when it is jumped over.
+A *recurring* wall time follows real time: it is due at every instant at which the wall clock shows it, so twice
+when it is shown twice, and never when it falls into a gap.
 
-Either way the due instants are a set that the zone and the pattern alone decide. Asking for the
-next one gives the least of the set after that instant, wherever the asking begins.
+Either way the due instants are a set that depends on the zone and the pattern alone. The next one after an
+instant is the least of the set after it: the answer does not depend on earlier calls.
 
 Wall times are naive datetimes here, instants are aware and in UTC. A pattern of wall times is a
 function from a wall time to the next one of the pattern strictly after it.
@@ -47,17 +47,17 @@ def first_instant(zone: ZoneInfo, wall: datetime) -> datetime:
 
 
 class _Repeated(NamedTuple):
-    """The wall times [begin, end) that a clock put back shows twice."""
+    """The wall times [begin, end) that a clock set back shows twice: the fold."""
 
     begin: datetime
     end: datetime
 
 
 def _readings(zone: ZoneInfo, wall: datetime) -> tuple[datetime, datetime]:
-    """`wall` read by the old offset and by the new one, of the change of the clock around it.
+    """`wall` by the old offset and by the new offset of the clock change around it.
 
-    The same instant twice if no change is near; the second later if the time is shown twice; the
-    second earlier if it is jumped over.
+    The same instant twice if there is no change; the second is later in a fold (the time is shown twice), and
+    earlier in a gap (the time is never shown).
     """
     return (
         wall.replace(tzinfo=zone, fold=0).astimezone(UTC),
@@ -66,8 +66,8 @@ def _readings(zone: ZoneInfo, wall: datetime) -> tuple[datetime, datetime]:
 
 
 def _change(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
-    """The instant in (before, after] at which the clock is changed: one change lies between."""
-    # Clocks change at whole seconds, so nothing is lost and halving finds the exact one.
+    """The instant in (before, after] at which the clock changes, by bisection: there is one change between."""
+    # Clocks change at whole seconds, so bisection over seconds finds the exact one.
     low, high = before.replace(microsecond=0), after.replace(microsecond=0)
     offset = low.astimezone(zone).utcoffset()
     while high - low > _SECOND:
@@ -89,7 +89,7 @@ def _repeated_around(zone: ZoneInfo, wall: datetime) -> _Repeated | None:
 
 
 def _furthest_wall(zone: ZoneInfo, instant: datetime) -> datetime:
-    """The latest wall time the clock has shown up to `instant`; all fixed times to it are past."""
+    """The latest wall time the clock has shown up to `instant`; all fixed times up to it are past."""
     wall = _wall(zone, instant)
     repeated = _repeated_around(zone, wall) if wall.fold else None
     return repeated.end - _JUST if repeated else wall
@@ -107,16 +107,16 @@ def _next_first_showing(zone: ZoneInfo, wall: datetime, next_wall: NextWall) -> 
             return by_old
         wall = _wall(zone, _change(zone, by_new, by_old)) - _JUST
     raise ScheduleError(
-        f"the schedule never comes: {zone.key} jumps over every one of its times",
-        hint="Choose an hour that exists on the days when the clock is put forward.",
+        f"the schedule is never due: every one of its times is in a DST gap of {zone.key}",
+        hint="Choose an hour that exists on the days when the clock is set forward.",
     )
 
 
 def _next_second_showing(zone: ZoneInfo, after: datetime, next_wall: NextWall) -> datetime | None:
     """The next time of the pattern that the clock shows for the second time.
 
-    Only the change around `after` needs a look: a repetition further ahead begins with its first
-    showings, and those come earlier.
+    Only the clock change around `after` matters: a later fold starts with its first showings, and those come
+    earlier.
     """
     wall = _wall(zone, after)
     repeated = _repeated_around(zone, wall)

@@ -1,4 +1,4 @@
-"""Time zones by name. A name that is not one is answered with the one that was probably meant."""
+"""Time zones by IANA name. The error for an unknown name suggests a similar one."""
 
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -10,8 +10,8 @@ _NAMES_MAX = 1024
 _ABBREVIATION_LENGTH_MAX = 4
 
 
-# The standard library keeps only the eight zones used last; a ninth would be read from its file
-# again on every call.
+# The standard library caches only the eight zones used last; a ninth would be read from its file again on
+# every call.
 @lru_cache(maxsize=_NAMES_MAX)
 def zone_named(name: str) -> ZoneInfo:
     """The zone of that name, as the IANA database spells it."""
@@ -24,15 +24,15 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def _hint(name: str) -> str:
-    meant = _probably_meant(name.strip().replace(" ", "_"))
-    question = f'Did you mean "{meant}"? ' if meant else ""
+    similar = _similar(name.strip().replace(" ", "_"))
+    question = f'Did you mean "{similar}"? ' if similar else ""
     return f"{question}Use a name such as Europe/Berlin, Asia/Tokyo or UTC."
 
 
-def _probably_meant(name: str) -> str | None:
+def _similar(name: str) -> str | None:
     known = sorted(available_timezones())
     if len(name) <= _ABBREVIATION_LENGTH_MAX:
-        # Any abbreviation looks like any other: JST is not a misspelt MST.
+        # All abbreviations look similar: JST is not a misspelt MST.
         return next((zone for zone in known if zone.casefold() == name.casefold()), None)
     by_city = {zone.rsplit("/", 1)[-1]: zone for zone in known if "/" in zone}
     city = closest(name, by_city)
