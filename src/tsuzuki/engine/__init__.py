@@ -1,1 +1,1 @@
-"""Who runs what, when, and who may say so: leader, worker, and what connects them."""
+"""The engine: leader, worker, executors, wake-ups, and the process that runs them."""

@@ -81,7 +81,7 @@ class Engine:
         """How runs that were executed here have ended."""
         return self.worker_steps.ended
 
-    # --- its parts, which know each other only through what they are given ------------------------
+    # --- its parts, which know each other only through their constructors -------------------------
 
     def _build(self, archive: LogArchive | None) -> None:
         identity = self._new_identity()

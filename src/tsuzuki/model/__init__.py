@@ -1,1 +1,1 @@
-"""Nouns and laws: what a run is, when it is due, and who may say so. No I/O in this room."""
+"""The domain model: jobs, runs and their state machine, schedules, retries, settings, errors. No I/O."""

@@ -1,1 +1,1 @@
-"""Old logs out of the database: who moves them, where to, and in which format."""
+"""Log archive and retention: the archivist moves old logs out of the database, and deletes old runs."""

@@ -1,1 +1,1 @@
-"""Help from outside the database (Redis): heartbeats, short leases and wake-ups, faster than a poll."""
+"""Coordination outside the database (Redis): heartbeats, short leases and wake-ups, faster than polling."""

@@ -3,7 +3,7 @@
 A caller waits `CALL_TIMEOUT_SECONDS` at most, wherever the call is stuck: a name lookup, a handshake, a paused
 server. After a failure the circuit is open: nothing is called but a probe now and then, for which no caller
 waits; once a probe succeeds it closes. So an outage costs one caller one timeout and the others nothing. It is
-logged once when it begins and once when it ends.
+logged once when it starts and once when it ends.
 """
 
 import threading
@@ -149,7 +149,7 @@ class CircuitBreaker:
             return self._queue.pop(next(iter(self._queue)))
 
     def _make(self, call: _Call) -> Any:
-        # A heartbeat or a wake-up that was held up says nothing true any more.
+        # A heartbeat or a wake-up that was held up is outdated.
         is_late = self._clock.monotonic() - call.queued_at > CALL_TIMEOUT_SECONDS
         if (is_late or self.is_open) and not call.unconditional:
             return None

@@ -1,1 +1,1 @@
-"""Leading: one process at a time plans, takes in events, assigns and rescues; the others wait for its lease to end."""
+"""Leading: one process at a time plans, processes events, assigns and rescues; others wait for its lease to end."""

@@ -1,4 +1,4 @@
-"""The leader's duties, round by round: plan, take in events, assign, rescue.
+"""The leader's duties, round by round: plan, process events, assign, rescue.
 
 A round is in one of three modes. Busy: only assign, between two polls. Woken while idle: assign the first
 due run at once, for the lowest latency. Otherwise: poll, and do the duties it calls for.
@@ -101,7 +101,7 @@ class Leader:
         )
 
     def tick(self, term: Term, *, woken: bool = False) -> LeaderRound:
-        """One round; `woken` says that a wake-up, and not the poll interval, called for it."""
+        """One round; `woken` if a wake-up, and not the poll interval, called for it."""
         now = self._database.clock.monotonic()
         if self._is_busy and now - self._polled_at < POLL_INTERVAL_BUSY_SECONDS:
             done = self._busy_round(term)

@@ -1,4 +1,4 @@
-"""A worker's slots: which runs execute in them, until when they may, and how they are told to stop."""
+"""A worker's slots: which runs execute in them, their deadlines, and how they are stopped."""
 
 import threading
 from collections.abc import Collection, Sequence

@@ -316,8 +316,8 @@ class Worker:
         return load_tasks(connection, orders, self._jobs)
 
     def _decline(self, connection: Connection) -> frozenset[int]:
-        """Repeated with each poll: the first time may have failed, and a run may have been assigned to us
-        at the same moment."""
+        """Done again with each poll: the first time may have failed, and a run may have been assigned to us
+        at the same moment (a race)."""
         if self._is_draining:
             workers.drain(connection, [self.identity.id])
         return self._hand_back(connection)

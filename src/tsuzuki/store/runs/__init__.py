@@ -1,1 +1,1 @@
-"""Runs in the database: creating and reading them, every move, and the questions leader and worker ask."""
+"""Runs in the database: creating and reading them, every move, and the queries of leader and worker."""

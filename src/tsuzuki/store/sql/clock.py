@@ -13,7 +13,7 @@ from tsuzuki.store.sql.types import UtcTime
 def db_now(offset_seconds: float | ColumnElement[float] = 0.0) -> ColumnElement[Any]:
     """The database's clock, shifted. On PostgreSQL a function of the schema: the server's time at the
     start of the statement, so that a wait for a lock never makes a lease look longer. On SQLite the
-    clock this process was given, because file and process share a machine."""
+    clock injected into this process, because file and process share a machine."""
     is_number = isinstance(offset_seconds, int | float)
     return _Now(float(offset_seconds) if is_number else offset_seconds)
 

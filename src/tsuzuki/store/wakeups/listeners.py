@@ -29,7 +29,7 @@ class Listener(Protocol):
     """Used by one thread."""
 
     def wait(self, seconds: float) -> Collection[str]:
-        """Wait at most that long; answer who should look now: channels, or workers by name.
+        """Wait at most that long; answer what should poll now: channels, or workers by name.
         Raises `Unreachable`."""
 
     def close(self) -> None: ...
