@@ -39,7 +39,7 @@ def crash_after(number: int) -> Callable[[int], None]:
     return after
 
 
-class Hands:
+class RecordingRunIO:
     """The `RunIO` of a run: records log and progress, counts transactions, and calls `after` with the
     number of each."""
 
@@ -74,7 +74,7 @@ class Collecting:
         self.database = database
         self.workspace = workspace
         self.section = CommitsSection(**section)
-        self.hands = Hands(database, lambda _number: None)
+        self.run_io = RecordingRunIO(database, lambda _number: None)
         self.stop_signal = StopSignal()
 
     def repository(self, location: Path | str, *branches: str, path: str | None = None) -> int:
@@ -118,21 +118,23 @@ class Collecting:
         self, *, after: Callable[[int], None] = lambda _number: None, **arguments: Any
     ) -> dict[str, Any]:
         """One run of the handler. `after` is called after each of its transactions."""
-        self.hands = Hands(self.database, after)
+        self.run_io = RecordingRunIO(self.database, after)
         self.stop_signal = StopSignal()
         run = RunContext(
             task=a_task("commits", {}, run_id=next(self._numbers), arguments=arguments),
-            run_io=self.hands,  # type: ignore[arg-type]
+            run_io=self.run_io,  # type: ignore[arg-type]
             clock=self.database.clock,
             stop_signal=self.stop_signal,
         )
-        ended = collect(self.equipment, run)
+        ended = collect(self.context, run)
         # A bug on a branch fails only that branch; a test must notice it.
-        assert not any(line.startswith("Traceback") for line in self.hands.lines), self.hands.lines
+        assert not any(line.startswith("Traceback") for line in self.run_io.lines), (
+            self.run_io.lines
+        )
         return ended
 
     @property
-    def equipment(self) -> CollectorContext:
+    def context(self) -> CollectorContext:
         return CollectorContext(
             database=self.database, workspace=self.workspace, section=lambda: self.section
         )

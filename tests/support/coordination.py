@@ -23,13 +23,13 @@ def is_heard(coordination: Coordination) -> bool:
     return coordination.live_workers(["w-1"]) == {"w-1"}
 
 
-def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def use_long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long timeouts, for tests that measure nothing: a busy machine is not an outage."""
     monkeypatch.setattr(circuit_breaker, "CALL_TIMEOUT_SECONDS", 10.0)
     monkeypatch.setattr(redis, "SOCKET_TIMEOUT_SECONDS", 10.0)
 
 
-def lose_touch(coordination: Coordination) -> None:
+def detect_outage(coordination: Coordination) -> None:
     """Make the call that detects the outage."""
     assert coordination.live_workers(["w-1"]) == frozenset()
 

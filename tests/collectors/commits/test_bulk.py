@@ -36,7 +36,7 @@ def test_one_failure_never_stops_the_others(collecting: Collecting, three: list[
     assert (ended["success"], ended["failed"], ended["new_commits"]) == (2, 1, 16)
     failed = collecting.results(ended["run_id"])[str(three[1]), "main"]
     assert failed.error_message == "this is not a git repository (Is the path right?)"
-    assert collecting.hands.reports[-1] == (3, 3)
+    assert collecting.run_io.reports[-1] == (3, 3)
     collecting.check()
 
 
@@ -105,7 +105,7 @@ def test_asked_to_stop_it_stops_at_the_next_page(collecting: Collecting, three: 
 
     with pytest.raises(RunStopped):
         collecting.collect(after=pull)
-    assert collecting.hands.transactions < 8
+    assert collecting.run_io.transactions < 8
     assert collecting.ask("SELECT status FROM bulk_collection_runs") == [("running",)]
 
 
@@ -121,7 +121,7 @@ def test_whoever_lost_the_collection_writes_nothing(
 
     with pytest.raises(Fenced):
         collecting.collect(after=give_away)
-    assert collecting.hands.transactions <= 4
+    assert collecting.run_io.transactions <= 4
     collecting.check()
 
 

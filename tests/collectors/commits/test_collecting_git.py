@@ -71,7 +71,7 @@ def test_an_unchanged_branch_is_settled_without_reading_history(
     collecting.collect()
     ended = collecting.collect()
     assert ended["new_commits"] == 0
-    assert collecting.hands.transactions == 3  # begin, settle, complete
+    assert collecting.run_io.transactions == 3  # begin, settle, complete
     assert collecting.only(ended["run_id"]).new_commits_count == 0
 
 

@@ -265,7 +265,7 @@ def test_a_rate_limit_pauses_the_host_and_loses_nothing(
     server.faults.add(Fault(status=429, headers={"Retry-After": "1"}, times=2))
     ended = collecting.collect()
     assert ended["failed"] == 0
-    assert any("pause of 1 s" in line for line in collecting.hands.lines)
+    assert any("pause of 1 s" in line for line in collecting.run_io.lines)
     assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))
 
 

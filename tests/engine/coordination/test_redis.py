@@ -10,11 +10,11 @@ import pytest
 
 from support.coordination import (
     LONG_SECONDS,
-    be_patient,
     everything,
     is_heard,
     listening,
     next_heard,
+    use_long_timeouts,
 )
 from support.moving_clock import MovingClock
 from support.redis_server import RedisServer
@@ -31,7 +31,7 @@ SECRET = "not-for-the-log"
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
+    use_long_timeouts(monkeypatch)
 
 
 @pytest.fixture

@@ -7,7 +7,13 @@ from random import Random
 
 import pytest
 
-from support.coordination import LONG_SECONDS, be_patient, listening, lose_touch, next_heard
+from support.coordination import (
+    LONG_SECONDS,
+    detect_outage,
+    listening,
+    next_heard,
+    use_long_timeouts,
+)
 from support.daemons import eventually
 from support.factories import (
     WORKER,
@@ -42,7 +48,7 @@ TTL = SETTINGS.worker_ttl_seconds
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
+    use_long_timeouts(monkeypatch)
 
 
 @pytest.fixture
@@ -128,7 +134,7 @@ class TestRescuing:
         coordination.heartbeat(WORKER, ttl_seconds=LONG_SECONDS)
         assert coordination.live_workers([WORKER]) == {WORKER}
         getattr(server, fault)()
-        lose_touch(coordination)
+        detect_outage(coordination)
         for _ in range(5):
             clock.advance(TTL - 0.1)
             with database.write() as connection:

@@ -12,14 +12,14 @@ import pytest
 
 from support.coordination import (
     LONG_SECONDS,
-    be_patient,
+    detect_outage,
     everything,
     is_heard,
     listening,
-    lose_touch,
     next_heard,
     reach,
     seconds_of,
+    use_long_timeouts,
 )
 from support.moving_clock import MovingClock
 from support.redis_server import RedisServer
@@ -38,7 +38,7 @@ SLACK_SECONDS = 0.75
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
+    use_long_timeouts(monkeypatch)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ class TestWaiting:
     ) -> None:
         reach(coordination, clock)
         server.kill()
-        lose_touch(coordination)
+        detect_outage(coordination)
         spent = seconds_of(lambda: use_in_vain(coordination, clock, rounds=20))
         assert spent < CALL_TIMEOUT_SECONDS + SLACK_SECONDS
 
@@ -82,7 +82,9 @@ class TestWaiting:
     ) -> None:
         reach(coordination, clock)
         server.pause()
-        assert seconds_of(lambda: lose_touch(coordination)) < CALL_TIMEOUT_SECONDS + SLACK_SECONDS
+        assert (
+            seconds_of(lambda: detect_outage(coordination)) < CALL_TIMEOUT_SECONDS + SLACK_SECONDS
+        )
         spent = seconds_of(lambda: use_in_vain(coordination, clock, rounds=20))
         assert spent < CALL_TIMEOUT_SECONDS + SLACK_SECONDS
         server.resume()
@@ -93,7 +95,7 @@ class TestWaiting:
     ) -> None:
         reach(coordination, clock)
         server.pause()
-        spent = at_once(16, lambda _: seconds_of(lambda: lose_touch(coordination)))
+        spent = at_once(16, lambda _: seconds_of(lambda: detect_outage(coordination)))
         assert max(spent) < CALL_TIMEOUT_SECONDS + SLACK_SECONDS
 
     def test_not_even_a_name_that_is_never_found_holds_anybody_up(
@@ -132,7 +134,7 @@ class TestComingBack:
     ) -> None:
         for _ in range(3):
             server.kill()
-            lose_touch(coordination)
+            detect_outage(coordination)
             server.start()
             reach(coordination, clock)
 
@@ -140,7 +142,7 @@ class TestComingBack:
         self, coordination: Coordination, server: RedisServer
     ) -> None:
         server.kill()
-        lose_touch(coordination)
+        detect_outage(coordination)
         server.start()
         everything(coordination)
         with server.client() as client:
@@ -218,7 +220,7 @@ class TestWhatIsSaid:
     ) -> None:
         assert is_heard(coordination)
         server.kill()
-        lose_touch(coordination)
+        detect_outage(coordination)
         use_in_vain(coordination, clock, rounds=5)
         server.start()
         reach(coordination, clock)

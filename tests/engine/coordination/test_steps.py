@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from support.coordination import be_patient, lose_touch, reach
+from support.coordination import detect_outage, reach, use_long_timeouts
 from support.moving_clock import MovingClock
 from support.redis_server import RedisServer
 from tsuzuki.engine.coordination.protocol import (
@@ -37,7 +37,7 @@ class Bench:
 
 @pytest.fixture
 def bench(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    be_patient(monkeypatch)
+    use_long_timeouts(monkeypatch)
     wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
     with RedisServer() as server, closing(connect(server.url, clock)) as coordination:
         steps = CoordinationSteps(
@@ -95,7 +95,7 @@ def test_a_server_that_went_away_is_listened_to_again_when_it_is_back(bench: Ben
     bench.steps.listen_step()
     bench.server.kill()
     assert bench.steps.listen_step() == WAIT_SECONDS
-    lose_touch(bench.coordination)
+    detect_outage(bench.coordination)
     assert bench.steps.listen_step() == WAIT_SECONDS
     bench.server.start()
     reach(bench.coordination, bench.clock)
