@@ -57,12 +57,12 @@ def working(**environ: str) -> Iterator[Application]:
 def collect(application: Application) -> float:
     """Seconds from the request for a collection to its end."""
     began = time.perf_counter()
-    run_id = application.collections.start().run_id
-    while application.collections.progress(run_id).summary.completed_at_utc is None:
+    run_id = application.bulk_runs.start().run_id
+    while application.bulk_runs.progress(run_id).summary.completed_at_utc is None:
         time.sleep(POLL_SECONDS)
     took = time.perf_counter() - began
-    summary = application.collections.show(run_id).summary
-    assert summary.failed_count == 0, application.collections.show(run_id)
+    summary = application.bulk_runs.show(run_id).summary
+    assert summary.failed_count == 0, application.bulk_runs.show(run_id)
     return took
 
 
