@@ -7,12 +7,12 @@ from sqlalchemy import text
 
 from support.databases import opened
 from tsuzuki.collectors.books.queries.cursors import (
+    claim_search,
     get_collect_cursor,
-    hold_search,
-    let_go,
+    is_held_by,
     list_collect_cursors,
+    release_search,
     reset_collect_cursors_by_job,
-    still_holds,
     upsert_collect_cursor,
 )
 from tsuzuki.collectors.books.tables import COMPONENT
@@ -141,15 +141,15 @@ def test_a_search_is_held_by_one_running_run_and_by_none_that_ended(shop: Shop) 
 
     def holder(run_id: int) -> int:
         with shop.database.write() as connection:
-            return hold_search(connection, **where, list_options={}, run_id=run_id).held_by_run
+            return claim_search(connection, **where, list_options={}, run_id=run_id).held_by_run
 
     assert holder(first.context.id) == first.context.id
     assert holder(second.context.id) == first.context.id
     with shop.database.write() as connection:
-        assert still_holds(connection, "novelties", "ab", run_id=first.context.id)
-        assert not still_holds(connection, "novelties", "ab", run_id=second.context.id)
+        assert is_held_by(connection, "novelties", "ab", run_id=first.context.id)
+        assert not is_held_by(connection, "novelties", "ab", run_id=second.context.id)
     first.end(RunState.FAILED)
     assert holder(second.context.id) == second.context.id
     with shop.database.write() as connection:
-        let_go(connection, "novelties", "ab")
+        release_search(connection, "novelties", "ab")
     assert holder(first.context.id) == first.context.id

@@ -10,7 +10,7 @@ from tsuzuki.collectors.books.handler import work
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.service import Books
-from tsuzuki.collectors.books.tables import MailState
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.collectors.kit.smtp import MailFailed, MailRefused
 from tsuzuki.model.errors import ConfigurationError, Conflict, Fenced
 from tsuzuki.model.run import RunRef
@@ -259,7 +259,7 @@ def test_a_person_settles_a_mail_and_the_audit_says_who(
         mail_server.fail_at(Step.ANSWER)
         mailing_shop.start(f"job-{state}", queries=["python", state]).work()
         unsettled = mails(mailing_shop)[-1]
-        assert unsettled.state is MailState.UNSETTLED
+        assert unsettled.state is OutboxState.UNSETTLED
         assert decide(unsettled.id).state == state
         with pytest.raises(Conflict, match=f"is {state}: there is nothing to decide"):
             books.mark_sent(unsettled.id)

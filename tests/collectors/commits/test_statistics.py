@@ -67,9 +67,9 @@ def test_what_a_page_has_already_is_looked_up_not_walked_for(filled: Collecting)
         for start in range(0, 3000, 500):
             with last_sent(connection) as sent:
                 store_page(connection, target, [a_commit(start + n) for n in range(500)])
-        asked = next(one for one in sent if "SELECT c.branch_name" in one.statement)
+        asked = next(one for one in sent if "SELECT commits.branch_name" in one.statement)
         is_sqlite = connection.dialect.name == "sqlite"
-        (way,) = ways_to(connection, "c" if is_sqlite else "commits", asked)
+        (way,) = ways_to(connection, "commits", asked)
     if is_sqlite:
         assert "(project_id=? AND branch_name=? AND sha=?)" in way
     else:

@@ -116,7 +116,7 @@ class Collection:
         answer = self._ask()
         if isinstance(answer, StopReason):
             with self._run.transaction() as connection:
-                self._require_hold(connection)
+                self._require_claim(connection)
                 self._close(connection, answer)
             self._tell.stop(answer, self._cursor)
             return answer
@@ -128,7 +128,7 @@ class Collection:
         """Take the search, and the first call out of the quota: why not, or why to stop at once."""
         job = self._run.job_name
         with self._run.transaction() as connection:
-            hold = cursors.hold_search(
+            claim = cursors.claim_search(
                 connection,
                 job_name=job,
                 query_set_hash=self._hash,
@@ -137,12 +137,12 @@ class Collection:
             )
             stored = cursors.get_collect_cursor(connection, job, self._hash)
             self._cursor = stored or self._cursor
-            if hold.held_by_run != self._run.id:
-                self._tell.busy(hold.held_by_run)
+            if claim.held_by_run != self._run.id:
+                self._tell.busy(claim.held_by_run)
                 return "busy", None
-            self._take_up(connection, hold)
+            self._take_up(connection, claim)
             if self._cursor.is_exhausted:
-                cursors.let_go(connection, job, self._hash)
+                cursors.release_search(connection, job, self._hash)
                 self._tell.skipped()
                 return "exhausted", None
             if not self._take_calls(connection, self._database.now(connection), up_to=1):
@@ -151,14 +151,14 @@ class Collection:
                 return None, StopReason.QUOTA
         return None, None
 
-    def _take_up(self, connection: "Connection", hold: cursors.Hold) -> None:
+    def _take_up(self, connection: "Connection", claim: cursors.ClaimedSearch) -> None:
         """Where to begin: at the cursor, or at 0 if the list is another one than it counted in, or
         if it was exhausted long enough ago to look again."""
         now = self._database.now(connection)
         wanted = self._search.list_options
-        if hold.list_options != wanted:
-            self._tell.reshaped(hold.list_options, wanted)
-            cursors.reshape_search(connection, self._run.job_name, self._hash, wanted)
+        if claim.list_options != wanted:
+            self._tell.reshaped(claim.list_options, wanted)
+            cursors.set_list_options(connection, self._run.job_name, self._hash, wanted)
             self._cursor = self._afresh(now)
             return
         after = self._options.recheck_exhausted_after
@@ -231,7 +231,7 @@ class Collection:
     def _keep(self, page: Page) -> StopReason | None:
         begun_at = self._cursor.start_index
         with self._run.transaction() as connection:
-            self._require_hold(connection)
+            self._require_claim(connection)
             now = self._database.now(connection)
             books.put_page(
                 connection,
@@ -302,9 +302,9 @@ class Collection:
 
     # --- in a transaction -----------------------------------------------------------------------
 
-    def _require_hold(self, connection: "Connection") -> None:
+    def _require_claim(self, connection: "Connection") -> None:
         job = self._run.job_name
-        if not cursors.still_holds(connection, job, self._hash, run_id=self._run.id):
+        if not cursors.is_held_by(connection, job, self._hash, run_id=self._run.id):
             raise Conflict(
                 f"the cursor of {job} was reset while this run was collecting",
                 hint="Nothing more was stored. The next run begins at the start.",
@@ -333,6 +333,6 @@ class Collection:
             self._resumes_at = self._allowance.day_of(now).ends_at
             if self._failure is not None:
                 quota.note_refusal(connection, self._allowance, now)
-            schedule_run_at(connection, self._run, self._resumes_at)
+            schedule_run_at(connection, self._run, self._resumes_at, purpose="books-quota")
         self._save(connection)
-        cursors.let_go(connection, self._cursor.job_name, self._hash)
+        cursors.release_search(connection, self._cursor.job_name, self._hash)

@@ -81,7 +81,7 @@ def _mail(
         run=run,
         database=collector_context.database,
         options=options,
-        postbox=smtp_server_of(section.mail),
+        server=smtp_server_of(section.mail),
     )
     return {"mails": [mail.id for mail in mailing.send()]}
 

@@ -15,7 +15,7 @@ from tsuzuki.collectors.books.digest import compose, message_of
 from tsuzuki.collectors.books.options import BooksOptions
 from tsuzuki.collectors.books.queries import books, outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
-from tsuzuki.collectors.books.tables import MailState
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.collectors.kit.smtp import Delivery, MailFailed, MailRefused, SmtpServer
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.store.sql.database import Connection, Database
@@ -32,24 +32,24 @@ def select_books(connection: Connection, job_name: str, options: BooksOptions) -
     return books.found_by_others(connection, job_name, limit=options.fallback_limit)
 
 
-class _TakenUp(Exception):
-    """Somebody else sends this mail."""
+class _TakenByAnother(Exception):
+    """Another run sends this mail."""
 
 
 class Mailing:
     """The mails of one run."""
 
     def __init__(
-        self, *, run: RunContext, database: Database, options: BooksOptions, postbox: SmtpServer
+        self, *, run: RunContext, database: Database, options: BooksOptions, server: SmtpServer
     ) -> None:
         self._run = run
         self._database = database
         self._options = options
-        self._postbox = postbox
+        self._server = server
 
     def send(self) -> list[Mail]:
         """Send what was intended before, then one mail of what is new. Answers what was sent."""
-        self._give_up_cut_off()
+        self._settle()
         sent: list[Mail] = []
         for _ in range(MAILS_PER_RUN_MAX):
             self._run.raise_if_cancelled()
@@ -63,11 +63,9 @@ class Mailing:
             sent.append(mail)
         return sent
 
-    def _give_up_cut_off(self) -> None:
+    def _settle(self) -> None:
         with self._run.transaction() as connection:
-            lost = outbox.abandon_cut_off(
-                connection, self._run.job_name, now=self._database.now(connection)
-            )
+            lost = outbox.settle(connection, self._run.job_name, now=self._database.now(connection))
         for mail in lost:
             self._say_unsettled(mail.id)
 
@@ -77,59 +75,61 @@ class Mailing:
 
     def _intend(self) -> Mail | None:
         with self._run.transaction() as connection:
-            outbox.wait_for_turn(connection, self._run.job_name)
-            chosen = select_books(connection, self._run.job_name, self._options)
-            if not chosen:
+            outbox.lock_selection(connection, self._run.job_name)
+            selected = select_books(connection, self._run.job_name, self._options)
+            if not selected:
                 return None
             now = self._database.now(connection)
             return outbox.intend(
                 connection,
                 job_name=self._run.job_name,
-                message_id=self._message_id(chosen, now),
-                chosen=chosen,
+                message_id=self._message_id(selected, now),
+                selected=selected,
                 now=now,
             )
 
     def _deliver(self, mail: Mail) -> bool:
         """Hand one mail to the server; false if it was not surely taken, or not ours to send."""
         with self._database.read() as connection:
-            chosen = outbox.contents(connection, mail.id)
+            selected = outbox.contents(connection, mail.id)
         message = message_of(
-            compose(mail.job_name, chosen),
+            compose(mail.job_name, selected),
             message_id=mail.message_id,
             written_at=mail.created_at,
-            sender=self._postbox.sender,
-            recipients=self._postbox.recipients,
+            sender=self._server.sender,
+            recipients=self._server.recipients,
         )
         try:
-            verdict = self._postbox.send(message, lambda: self._go_ahead(mail))
-        except _TakenUp:
+            delivery = self._server.send(message, lambda: self._go_ahead(mail))
+        except _TakenByAnother:
             self._say(f"Mail {mail.id} was taken up by somebody else")
             return False
         except MailRefused as refusal:
-            self._move(mail, MailState.SENDING, MailState.REFUSED, refusal.message)
+            self._move(mail, OutboxState.SENDING, OutboxState.REFUSED, refusal.message)
             raise
         except MailFailed as failure:
-            self._move(mail, MailState.SENDING, MailState.INTENDED, failure.message)
+            self._move(mail, OutboxState.SENDING, OutboxState.INTENDED, failure.message)
             raise
-        if verdict is Delivery.UNKNOWN:
-            self._move(mail, MailState.SENDING, MailState.UNSETTLED, "no answer from the server")
+        if delivery is Delivery.UNKNOWN:
+            self._move(
+                mail, OutboxState.SENDING, OutboxState.UNSETTLED, "no answer from the server"
+            )
             self._say_unsettled(mail.id)
             return False
-        self._move(mail, MailState.SENDING, MailState.SENT)
-        self._say(f"Mail {mail.id} with {len(chosen)} books was taken by the server")
+        self._move(mail, OutboxState.SENDING, OutboxState.SENT)
+        self._say(f"Mail {mail.id} with {len(selected)} books was taken by the server")
         return True
 
     def _go_ahead(self, mail: Mail) -> None:
-        if not self._move(mail, MailState.INTENDED, MailState.SENDING):
-            raise _TakenUp
+        if not self._move(mail, OutboxState.INTENDED, OutboxState.SENDING):
+            raise _TakenByAnother
 
     def _move(
-        self, mail: Mail, before: MailState, after: MailState, error: str | None = None
+        self, mail: Mail, before: OutboxState, after: OutboxState, error: str | None = None
     ) -> bool:
         """Record how far a mail is; what failed before the go-ahead is where it was and stays."""
         with self._run.transaction() as connection:
-            return outbox.move(
+            return outbox.OUTBOX.move(
                 connection,
                 mail.id,
                 before=before,
@@ -139,11 +139,11 @@ class Mailing:
                 error=error,
             )
 
-    def _message_id(self, chosen: Sequence[Book], now: datetime) -> str:
-        """Fixed when the mail is intended: whoever gets it twice can tell."""
+    def _message_id(self, selected: Sequence[Book], now: datetime) -> str:
+        """Fixed when the mail is intended, so that a reader who gets it twice can tell."""
         parts = [self._run.job_name, str(self._run.id), now.isoformat()]
-        name = sha256("\n".join([*parts, *(book.volume_id for book in chosen)]).encode())
-        return f"<books.{name.hexdigest()[:32]}@{self._postbox.domain}>"
+        name = sha256("\n".join([*parts, *(book.volume_id for book in selected)]).encode())
+        return f"<books.{name.hexdigest()[:32]}@{self._server.domain}>"
 
     def _say(self, words: str) -> None:
         self._run.log(f"[mail][{self._run.job_name}] {words}")

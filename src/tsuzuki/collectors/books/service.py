@@ -14,7 +14,7 @@ from tsuzuki.collectors.books.queries.books import StoredBook
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.queries.quota import QuotaUse
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
-from tsuzuki.collectors.books.tables import MailState
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.model.job import Job
@@ -165,13 +165,15 @@ class Books:
 
     def mark_sent(self, mail_id: int) -> Mail:
         """A person has looked: an unsettled mail did arrive."""
-        return self._decide(mail_id, (MailState.UNSETTLED,), MailState.SENT)
+        return self._decide(mail_id, (OutboxState.UNSETTLED,), OutboxState.SENT)
 
     def resend(self, mail_id: int) -> Mail:
         """A person wants a mail sent again, with the next run of its job."""
-        return self._decide(mail_id, (MailState.UNSETTLED, MailState.REFUSED), MailState.INTENDED)
+        return self._decide(
+            mail_id, (OutboxState.UNSETTLED, OutboxState.REFUSED), OutboxState.INTENDED
+        )
 
-    def _decide(self, mail_id: int, allowed: tuple[MailState, ...], after: MailState) -> Mail:
+    def _decide(self, mail_id: int, allowed: tuple[OutboxState, ...], after: OutboxState) -> Mail:
         with self._database.write() as connection:
             mail = outbox.get(connection, mail_id)
             if mail is None:
@@ -182,7 +184,7 @@ class Books:
                 )
             now = self._database.now(connection)
             is_open = mail.state in allowed
-            if not is_open or not outbox.move(
+            if not is_open or not outbox.OUTBOX.move(
                 connection, mail_id, before=mail.state, after=after, now=now
             ):
                 raise Conflict(

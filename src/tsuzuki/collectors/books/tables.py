@@ -2,7 +2,7 @@
 it comes from; everything else about a search stands beside it, in tables of ours.
 
     collect_cursor     where each job goes on in each set of queries
-    books_searches     what else must hold for that cursor to mean anything, and who is at it
+    books_searches     the options that shaped the list the cursor counts in, and the run that holds it
     books_quota_days   calls made, or about to be made, on each day of the quota's zone
     books              every volume ever seen, once
     book_finds         which job found which volume, and when
@@ -10,7 +10,6 @@ it comes from; everything else about a search stands beside it, in tables of our
     book_deliveries    which volume went into which mail; once for each job
 """
 
-from enum import StrEnum
 from pathlib import Path
 
 from sqlalchemy import (
@@ -26,31 +25,12 @@ from sqlalchemy import (
     text,
 )
 
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of
 from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
 
 metadata = MetaData(naming_convention=NAMES)
-
-
-class MailState(StrEnum):
-    """How far a mail is. Only INTENDED is ever sent by itself."""
-
-    INTENDED = "intended"
-    """Recorded, and surely not accepted by any server. The next run sends it."""
-
-    SENDING = "sending"
-    """The server has said go ahead. A crash from here on leaves it open whether it arrived."""
-
-    SENT = "sent"
-    """The server has accepted it, or a person says that it arrived."""
-
-    REFUSED = "refused"
-    """The server will not have it. A person may send it again."""
-
-    UNSETTLED = "unsettled"
-    """Whoever sent it was cut off before the server's answer. Mail cannot be looked up, so a person
-    decides: it arrived, or it is sent again."""
 
 
 collect_cursor = Table(
@@ -123,7 +103,7 @@ book_mails = Table(
     Column("changed_at", UtcTime, nullable=False),
     Column("sent_by_run", BigInteger),
     Column("error", PlainText),
-    one_of("state", MailState),
+    one_of("state", OutboxState),
     Index("ix_book_mails_job_name_state", "job_name", "state"),
     sqlite_autoincrement=True,
 )

@@ -1,4 +1,4 @@
-"""A run asked for at the moment when there is quota again, so that a job goes on by itself."""
+"""Follow-up runs: a job goes on by itself at the moment when there is quota again."""
 
 from datetime import datetime
 
@@ -10,8 +10,10 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection
 
 
-def schedule_run_at(connection: Connection, run: RunContext, moment: datetime) -> None:
-    """Ask for one run of the same job, once for each such moment however many runs stop before it."""
+def schedule_run_at(
+    connection: Connection, run: RunContext, moment: datetime, *, purpose: str
+) -> None:
+    """Ask for one run of the same job: one for each purpose and moment, however many runs ask."""
     job = jobs.get_by_name(connection, run.job_name)
     if job is None:  # removed meanwhile: nothing goes on
         return
@@ -24,7 +26,7 @@ def schedule_run_at(connection: Connection, run: RunContext, moment: datetime) -
                 scheduled_for=moment,
                 arguments=run.arguments,
                 priority=job.spec.priority,
-                idempotency_key=f"books-quota:{job.id}:{moment:%Y-%m-%dT%H:%MZ}",
+                idempotency_key=f"{purpose}:{job.id}:{moment:%Y-%m-%dT%H:%MZ}",
                 concurrency_key=job.spec.key_for(run.arguments),
             )
         ],

@@ -3,22 +3,49 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from itertools import chain
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    Text,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+)
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.tables import book_deliveries, book_finds, books
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.collectors.kit.upsert import insert_from, upsert_from
+from tsuzuki.store.sql.batch import Columns, pack, unpack
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.types import UtcTime
 
-_KEPT_FROM_THE_FIRST_TIME = {"volume_id", "first_seen_at"}
+_JOB = bindparam("job", type_=Text())
+_RUN = bindparam("run", type_=BigInteger())
+_NOW = bindparam("now", type_=UtcTime())
+# A `Book` holds nothing that a database cannot, so its values need no column types of ours.
+_BOOK_COLUMNS: Columns = {
+    column.name: Integer() if column is books.c.page_count else Text()
+    for column in books.c
+    if column.name not in ("first_seen_at", "last_seen_at")
+}
+_FIND_COLUMNS: Columns = {"volume_id": Text(), "list_index": Integer()}
+_COUNT_FOUND = select(func.count()).where(
+    book_finds.c.job_name == _JOB, book_finds.c.found_by_run == _RUN
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredBook:
-    """A book as it stands on the shelf."""
+    """A book, and when it was first and last seen."""
 
     book: Book
     first_seen_at: datetime
@@ -35,25 +62,22 @@ def put_page(
 ) -> None:
     """Keep the books of a page, each with its index in the list, as found by a job. A book that is
     known is described anew; when it was first seen, and first found by the job, stays."""
-    # In one order for everybody: two jobs that meet in the same books wait in line, not in a circle.
+    # In one order everywhere, or two jobs that find the same books could deadlock.
     found = {book.volume_id: (index, book) for index, book in page}
     if not found:
         return
-    put_books, put_finds = _puts(connection.dialect.name, len(found))
-    moment = to_text(now) if connection.dialect.name == "sqlite" else now
     ordered = [found[volume_id] for volume_id in sorted(found)]
-    rows = [_row(book, moment) for _, book in ordered]
-    finds = [(job_name, book.volume_id, moment, run_id, index) for index, book in ordered]
-    connection.exec_driver_sql(put_books, tuple(chain.from_iterable(rows)))
-    connection.exec_driver_sql(put_finds, tuple(chain.from_iterable(finds)))
+    dialect = connection.dialect
+    packed = pack(dialect, _BOOK_COLUMNS, [_row(book) for _, book in ordered])
+    execute(connection, _put_books(dialect, packed.varying), packed.with_(now=now))
+    packed = pack(dialect, _FIND_COLUMNS, [(book.volume_id, index) for index, book in ordered])
+    values = packed.with_(job=job_name, now=now, run=run_id)
+    execute(connection, _put_finds(dialect, packed.varying), values)
 
 
 def count_found_by_run(connection: Connection, job_name: str, run_id: int) -> int:
     """How many books a run was the first to find for its job."""
-    statement = select(func.count()).where(
-        book_finds.c.job_name == job_name, book_finds.c.found_by_run == run_id
-    )
-    return int(connection.execute(statement).scalar_one())
+    return int(execute(connection, _COUNT_FOUND, {"job": job_name, "run": run_id}).scalar_one())
 
 
 def find(
@@ -130,30 +154,22 @@ def _stored(connection: Connection, statement: Select[Any]) -> list[StoredBook]:
     return found
 
 
-@cache
-def _puts(dialect_name: str, rows: int) -> tuple[str, str]:
-    """The two statements of a page of so many books, each one for all of them: a driver lets other
-    threads in at every row it is given. A book holds nothing that a database cannot, so its values
-    go to the driver as they are."""
-    columns = [column.name for column in books.c]
-    anew = ", ".join(
-        f"{name} = excluded.{name}" for name in columns if name not in _KEPT_FROM_THE_FIRST_TIME
-    )
-    mark = "?" if dialect_name == "sqlite" else "%s"
-
-    def places(width: int) -> str:
-        return ", ".join([f"({', '.join([mark] * width)})"] * rows)
-
-    return (
-        f"INSERT INTO books ({', '.join(columns)}) VALUES {places(len(columns))}"
-        f" ON CONFLICT (volume_id) DO UPDATE SET {anew}",
-        "INSERT INTO book_finds (job_name, volume_id, found_at, found_by_run, list_index)"
-        f" VALUES {places(5)} ON CONFLICT DO NOTHING",
-    )
+@lru_cache
+def _put_books(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    page = unpack(dialect, _BOOK_COLUMNS, varying)
+    values = {**dict(page.c.items()), "first_seen_at": _NOW, "last_seen_at": _NOW}
+    return upsert_from(dialect, books, values, keep=["first_seen_at"])
 
 
-def _row(book: Book, moment: str | datetime) -> tuple[Any, ...]:
-    """In the order of the columns of `books`."""
+@lru_cache
+def _put_finds(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    page = unpack(dialect, _FIND_COLUMNS, varying)
+    values = {**dict(page.c.items()), "job_name": _JOB, "found_at": _NOW, "found_by_run": _RUN}
+    return insert_from(dialect, book_finds, values).on_conflict_do_nothing()
+
+
+def _row(book: Book) -> tuple[Any, ...]:
+    """In the order of `_BOOK_COLUMNS`."""
     return (
         book.volume_id,
         book.isbn13,
@@ -168,8 +184,6 @@ def _row(book: Book, moment: str | datetime) -> tuple[Any, ...]:
         book.page_count,
         book.info_link,
         book.content_hash(),
-        moment,
-        moment,
     )
 
 

@@ -1,55 +1,53 @@
-"""Where each job goes on: statements over `collect_cursor`, and over what stands beside it.
+"""Where each job goes on: statements over `collect_cursor`, and over `books_searches` beside it.
 
 `last_updated_at` is moved by SQL, on insert and on update, in the same text form on both databases. A
-search is held by one run at a time; a run that is no longer RUNNING holds nothing, whatever it left.
+search is held by one run at a time (`kit.claim`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Text,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.books.tables import books_searches, collect_cursor
+from tsuzuki.collectors.kit.claim import Claims
 from tsuzuki.model.cursor import Cursor
-from tsuzuki.model.states import RunState
-from tsuzuki.store.runs import runs
-from tsuzuki.store.sql.plain_sql import plain
+from tsuzuki.store.sql.dialect import insert_into, is_sqlite
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.types import JsonText
 
-_NOW = {
-    "sqlite": "datetime('now')",
-    "postgresql": "to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')",
-}
-_UPSERT = {
-    dialect: plain(
-        "INSERT INTO collect_cursor"
-        " (job_name, query_set_hash, start_index, is_exhausted, last_updated_at)"
-        f" VALUES (:job_name, :query_set_hash, :start_index, :is_exhausted, {now})"
-        " ON CONFLICT (job_name, query_set_hash) DO UPDATE SET"
-        " start_index = excluded.start_index,"
-        " is_exhausted = excluded.is_exhausted,"
-        f" last_updated_at = {now}"
-    )[dialect]
-    for dialect, now in _NOW.items()
-}
-
-_SELECT_HOLDER = (
-    "SELECT held_by_run FROM books_searches"
-    " WHERE job_name = :job_name AND query_set_hash = :query_set_hash"
+_KEY = ("job_name", "query_set_hash")
+_JOB = bindparam("job", type_=Text())
+_HASH = bindparam("hash", type_=Text())
+_OPTIONS = bindparam("options", type_=JsonText())
+_CLAIMS = Claims(books_searches)
+_SELECT_CURSOR = select(collect_cursor).where(
+    collect_cursor.c.job_name == _JOB, collect_cursor.c.query_set_hash == _HASH
 )
-_HOLDER = {
-    "sqlite": _SELECT_HOLDER,
-    "postgresql": plain(f"{_SELECT_HOLDER} FOR UPDATE")["postgresql"],
-}
+_IS_SEARCH = (books_searches.c.job_name == _JOB, books_searches.c.query_set_hash == _HASH)
+_SELECT_OPTIONS = select(books_searches.c.list_options).where(*_IS_SEARCH)
+_SET_OPTIONS = update(books_searches).where(*_IS_SEARCH).values(list_options=_OPTIONS)
+_DELETE_SEARCHES = delete(books_searches).where(books_searches.c.job_name == _JOB)
+_DELETE_CURSORS = delete(collect_cursor).where(collect_cursor.c.job_name == _JOB)
 
 
 def get_collect_cursor(connection: Connection, job_name: str, query_set_hash: str) -> Cursor | None:
-    statement = select(collect_cursor).where(
-        collect_cursor.c.job_name == job_name, collect_cursor.c.query_set_hash == query_set_hash
-    )
-    row = connection.execute(statement).mappings().one_or_none()
+    where = {"job": job_name, "hash": query_set_hash}
+    row = execute(connection, _SELECT_CURSOR, where).one_or_none()
     return None if row is None else _cursor(row)
 
 
@@ -60,23 +58,43 @@ def upsert_collect_cursor(
     start_index: int,
     is_exhausted: bool,
 ) -> None:
-    connection.exec_driver_sql(
-        _UPSERT[connection.dialect.name],
-        {
-            "job_name": job_name,
-            "query_set_hash": query_set_hash,
-            "start_index": start_index,
-            "is_exhausted": 1 if is_exhausted else 0,
-        },
+    values = {
+        "job": job_name,
+        "hash": query_set_hash,
+        "index": start_index,
+        "exhausted": 1 if is_exhausted else 0,
+    }
+    execute(connection, _upsert(connection.dialect), values)
+
+
+@lru_cache
+def _upsert(dialect: Dialect) -> Any:
+    moment = (
+        func.datetime(literal("now"))
+        if is_sqlite(dialect)
+        else func.to_char(
+            func.timezone(literal("UTC"), func.statement_timestamp()),
+            literal("YYYY-MM-DD HH24:MI:SS"),
+        )
+    )
+    statement = insert_into(dialect, collect_cursor).values(
+        job_name=_JOB,
+        query_set_hash=_HASH,
+        start_index=bindparam("index", type_=Integer()),
+        is_exhausted=bindparam("exhausted", type_=Integer()),
+        last_updated_at=moment,
+    )
+    moved = ("start_index", "is_exhausted", "last_updated_at")
+    return statement.on_conflict_do_update(
+        index_elements=_KEY, set_={name: statement.excluded[name] for name in moved}
     )
 
 
 def reset_collect_cursors_by_job(connection: Connection, job_name: str) -> int:
-    """Forget every search of a job, and answer how many cursors there were. A run that is at one of
-    them loses it: what it fetches next is not stored."""
-    connection.execute(delete(books_searches).where(books_searches.c.job_name == job_name))
-    gone = connection.execute(delete(collect_cursor).where(collect_cursor.c.job_name == job_name))
-    return gone.rowcount
+    """Forget every search of a job, and return how many cursors there were. A run that is collecting
+    one of them loses it: what it fetches next is not stored."""
+    execute(connection, _DELETE_SEARCHES, {"job": job_name})
+    return execute(connection, _DELETE_CURSORS, {"job": job_name}).rowcount
 
 
 def list_collect_cursors(connection: Connection, job_name: str | None = None) -> list[Cursor]:
@@ -85,87 +103,74 @@ def list_collect_cursors(connection: Connection, job_name: str | None = None) ->
     )
     if job_name is not None:
         statement = statement.where(collect_cursor.c.job_name == job_name)
-    return [_cursor(row) for row in connection.execute(statement).mappings()]
+    return [_cursor(row) for row in connection.execute(statement)]
 
 
-def _cursor(row: RowMapping) -> Cursor:
+def _cursor(row: Any) -> Cursor:
+    job_name, query_set_hash, start_index, is_exhausted, last_updated_at = row
     return Cursor(
-        job_name=row["job_name"],
-        key=row["query_set_hash"],
-        start_index=row["start_index"],
-        is_exhausted=row["is_exhausted"] == 1,
-        updated_at=datetime.fromisoformat(row["last_updated_at"]).replace(tzinfo=UTC),
+        job_name=job_name,
+        key=query_set_hash,
+        start_index=start_index,
+        is_exhausted=is_exhausted == 1,
+        updated_at=datetime.fromisoformat(last_updated_at).replace(tzinfo=UTC),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hold:
-    """What came of trying to hold a search."""
+class ClaimedSearch:
+    """What came of claiming a search."""
 
     held_by_run: int
-    """The run that holds it now: the one that asked, or another one that is at it."""
+    """The run that holds it now: the one that asked, or another one that is RUNNING."""
 
     list_options: Mapping[str, Any]
     """The options that shaped the list the cursor counts in."""
 
 
-def hold_search(
+def claim_search(
     connection: Connection,
     *,
     job_name: str,
     query_set_hash: str,
     list_options: Mapping[str, Any],
     run_id: int,
-) -> Hold:
+) -> ClaimedSearch:
     """Take a search for a run, unless another run that is RUNNING has it. `list_options` are
     remembered for a search that is new."""
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    connection.execute(
-        flavour.insert(books_searches)
-        .values(job_name=job_name, query_set_hash=query_set_hash, list_options=list_options)
+    where = {"job": job_name, "hash": query_set_hash}
+    execute(connection, _add_search(connection.dialect), {**where, "options": list_options})
+    holder = _CLAIMS.take(connection, _key(job_name, query_set_hash), run_id=run_id)
+    known = execute(connection, _SELECT_OPTIONS, where).scalar_one()
+    return ClaimedSearch(held_by_run=holder, list_options=known)
+
+
+@lru_cache
+def _add_search(dialect: Dialect) -> Any:
+    return (
+        insert_into(dialect, books_searches)
+        .values(job_name=_JOB, query_set_hash=_HASH, list_options=_OPTIONS)
         .on_conflict_do_nothing()
     )
-    this = _search(job_name, query_set_hash)
-    row = connection.execute(select(books_searches).where(*this).with_for_update()).one()
-    holder = row.held_by_run
-    if holder is not None and holder != run_id and _is_running(connection, holder):
-        return Hold(held_by_run=holder, list_options=row.list_options)
-    connection.execute(update(books_searches).where(*this).values(held_by_run=run_id))
-    return Hold(held_by_run=run_id, list_options=row.list_options)
 
 
-def reshape_search(
+def set_list_options(
     connection: Connection, job_name: str, query_set_hash: str, list_options: Mapping[str, Any]
 ) -> None:
     """Remember that the list is another one now."""
-    connection.execute(
-        update(books_searches)
-        .where(*_search(job_name, query_set_hash))
-        .values(list_options=list_options)
-    )
+    values = {"job": job_name, "hash": query_set_hash, "options": list_options}
+    execute(connection, _SET_OPTIONS, values)
 
 
-def still_holds(connection: Connection, job_name: str, query_set_hash: str, *, run_id: int) -> bool:
+def is_held_by(connection: Connection, job_name: str, query_set_hash: str, *, run_id: int) -> bool:
     """Whether the search is still this run's, and stays so until this transaction ends."""
-    where = {"job_name": job_name, "query_set_hash": query_set_hash}
-    held = connection.exec_driver_sql(_HOLDER[connection.dialect.name], where)
-    return bool(held.scalar_one_or_none() == run_id)
+    return _CLAIMS.is_held_by(connection, _key(job_name, query_set_hash), run_id=run_id)
 
 
-def let_go(connection: Connection, job_name: str, query_set_hash: str) -> None:
-    """Leave the search to whoever comes next."""
-    connection.execute(
-        update(books_searches).where(*_search(job_name, query_set_hash)).values(held_by_run=None)
-    )
+def release_search(connection: Connection, job_name: str, query_set_hash: str) -> None:
+    """Leave the search to the next run."""
+    _CLAIMS.release(connection, _key(job_name, query_set_hash))
 
 
-def _search(job_name: str, query_set_hash: str) -> Sequence[Any]:
-    return (
-        books_searches.c.job_name == job_name,
-        books_searches.c.query_set_hash == query_set_hash,
-    )
-
-
-def _is_running(connection: Connection, run_id: int) -> bool:
-    run = runs.get(connection, run_id)
-    return run is not None and run.state is RunState.RUNNING
+def _key(job_name: str, query_set_hash: str) -> dict[str, str]:
+    return {"job_name": job_name, "query_set_hash": query_set_hash}

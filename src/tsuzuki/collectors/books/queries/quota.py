@@ -1,19 +1,25 @@
-"""How often the source may still be asked today: one row per day, shared by every job and process.
+"""The daily quota of the source: one row per day, shared by every job and process.
 
-A call is counted before it is sent, in a transaction that is committed by then. So whatever crashes,
+A call is counted before it is sent, in a transaction that is committed by then. So after any crash
 no more calls leave than the limit allows; at worst two were counted that never left.
 """
 
 from collections import Counter, deque
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, select, text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Integer, Text, bindparam, select, update
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.books.tables import books_quota_days
-from tsuzuki.store.sql.plain_sql import plain
+from tsuzuki.store.sql.dialect import insert_into
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.types import UtcTime
+
+_DAY = bindparam("that_day", type_=Text())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,23 +59,35 @@ class QuotaUse:
         return 0 if self.refused_at else max(self.limit - self.calls, 0)
 
 
-_RESERVE = plain(
-    "INSERT INTO books_quota_days (day, calls) VALUES (:day, 1)"
-    " ON CONFLICT (day) DO UPDATE SET calls = books_quota_days.calls + 1"
-    " WHERE books_quota_days.calls < :limit AND books_quota_days.refused_at IS NULL"
-)
-
-
 def reserve(connection: Connection, allowance: Allowance, now: datetime) -> bool:
     """Count one call, if there is one left."""
     limit = allowance.calls_per_day
     if limit < 1:
         return False
-    today = {"day": allowance.day_of(now).name, "limit": limit}
-    return connection.exec_driver_sql(_RESERVE[connection.dialect.name], today).rowcount == 1
+    today = {"that_day": allowance.day_of(now).name, "limit": limit}
+    return execute(connection, _reserve(connection.dialect), today).rowcount == 1
 
 
-_GIVE_BACK = text("UPDATE books_quota_days SET calls = calls - :calls WHERE day = :day")
+@lru_cache
+def _reserve(dialect: Dialect) -> Any:
+    calls = books_quota_days.c.calls
+    return (
+        insert_into(dialect, books_quota_days)
+        .values(day=_DAY, calls=1)
+        .on_conflict_do_update(
+            index_elements=[books_quota_days.c.day],
+            set_={"calls": calls + 1},
+            where=(calls < bindparam("limit", type_=Integer()))
+            & books_quota_days.c.refused_at.is_(None),
+        )
+    )
+
+
+_GIVE_BACK = (
+    update(books_quota_days)
+    .where(books_quota_days.c.day == _DAY)
+    .values(calls=books_quota_days.c.calls - bindparam("unused", type_=Integer()))
+)
 
 
 class Calls:
@@ -99,32 +117,40 @@ class Calls:
     def give_back(self, connection: Connection) -> None:
         """The rest will not be made: each goes back to the day it was taken from."""
         for day, calls in Counter(self._days).items():
-            connection.execute(_GIVE_BACK, {"day": day, "calls": calls})
+            execute(connection, _GIVE_BACK, {"that_day": day, "unused": calls})
         self._days.clear()
 
 
 def note_refusal(connection: Connection, allowance: Allowance, now: datetime) -> None:
-    """The source says that the day is used up, whatever we counted: nobody asks again today."""
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = flavour.insert(books_quota_days).values(
-        day=allowance.day_of(now).name, calls=0, refused_at=now
+    """The source says that the day is used up, so no job asks again today, whatever we counted."""
+    values = {"that_day": allowance.day_of(now).name, "refused_at": now}
+    execute(connection, _refuse(connection.dialect), values)
+
+
+@lru_cache
+def _refuse(dialect: Dialect) -> Any:
+    statement = insert_into(dialect, books_quota_days).values(
+        day=_DAY, calls=0, refused_at=bindparam("refused_at", type_=UtcTime())
     )
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[books_quota_days.c.day],
-            set_={"refused_at": statement.excluded.refused_at},
-        )
+    return statement.on_conflict_do_update(
+        index_elements=[books_quota_days.c.day],
+        set_={"refused_at": statement.excluded.refused_at},
     )
+
+
+_USE = select(books_quota_days.c.calls, books_quota_days.c.refused_at).where(
+    books_quota_days.c.day == _DAY
+)
 
 
 def use_of_today(connection: Connection, allowance: Allowance, now: datetime) -> QuotaUse:
     day = allowance.day_of(now)
-    statement = select(books_quota_days).where(books_quota_days.c.day == day.name)
-    row = connection.execute(statement).one_or_none()
+    row = execute(connection, _USE, {"that_day": day.name}).one_or_none()
+    calls, refused_at = row or (0, None)
     return QuotaUse(
         day=day.name,
-        calls=row.calls if row else 0,
+        calls=calls,
         limit=allowance.calls_per_day,
         resets_at=day.ends_at,
-        refused_at=row.refused_at if row else None,
+        refused_at=refused_at,
     )

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
@@ -23,6 +22,7 @@ from tsuzuki.collectors.commits.tables import (
     bulk_collection_results,
     bulk_collection_runs,
 )
+from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.types import to_text
 
 _runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
@@ -71,8 +71,7 @@ def open_run(
     retry_of: str | None = None,
 ) -> str | None:
     """Begin a bulk collection with all its targets pending; None if one is running."""
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = flavour.insert(_runs).values(
+    statement = insert_into(connection.dialect, _runs).values(
         run_id=run_id,
         started_at_utc=to_text(now),
         status=BulkStatus.RUNNING,

@@ -1,69 +1,63 @@
 """Storing a page: its commits, each once per branch, and the totals, each commit once per project.
 
-Written with the driver's own statements for many rows: here a history of a million commits goes through.
+A page is one statement per table, however many commits it has.
 """
 
-import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Select,
+    Text,
+    any_,
+    bindparam,
+    cast,
+    func,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
-from tsuzuki.collectors.commits.tables import projects
+from tsuzuki.collectors.commits.tables import commit_targets, commit_totals, commits, projects
+from tsuzuki.collectors.kit.upsert import insert_from
+from tsuzuki.model import jsontext
+from tsuzuki.store.sql.batch import Columns, pack, unpack
+from tsuzuki.store.sql.dialect import is_sqlite
+from tsuzuki.store.sql.prepared import execute
 
 MONTH_LENGTH = len("2024-02")
 
-_KNOWN_SQLITE = """
-SELECT c.branch_name, c.sha FROM json_each(?1) AS wanted CROSS JOIN commits c ON c.sha = wanted.value
-WHERE c.project_id = ?2 AND c.branch_name IN
-  (SELECT branch_name FROM commit_targets WHERE project_id = ?2)
-"""
-# One array, not a join: before PostgreSQL has counted a new table it believes a branch to be short, and
-# would walk through all of it for each commit of the page. So it does that once at worst, and only with
-# the array at hand does it look into it by hashing: a plan kept for any array would not.
-_PLAN_ANEW = "SET LOCAL plan_cache_mode = force_custom_plan"
-_KNOWN_POSTGRES = """
-SELECT c.branch_name, c.sha FROM commits c
-WHERE c.project_id = %(project)s AND c.sha = ANY (%(shas)s::text[]) AND c.branch_name IN
-  (SELECT branch_name FROM commit_targets WHERE project_id = %(project)s)
-"""
-
-_COMMIT_COLUMNS = (
-    "project_id, branch_name, sha, author_name, author_email, committed_date_utc,"
-    " additions, deletions"
-)
-_INSERT_SQLITE = f"INSERT INTO commits ({_COMMIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT_POSTGRES = f"""
-INSERT INTO commits ({_COMMIT_COLUMNS})
-SELECT %s::bigint, %s::text, page.* FROM
-  unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[]) AS page
-"""
-
-_TOTAL_COLUMNS = "project_id, month, author_email, author_name, commits, additions, deletions"
-_ADD_UP = """
-ON CONFLICT (project_id, month, author_email, author_name) DO UPDATE SET
-  commits = commit_totals.commits + excluded.commits,
-  additions = commit_totals.additions + excluded.additions,
-  deletions = commit_totals.deletions + excluded.deletions
-"""
-_TOTAL_SQLITE = (
-    f"INSERT INTO commit_totals ({_TOTAL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) {_ADD_UP}"
-)
-_TOTAL_POSTGRES = f"""
-INSERT INTO commit_totals ({_TOTAL_COLUMNS})
-SELECT %s::bigint, page.* FROM
-  unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) AS page
-{_ADD_UP}
-"""
+_PROJECT = bindparam("project", type_=BigInteger())
+_BRANCH = bindparam("branch", type_=Text())
+_COMMIT_COLUMNS: Columns = {
+    "sha": Text(),
+    "author_name": Text(),
+    "author_email": Text(),
+    "committed_date_utc": Text(),
+    "additions": Integer(),
+    "deletions": Integer(),
+}
+_TOTAL_KEY: Columns = {"month": Text(), "author_email": Text(), "author_name": Text()}
+_TOTAL_SUMS: Columns = {
+    "commits": BigInteger(),
+    "additions": BigInteger(),
+    "deletions": BigInteger(),
+}
+_TOTAL_COLUMNS: Columns = {**_TOTAL_KEY, **_TOTAL_SUMS}
 
 
 def store_page(connection: Connection, target: Target, page: Sequence[Commit]) -> int:
-    """Store what is new in a page; answers how many commits that were."""
+    """Store what is new in a page, and return how many commits that were."""
     if not page:
         return 0
-    hold_project(connection, target.project_id)
+    lock_project(connection, target.project_id)
     here, anywhere = _known(connection, target, page)
     fresh = [commit for commit in page if commit.sha not in here] if here else page
     unique = {commit.sha: commit for commit in fresh}
@@ -77,41 +71,67 @@ def store_page(connection: Connection, target: Target, page: Sequence[Commit]) -
     return len(fresh)
 
 
-def hold_project(connection: Connection, project_id: int) -> None:
-    """One page of a project at a time, or two branches stored at once would both count a commit
-    that is on both. SQLite has one writer anyway."""
-    connection.execute(
-        select(projects.c.project_id)
-        .where(projects.c.project_id == project_id)
-        .with_for_update(key_share=True)
-    )
+_LOCK_PROJECT = (
+    select(projects.c.project_id)
+    .where(projects.c.project_id == _PROJECT)
+    .with_for_update(key_share=True)
+)
+
+
+def lock_project(connection: Connection, project_id: int) -> None:
+    """One page of a project at a time: two branches stored at once would both count a commit that is
+    on both. SQLite has one writer anyway."""
+    execute(connection, _LOCK_PROJECT, {"project": project_id})
+
+
+# The page is one array, not a join: before PostgreSQL has counted a new table it believes a branch to be
+# short, and would walk through all of it for each commit of the page. So it does that once at worst, and
+# only with the array at hand does it look into it by hashing: a plan kept for any array would not.
+_PLAN_EACH_TIME = text("SET LOCAL plan_cache_mode = force_custom_plan").columns()
 
 
 def _known(
     connection: Connection, target: Target, page: Sequence[Commit]
 ) -> tuple[set[str], set[str]]:
     """Which commits of the page are stored already: for this branch, and for any of its project."""
-    shas = [commit.sha for commit in page]
-    if connection.dialect.name == "sqlite":
-        rows = connection.exec_driver_sql(_KNOWN_SQLITE, (json.dumps(shas), target.project_id))
+    shas: Any = [commit.sha for commit in page]
+    if is_sqlite(connection.dialect):
+        shas = jsontext.encode(shas)
     else:
-        connection.exec_driver_sql(_PLAN_ANEW)
-        rows = connection.exec_driver_sql(
-            _KNOWN_POSTGRES, {"shas": shas, "project": target.project_id}
-        )
-    found = rows.all()
+        execute(connection, _PLAN_EACH_TIME)
+    parameters = {"project": target.project_id, "shas": shas}
+    found = execute(connection, _select_known(connection.dialect), parameters).all()
     here = {sha for branch, sha in found if branch == target.branch}
     return here, {sha for _branch, sha in found}
 
 
+@lru_cache
+def _select_known(dialect: Dialect) -> Select[Any]:
+    followed = select(commit_targets.c.branch_name).where(commit_targets.c.project_id == _PROJECT)
+    in_page = (
+        commits.c.sha.in_(
+            select(func.json_each(bindparam("shas", type_=Text())).table_valued("value").c.value)
+        )
+        if is_sqlite(dialect)
+        else commits.c.sha == any_(cast(bindparam("shas"), ARRAY(Text)))
+    )
+    return select(commits.c.branch_name, commits.c.sha).where(
+        commits.c.project_id == _PROJECT, in_page, commits.c.branch_name.in_(followed)
+    )
+
+
 def _insert(connection: Connection, target: Target, fresh: Sequence[Commit]) -> None:
-    project_id, branch = target.project_id, target.branch
-    if connection.dialect.name == "sqlite":
-        rows = [(project_id, branch, *commit) for commit in fresh]
-        connection.exec_driver_sql(_INSERT_SQLITE, rows)
-    else:
-        columns = [list(column) for column in zip(*fresh, strict=True)]
-        connection.exec_driver_sql(_INSERT_POSTGRES, (project_id, branch, *columns))
+    packed = pack(connection.dialect, _COMMIT_COLUMNS, fresh)
+    statement = _insert_commits(connection.dialect, packed.varying)
+    execute(connection, statement, packed.with_(project=target.project_id, branch=target.branch))
+
+
+@lru_cache
+def _insert_commits(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    page = unpack(dialect, _COMMIT_COLUMNS, varying)
+    return insert_from(
+        dialect, commits, {"project_id": _PROJECT, "branch_name": _BRANCH, **dict(page.c.items())}
+    )
 
 
 def _add_up(connection: Connection, project_id: int, uncounted: Sequence[Commit]) -> None:
@@ -126,10 +146,20 @@ def _add_up(connection: Connection, project_id: int, uncounted: Sequence[Commit]
             total[2] += deletions
     if not totals:
         return
-    # In one order everywhere: two transactions that add to the same rows never wait in a circle.
-    rows: list[tuple[Any, ...]] = [(*key, *totals[key]) for key in sorted(totals)]
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_TOTAL_SQLITE, [(project_id, *row) for row in rows])
-    else:
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        connection.exec_driver_sql(_TOTAL_POSTGRES, (project_id, *columns))
+    # In one order everywhere, or two transactions that add to the same rows could deadlock.
+    rows = [(*key, *totals[key]) for key in sorted(totals)]
+    packed = pack(connection.dialect, _TOTAL_COLUMNS, rows)
+    statement = _add_totals(connection.dialect, packed.varying)
+    execute(connection, statement, packed.with_(project=project_id))
+
+
+@lru_cache
+def _add_totals(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    page = unpack(dialect, _TOTAL_COLUMNS, varying)
+    statement = insert_from(
+        dialect, commit_totals, {"project_id": _PROJECT, **dict(page.c.items())}
+    )
+    return statement.on_conflict_do_update(
+        index_elements=["project_id", *_TOTAL_KEY],
+        set_={name: commit_totals.c[name] + statement.excluded[name] for name in _TOTAL_SUMS},
+    )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.tables import commit_targets, commits
+from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.types import to_text
 
 
@@ -42,8 +42,7 @@ def follow(connection: Connection, target: Target, *, is_default: bool = False) 
     """Take a branch among the targets; false if it was one already."""
     before = get(connection, target)
     values = {"is_followed": True, "is_default": is_default}
-    flavour = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = flavour.insert(commit_targets).values(
+    statement = insert_into(connection.dialect, commit_targets).values(
         project_id=target.project_id, branch_name=target.branch, **values
     )
     connection.execute(
