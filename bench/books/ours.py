@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import tsuzuki.collectors.books.handler  # noqa: F401 -- imported early, as in a serving process
+import tsuzuki.collectors.books.collect  # noqa: F401 -- for its effect: a served process has it loaded long before
 from tsuzuki.cli.serving import spare_the_lasting
 from tsuzuki.engine.role import Role
 from tsuzuki.services.runs import Request

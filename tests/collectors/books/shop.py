@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.factories import add_worker, create_run, take_lead
-from tsuzuki.collectors.books.handler import work
+from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.books import find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
@@ -65,7 +65,7 @@ class ShopRun:
     def work(self) -> dict[str, Any]:
         """Let the handler do its work, and the run end as it ends."""
         try:
-            result = work(self.context, self.shop.collector_context)
+            result = collect(self.shop.collector_context, self.context)
         except Exception:
             self.end(RunState.FAILED)
             raise

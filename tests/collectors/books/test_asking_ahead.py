@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from support.daemons import eventually
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.books.handler import work
+from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.books.queries.quota import Calls
@@ -143,7 +143,7 @@ def test_a_commit_that_fails_loses_its_page_and_the_one_asked_for_ahead_and_noth
 
     run = shop.start()
     with before_the_commit(shop.database, 2, fail), pytest.raises(Unreachable):
-        work(run.context, shop.collector_context)
+        collect(shop.collector_context, run.context)
     run.end(RunState.FAILED)
     assert [start for start, _ in shop.asked()] == [0, 40, 80]
     assert shop.cursor() == (40, False)
@@ -158,7 +158,7 @@ def test_a_run_that_is_asked_to_stop_drops_what_it_has_asked_for_ahead(shop: Sho
     run = shop.start()
     run.when_said("Page 2", run.stop_signal.set)
     with pytest.raises(RunStopped):
-        work(run.context, shop.collector_context)
+        collect(shop.collector_context, run.context)
     assert shop.cursor() == (80, False)
     assert len(shop.stored()) == 80
     assert [start for start, _ in shop.asked()] == [0, 40, 80]

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.books.handler import work
+from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
@@ -250,7 +250,7 @@ def test_a_run_that_was_taken_away_stores_nothing_more(shop: Shop) -> None:
     run = shop.start()
     run.when_said("Page 1", cancel)
     with pytest.raises(Fenced):
-        work(run.context, shop.collector_context)
+        collect(shop.collector_context, run.context)
     assert shop.cursor() == (40, False)
     assert len(shop.stored()) == 40
     assert shop.collect()["stop_reason"] == "exhausted"
@@ -260,7 +260,7 @@ def test_a_run_that_is_asked_to_stop_stops_within_a_page(shop: Shop) -> None:
     run = shop.start()
     run.when_said("Page 1", run.stop_signal.set)
     with pytest.raises(RunStopped):
-        work(run.context, shop.collector_context)
+        collect(shop.collector_context, run.context)
     assert shop.cursor() == (40, False)
 
 
@@ -269,5 +269,5 @@ def test_a_run_that_waits_for_its_source_stops_when_asked(shop: Shop) -> None:
     run = shop.start()
     run.when_said("Asking again", run.stop_signal.set)
     with pytest.raises(RunStopped):
-        work(run.context, shop.collector_context)
+        collect(shop.collector_context, run.context)
     assert len(shop.asked()) == 1

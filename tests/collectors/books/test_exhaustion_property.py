@@ -20,11 +20,11 @@ from sqlalchemy import text
 from support.databases import SqliteFolder, opened
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.books.book import Book
-from tsuzuki.collectors.books.collect import Collection
 from tsuzuki.collectors.books.options import BooksOptions
 from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.books.queries.quota import Allowance
-from tsuzuki.collectors.books.search import Search
+from tsuzuki.collectors.books.query_set import Search
+from tsuzuki.collectors.books.search import SearchCollection
 from tsuzuki.collectors.books.source import Page
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceRefused, SourceUnwell
@@ -143,10 +143,10 @@ def forget_everything(database: Database) -> None:
 
 
 @contextmanager
-def a_life(shop: Shop, source: ScriptedSource) -> Iterator[Collection]:
+def a_life(shop: Shop, source: ScriptedSource) -> Iterator[SearchCollection]:
     """One run, from its start to its end or its death."""
     run = shop.start(max_per_run=90)
-    yield Collection(
+    yield SearchCollection(
         run=run.context,
         database=shop.database,
         options=BooksOptions(queries=["python"], max_per_run=90),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tsuzuki.collectors.books.handler import work
+from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.service import Books
@@ -220,7 +220,7 @@ def test_a_sender_that_was_cut_off_leaves_its_mail_unsettled(
 
     mail_server.when_taken = lose
     with pytest.raises(Fenced):
-        work(run.context, mailing_shop.collector_context)
+        collect(mailing_shop.collector_context, run.context)
     assert states(mailing_shop) == ["sending"]
     mail_server.forget_hooks()
     mailing_shop.start().work()

@@ -11,7 +11,7 @@ from support import git_oracle
 from support.daemons import eventually, is_alive
 from support.git_histories import AWKWARD_BRANCH, straight
 from tsuzuki.collectors.commits import source_git
-from tsuzuki.collectors.commits.git_program import Answer, Git
+from tsuzuki.collectors.commits.git_program import Git, GitOutput
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
 from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnwell
@@ -233,7 +233,7 @@ def test_without_git_the_message_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_what_git_complains_of_is_told_apart(said: str, kind: type[SourceFailed]) -> None:
-    assert type(source_git.refusal(Answer(code=128, output=b"", complaint=said))) is kind
+    assert type(source_git.refusal(GitOutput(code=128, output=b"", complaint=said))) is kind
 
 
 def test_a_copy_of_the_repository_elsewhere_is_read_alike(long: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from support import git_oracle
 from support.git_histories import AWKWARD_BRANCH, straight, wayward
-from tsuzuki.collectors.commits import gitlab_exchange, source_gitlab
+from tsuzuki.collectors.commits import gitlab_client, source_gitlab
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost, GitLabSource
 from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
@@ -346,7 +346,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 def test_a_body_beyond_all_measure_is_cut_off(
     long: GitLabSource, everything: Range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gitlab_exchange, "BODY_BYTES_MAX", 2000)
+    monkeypatch.setattr(gitlab_client, "BODY_BYTES_MAX", 2000)
     error = error_of(long, everything)
     assert isinstance(error, SourceUnwell)
     assert "more than 2000 bytes" in error.message
@@ -382,8 +382,8 @@ def test_a_server_that_drips_is_given_up_in_time() -> None:
         ({"Retry-After": format_datetime(NOON.replace(minute=2), usegmt=True)}, 120.0),
         ({"RateLimit-Reset": str(int(NOON.timestamp()) + 31)}, 31.0),
         ({"RateLimit-Reset": "1"}, 1.0),
-        ({"Retry-After": "soon"}, gitlab_exchange.PAUSE_SECONDS),
-        ({}, gitlab_exchange.PAUSE_SECONDS),
+        ({"Retry-After": "soon"}, gitlab_client.PAUSE_SECONDS),
+        ({}, gitlab_client.PAUSE_SECONDS),
     ],
 )
 def test_a_rate_limit_says_until_when_and_nobody_waits(

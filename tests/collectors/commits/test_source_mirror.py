@@ -7,10 +7,9 @@ import pytest
 from support import git_oracle
 from support.commit_collection import Collecting
 from support.git_histories import lines, straight
-from tsuzuki.collectors.commits.git_program import Answer, Git
+from tsuzuki.collectors.commits.git_program import Git, GitOutput
 from tsuzuki.collectors.commits.queries import projects
-from tsuzuki.collectors.commits.repositories import described
-from tsuzuki.collectors.commits.sources import Sources, host_of, is_url
+from tsuzuki.collectors.commits.source_factory import SourceFactory, described, host_of, is_url
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import UsageError
@@ -23,7 +22,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     words: list[str] = []
     ask = Git.ask
 
-    def listening(git: Git, folder: Path | None, *arguments: str) -> Answer:
+    def listening(git: Git, folder: Path | None, *arguments: str) -> GitOutput:
         words.append(arguments[0])
         return ask(git, folder, *arguments)
 
@@ -114,7 +113,7 @@ def test_a_url_that_gives_nothing_fails_its_target(
 
 @pytest.mark.parametrize("url", ["https://me:secret@example.org/x.git", "https://tok@h/x.git"])
 def test_a_url_with_a_secret_is_never_stored(collecting: Collecting, url: str) -> None:
-    sources = Sources(
+    sources = SourceFactory(
         section=collecting.section, workspace=collecting.workspace, clock=SystemClock()
     )
     with pytest.raises(UsageError, match="would be stored"):

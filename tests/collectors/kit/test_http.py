@@ -14,7 +14,7 @@ from tsuzuki.collectors.kit.errors import (
     SourceRefused,
     SourceUnwell,
 )
-from tsuzuki.collectors.kit.http import HttpAnswer, HttpClient, checked_base_url
+from tsuzuki.collectors.kit.http import HttpClient, HttpResponse, checked_base_url
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.exchange import Answer, Request, json_answer
@@ -41,7 +41,7 @@ def client_of(server: StandIn, **options: object) -> HttpClient:
 
 
 def failure(client: HttpClient, status: int, **headers: str) -> SourceFailed:
-    return client.failure_of(HttpAnswer(status=status, headers=headers, body=b""))
+    return client.failure_of(HttpResponse(status=status, headers=headers, body=b""))
 
 
 def test_an_answer_comes_whole(server: StandIn) -> None:

@@ -13,7 +13,7 @@ from tsuzuki.model.errors import ConfigurationError
 def _handler(collector_context: CollectorContext) -> Handler:
     def handle(run: RunContext) -> dict[str, Any]:
         try:
-            from tsuzuki.collectors.books.handler import work  # noqa: PLC0415 - most never collect
+            from tsuzuki.collectors.books.collect import collect  # noqa: PLC0415 - most never collect
         except ModuleNotFoundError as missing:
             if missing.name != "httpx2":
                 raise
@@ -22,7 +22,7 @@ def _handler(collector_context: CollectorContext) -> Handler:
                 hint="Install it with: pip install 'tsuzuki[books]'",
                 code="extra_missing",
             ) from None
-        return work(run, collector_context)
+        return collect(collector_context, run)
 
     return handle
 

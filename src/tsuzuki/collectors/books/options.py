@@ -1,4 +1,4 @@
-"""What a person writes down: the keys of a books job, and the section `books` of an installation."""
+"""Options: the keys of a books job, and the section `books` of an installation."""
 
 import re
 from enum import StrEnum
@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
@@ -17,8 +16,8 @@ from pydantic import (
 )
 
 from tsuzuki.collectors.books.queries.quota import Allowance
-from tsuzuki.collectors.books.query_set import normalised, search_text
-from tsuzuki.collectors.books.search import Search
+from tsuzuki.collectors.books.query_set import Search, normalised, search_text
+from tsuzuki.collectors.kit.smtp_settings import SmtpSettings
 from tsuzuki.config import Expects, InvalidValue, VariableAlias
 from tsuzuki.config.schema.field_types import PositiveSeconds, Zone
 from tsuzuki.model.errors import ConfigurationError
@@ -48,19 +47,6 @@ class OrderBy(StrEnum):
     NEWEST = "newest"
 
 
-class Encryption(StrEnum):
-    """How the way to the mail server is kept private."""
-
-    STARTTLS = "starttls"
-    """Ask for it on the ordinary port; go no further without."""
-
-    IMPLICIT = "implicit"
-    """From the first byte, usually on port 465."""
-
-    NONE = "none"
-    """Not at all: for a server on the same machine."""
-
-
 def _searchable(queries: list[str]) -> list[str]:
     for index, query in enumerate(queries):
         if normalised([query]) == [""]:
@@ -84,13 +70,6 @@ def _language(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", text):
         raise ValueError("not a language code")
     return text
-
-
-def _listed(value: object) -> object:
-    """Addresses as a list, or as text with commas, as in an environment variable."""
-    if not isinstance(value, str):
-        return value
-    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 _PerRun = Annotated[
@@ -135,22 +114,6 @@ class BooksOptions(BaseModel):
         )
 
 
-class MailSection(BaseModel):
-    """The server that takes our mail, and who it is for. Nothing is mailed without `host`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str | None = None
-    port: Annotated[int, Field(ge=1, le=65_535), Expects("a port from 1 to 65535")] = 587
-    encryption: Encryption = Encryption.STARTTLS
-    user: str | None = None
-    password: SecretStr | None = None
-    sender: str | None = Field(default=None, alias="from")
-    to: Annotated[
-        list[str], BeforeValidator(_listed), Expects("a list of addresses, or text with commas")
-    ] = []
-
-
 class BooksSection(BaseModel):
     """What all books jobs of an installation share."""
 
@@ -165,7 +128,7 @@ class BooksSection(BaseModel):
         Expects("a whole number from 0 to 1000000"),
     ] = 100
     quota_zone: Zone = QUOTA_ZONE
-    mail: MailSection = MailSection()
+    mail: SmtpSettings = SmtpSettings()
 
     @property
     def allowance(self) -> Allowance:

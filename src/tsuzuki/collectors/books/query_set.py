@@ -11,6 +11,7 @@ may mean something else in another one.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 
 SHORT_HASH_CHARACTERS = 16
@@ -44,6 +45,26 @@ def search_text(queries: Sequence[str]) -> str:
     """The one search of the set. Like its hash it does not depend on the order of the queries:
     another order would be another list under the same cursor."""
     return " OR ".join(normalised(queries))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What is searched for, and the options that shape the list of what is found."""
+
+    text: str
+    print_type: str | None = None
+    lang_restrict: str | None = None
+    order_by: str | None = None
+
+    @property
+    def list_options(self) -> dict[str, str]:
+        """Those that were given, under the names of the source."""
+        options = {
+            "printType": self.print_type,
+            "langRestrict": self.lang_restrict,
+            "orderBy": self.order_by,
+        }
+        return {name: value for name, value in options.items() if value is not None}
 
 
 def _with_whole_pairs(text: str) -> str:

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tsuzuki.collectors.books.book import Book, book_of
-from tsuzuki.collectors.books.search import Search
+from tsuzuki.collectors.books.query_set import Search
 from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceFailed, SourceRefused
-from tsuzuki.collectors.kit.http import HttpAnswer, HttpClient
+from tsuzuki.collectors.kit.http import HttpClient, HttpResponse
 from tsuzuki.model.clock import Clock
 
 SERVICE = "Google Books"
@@ -87,7 +87,7 @@ class GoogleBooks:
             total_items=total,
         )
 
-    def _failure(self, answer: HttpAnswer, document: Any, day_ends_at: datetime) -> SourceFailed:
+    def _failure(self, answer: HttpResponse, document: Any, day_ends_at: datetime) -> SourceFailed:
         error = document.get("error") if isinstance(document, Mapping) else None
         if not isinstance(error, Mapping):
             return self._client.failure_of(answer)
@@ -106,7 +106,7 @@ class GoogleBooks:
         return self._client.failure_of(answer, said)
 
     def _limit(
-        self, answer: HttpAnswer, error: Mapping[str, Any], day_ends_at: datetime
+        self, answer: HttpResponse, error: Mapping[str, Any], day_ends_at: datetime
     ) -> RateLimitedUntil:
         """Too many questions: in a minute, or in a day."""
         said = str(error.get("message", ""))

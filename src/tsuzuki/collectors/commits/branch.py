@@ -26,8 +26,8 @@ from tsuzuki.store.sql.database import Connection, Database
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assignment:
-    """What every branch of one bulk collection is collected with."""
+class BulkContext:
+    """What the branches of one bulk collection share."""
 
     run: RunContext
     run_id: str
@@ -43,7 +43,7 @@ class Assignment:
         ledger.settle(connection, self.run_id, target, settled, now=self.clock.now())
 
     def require_ours(self, connection: Connection) -> None:
-        """Raise `Fenced` if the collection was cancelled or is in other hands."""
+        """Raise `Fenced` if the collection was cancelled or is another run's."""
         if not ledger.is_held_by(connection, self.run_id, job_run_id=self.run.id):
             raise Fenced(f"the collection {self.run_id} is no longer ours; nothing was written")
 
@@ -52,8 +52,8 @@ class Branch:
     """One target of a bulk collection. `collect` may be called again after a `SourceFailed`: it goes
     on behind the last page that was stored."""
 
-    def __init__(self, assignment: Assignment, project: Project, target: Target) -> None:
-        self._assignment = assignment
+    def __init__(self, context: BulkContext, project: Project, target: Target) -> None:
+        self._context = context
         self._project = project
         self._target = target
         self._notes: dict[NoteKind, str] = {}
@@ -68,7 +68,7 @@ class Branch:
         if isinstance(found, Absence):
             self._settle_absence(found, state, source)
             return
-        self._look_around(found, state, source)
+        self._note_changes(found, state, source)
         while state.wanted is not None or state.head != found.sha:
             wanted, mark = self._next_range(source, state, found.sha)
             self._walk(source.pages(wanted, mark=mark), wanted, ends=wanted.new == found.sha)
@@ -79,9 +79,9 @@ class Branch:
 
     def fail(self, sentence: str) -> None:
         """Settle the branch as failed; what was stored stays, and is not asked for again."""
-        with self._assignment.run.transaction() as connection:
-            self._assignment.require_ours(connection)
-            self._assignment.settle(connection, self._target, Settled(error=sentence))
+        with self._context.run.transaction() as connection:
+            self._context.require_ours(connection)
+            self._context.settle(connection, self._target, Settled(error=sentence))
 
     # --- which range ----------------------------------------------------------------------------
 
@@ -91,9 +91,9 @@ class Branch:
         if state.wanted is not None and _can_go_on(source, state.wanted, head):
             return state.wanted, state.mark
         wanted = self._new_range(source, state, head)
-        with self._assignment.run.transaction() as connection:
-            self._assignment.require_ours(connection)
-            targets.begin_range(connection, self._target, wanted, run_id=self._assignment.run_id)
+        with self._context.run.transaction() as connection:
+            self._context.require_ours(connection)
+            targets.begin_range(connection, self._target, wanted, run_id=self._context.run_id)
         return wanted, None
 
     def _new_range(self, source: Source, state: TargetState, head: str) -> Range:
@@ -123,15 +123,15 @@ class Branch:
 
     def _since(self) -> datetime | None:
         """The checkpoint less the overlap. A date in the future must not hide what comes next."""
-        with self._assignment.database.read() as connection:
+        with self._context.database.read() as connection:
             newest = targets.checkpoint(connection, self._target)
         if newest is None:
             return None
         try:
             moment = datetime.fromisoformat(newest)
         except ValueError:  # a year beyond 9999
-            moment = self._assignment.clock.now()
-        return min(moment, self._assignment.clock.now()) - self._assignment.overlap
+            moment = self._context.clock.now()
+        return min(moment, self._context.clock.now()) - self._context.overlap
 
     # --- page after page ------------------------------------------------------------------------
 
@@ -140,18 +140,18 @@ class Branch:
             for page in pages:
                 self._store(page, wanted, ends=ends)
                 self.pages_stored += 1
-                if self._assignment.stopping():
+                if self._context.stopping():
                     raise RunStopped
 
     def _store(self, page: Page, wanted: Range, *, ends: bool) -> None:
         """A page's rows, its mark or the new head, and the result if this was all."""
-        assignment, target = self._assignment, self._target
-        with assignment.run.transaction() as connection:
-            assignment.require_ours(connection)
+        context, target = self._context, self._target
+        with context.run.transaction() as connection:
+            context.require_ours(connection)
             added = store_page(connection, target, page.commits)
             if not page.is_last:
                 targets.turn_page(
-                    connection, target, mark=page.mark, added=added, run_id=assignment.run_id
+                    connection, target, mark=page.mark, added=added, run_id=context.run_id
                 )
                 return
             targets.finish_range(
@@ -159,25 +159,25 @@ class Branch:
                 target,
                 head=wanted.new,
                 added=added,
-                run_id=assignment.run_id,
-                now=assignment.clock.now(),
+                run_id=context.run_id,
+                now=context.clock.now(),
             )
             if ends:
                 self._settle_in(connection)
 
     # --- what else was met ----------------------------------------------------------------------
 
-    def _look_around(self, found: Head, state: TargetState, source: Source) -> None:
-        """Notice a renamed project and a moved default branch."""
+    def _note_changes(self, found: Head, state: TargetState, source: Source) -> None:
+        """Note a renamed project and a moved default branch."""
         if found.path is not None and found.path != self._project.path:
             self._renamed_to = found.path
             self._notes[NoteKind.PROJECT_RENAMED] = (
                 f"the project {self._project.path} is now {found.path}"
             )
         if state.is_default and found.is_default is False:
-            self._notice_default(source)
+            self._note_default(source)
 
-    def _notice_default(self, source: Source) -> None:
+    def _note_default(self, source: Source) -> None:
         default = source.default_branch()
         if default is not None and default != self._target.branch:
             self._default_moved_to = default
@@ -203,14 +203,14 @@ class Branch:
                 f"the branch {branch} was deleted; what was collected before is kept"
             )
             if state.is_default:
-                self._notice_default(source)
+                self._note_default(source)
         self._settle()
 
     # --- the end --------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        with self._assignment.run.transaction() as connection:
-            self._assignment.require_ours(connection)
+        with self._context.run.transaction() as connection:
+            self._context.require_ours(connection)
             self._settle_in(connection)
 
     def _settle_in(self, connection: Connection) -> None:
@@ -218,9 +218,9 @@ class Branch:
             projects.rename(connection, self._project.project_id, self._renamed_to)
         if self._default_moved_to is not None:
             self._follow_default(connection, self._default_moved_to)
-        added = targets.added_in(connection, self._target, self._assignment.run_id)
+        added = targets.added_in(connection, self._target, self._context.run_id)
         notes = tuple(Note(kind=kind, sentence=text) for kind, text in self._notes.items())
-        self._assignment.settle(connection, self._target, Settled(new_commits=added, notes=notes))
+        self._context.settle(connection, self._target, Settled(new_commits=added, notes=notes))
 
     def _follow_default(self, connection: Connection, branch: str) -> None:
         projects.move_default(connection, self._project.project_id, branch)
@@ -228,7 +228,7 @@ class Branch:
         targets.follow(connection, self._target)
 
     def _state(self) -> TargetState:
-        with self._assignment.database.read() as connection:
+        with self._context.database.read() as connection:
             state = targets.get(connection, self._target)
         if state is None:
             raise LookupError(f"{self._target} is not a target")

@@ -1,30 +1,33 @@
 """A bulk collection as the engine runs it: begin or take over, work on what is pending, complete.
 
-Whoever begins it, the handler or a person's command, one row says that it is running and who works on it.
-An attempt that finds it left by a crash continues with its pending targets.
+One row says that it is running and which run of the engine works on it, whether the handler began it or a
+person's command. A run that finds it left by a crash continues with its pending targets.
 """
 
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from tsuzuki.collectors.collector import CollectorContext
-from tsuzuki.collectors.commits.branch import Assignment, Branch
-from tsuzuki.collectors.commits.host_pool import Crew, Work
+from tsuzuki.collectors.commits.attempts import Attempts
+from tsuzuki.collectors.commits.branch import Branch, BulkContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import ledger, projects, reports, targets
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.sources import Sources, host_of
+from tsuzuki.collectors.commits.source import Source
+from tsuzuki.collectors.commits.source_factory import THIS_MACHINE, SourceFactory, host_of
 from tsuzuki.collectors.commits.tables import ResultStatus
+from tsuzuki.collectors.kit.host_pool import HostPool, HostTask, RateGate
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.runs import runs
-from tsuzuki.store.sql.database import Connection
+from tsuzuki.store.sql.database import Connection, Database
 
 
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:
@@ -35,18 +38,19 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
     section = collector_context.section()
     if not isinstance(section, CommitsSection):
         raise TypeError("the section of commits is of another kind")
-    pending = _Pending(collector_context, run, run_id)
-    crew = Crew(
-        run=run, clock=collector_context.database.clock, section=section, done=pending.count_one
+    clock = collector_context.database.clock
+    pool = HostPool(
+        run=run, clock=clock, name="commits", threads_of=partial(_threads_of, section=section)
     )
-    sources = Sources(
+    sources = SourceFactory(
         section=section,
         workspace=collector_context.workspace,
-        clock=collector_context.database.clock,
-        stopping=crew.stopping,
+        clock=clock,
+        stopping=pool.stopping,
     )
+    pending = _Pending(collector_context.database, run, run_id)
     with closing(sources):
-        crew.work(pending.by_host(section, crew, sources))
+        pool.work(pending.by_host(section, pool, sources))
     with run.transaction() as connection:
         ledger.complete(connection, run_id, now=collector_context.database.clock.now())
         (summary,) = reports.summaries(connection, run_id=run_id)
@@ -58,6 +62,11 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
         "failed": summary.failed_count,
         "new_commits": brought,
     }
+
+
+def _threads_of(host: str, *, section: CommitsSection) -> int:
+    size = section.concurrency_per_host
+    return min(size, os.cpu_count() or 1) if host == THIS_MACHINE else size
 
 
 def _begun(collector_context: CollectorContext, run: RunContext) -> str | None:
@@ -135,11 +144,11 @@ def _named(connection: Connection, reference: str) -> list[Project]:
 class _Pending:
     """The targets that are left, and how many are done."""
 
-    def __init__(self, collector_context: CollectorContext, run: RunContext, run_id: str) -> None:
-        self._equipment = collector_context
+    def __init__(self, database: Database, run: RunContext, run_id: str) -> None:
+        self._database = database
         self._run = run
         self._run_id = run_id
-        with collector_context.database.read() as connection:
+        with database.read() as connection:
             self._targets = ledger.targets_of(connection, run_id, [ResultStatus.PENDING])
             (summary,) = reports.summaries(connection, run_id=run_id)
             self._projects = {p.project_id: p for p in projects.find(connection)}
@@ -148,26 +157,30 @@ class _Pending:
         self._lock = threading.Lock()
         run.progress(self._done, self._total)
 
-    def count_one(self) -> None:
+    def by_host(
+        self, section: CommitsSection, pool: HostPool, sources: SourceFactory
+    ) -> dict[str, list[HostTask]]:
+        """What is to be done, by the host whose pauses it shares."""
+        attempts = Attempts(run=self._run, pool=pool, section=section)
+        context = BulkContext(
+            run=self._run,
+            run_id=self._run_id,
+            database=self._database,
+            overlap=timedelta(seconds=section.overlap),
+            stopping=pool.stopping,
+        )
+        found: dict[str, list[HostTask]] = {}
+        for target in self._targets:
+            project = self._projects[target.project_id]
+            branch, source = Branch(context, project, target), partial(sources.open, project)
+            task = partial(self._collect, attempts, branch, source)
+            found.setdefault(host_of(project), []).append(task)
+        return found
+
+    def _collect(
+        self, attempts: Attempts, branch: Branch, source: Callable[[], Source], gate: RateGate
+    ) -> None:
+        attempts.collect(branch, source, gate)
         with self._lock:
             self._done += 1
             self._run.progress(self._done, self._total)
-
-    def by_host(
-        self, section: CommitsSection, crew: Crew, sources: Sources
-    ) -> dict[str, list[Work]]:
-        """What is to be done, each with the way to open its source."""
-        database = self._equipment.database
-        assignment = Assignment(
-            run=self._run,
-            run_id=self._run_id,
-            database=database,
-            overlap=timedelta(seconds=section.overlap),
-            stopping=crew.stopping,
-        )
-        found: dict[str, list[Work]] = {}
-        for target in self._targets:
-            project = self._projects[target.project_id]
-            work = (Branch(assignment, project, target), partial(sources.open, project))
-            found.setdefault(host_of(project), []).append(work)
-        return found

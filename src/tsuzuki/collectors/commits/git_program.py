@@ -1,8 +1,8 @@
-"""The git program, started so that it can harm nothing and hang nobody.
+"""The git program, started so that it can harm nothing and hang no thread.
 
-It never asks for a password, runs no hook, speaks only protocols we allow, and takes no orders from
-variables of the surroundings. It is the head of its own process group: whatever it has started ends with
-it. Its output comes in pieces as it is written, so a long history takes no more memory than a short one.
+It never asks for a password, runs no hook, speaks only protocols we allow, and ignores the environment's
+GIT_ variables. It leads its own process group: all it has started ends with it. Its output comes in
+pieces as it is written, so a long history takes no more memory than a short one.
 """
 
 import fcntl
@@ -48,8 +48,8 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What git said, once it had ended."""
+class GitOutput:
+    """What a git process wrote, once it had ended."""
 
     code: int
     output: bytes
@@ -65,7 +65,7 @@ class Git:
     stopping: Callable[[], bool] = lambda: False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
-    def ask(self, folder: Path | None, *arguments: str) -> Answer:
+    def ask(self, folder: Path | None, *arguments: str) -> GitOutput:
         """Run a short command to its end."""
         output = bytearray()
         with self.started(folder, arguments) as process:
@@ -73,7 +73,9 @@ class Git:
                 output += piece
                 if len(output) > ANSWER_BYTES_MAX:
                     raise SourceRefused("git answered with more than can be meant")
-            return Answer(code=process.end(), output=bytes(output), complaint=process.complaint())
+            return GitOutput(
+                code=process.end(), output=bytes(output), complaint=process.complaint()
+            )
 
     @contextmanager
     def started(self, folder: Path | None, arguments: Sequence[str]) -> "Iterator[GitProcess]":

@@ -15,7 +15,7 @@ from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
-from tsuzuki.collectors.commits.git_program import Answer, Git, GitProcess
+from tsuzuki.collectors.commits.git_program import Git, GitOutput, GitProcess
 from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
 from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
 
@@ -129,7 +129,9 @@ class GitSource:
         with self._git.started(self._folder, command) as process:
             yield from read_commits(process)
             if process.end() != 0:
-                raise refusal(Answer(code=process.end(), output=b"", complaint=process.complaint()))
+                raise refusal(
+                    GitOutput(code=process.end(), output=b"", complaint=process.complaint())
+                )
 
     def _heads(self, pattern: str) -> dict[str, str]:
         answer = self._git.ask(
@@ -244,7 +246,7 @@ _PASSING = (
 )
 
 
-def refusal(answer: Answer) -> SourceFailed:
+def refusal(answer: GitOutput) -> SourceFailed:
     """What a failed git means for the collection."""
     said = answer.complaint
     lower = said.lower()

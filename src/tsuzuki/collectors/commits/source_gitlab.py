@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from tsuzuki.collectors.commits.gitlab_exchange import Exchange, Reply, Server, next_query
+from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Reply, Server, next_query
 from tsuzuki.collectors.commits.source import (
     Absence,
     Commit,
@@ -41,7 +41,7 @@ class GitLabHost:
         )
         self._clock = clock
         self._mine = threading.local()
-        self._all: list[Exchange] = []
+        self._all: list[GitLabClient] = []
         self._lock = threading.Lock()
 
     def projects(self) -> Iterator[RemoteProject]:
@@ -53,33 +53,33 @@ class GitLabHost:
             "per_page": PAGE_SIZE,
         }
         while query is not None:
-            reply = self.exchange().get("/projects", query)
+            reply = self.client().get("/projects", query)
             for entity in _rows(reply):
                 yield _project(entity)
             query = next_query(reply)
 
     def project(self, reference: int | str) -> RemoteProject:
-        reply = self.exchange().get(f"/projects/{_segment(reference)}", accept=[404])
+        reply = self.client().get(f"/projects/{_segment(reference)}", accept=[404])
         if reply.status == 404:
             raise _no_project(reference, self._server)
         return _project(reply.body)
 
     def source(self, remote_id: int) -> "GitLabSource":
-        return GitLabSource(self.exchange(), self._server, remote_id)
+        return GitLabSource(self.client(), self._server, remote_id)
 
-    def exchange(self) -> Exchange:
+    def client(self) -> GitLabClient:
         """This thread's connection."""
-        found: Exchange | None = getattr(self._mine, "exchange", None)
+        found: GitLabClient | None = getattr(self._mine, "client", None)
         if found is None:
-            found = self._mine.exchange = Exchange(self._server, self._clock)
+            found = self._mine.client = GitLabClient(self._server, self._clock)
             with self._lock:
                 self._all.append(found)
         return found
 
     def close(self) -> None:
         with self._lock:
-            for exchange in self._all:
-                exchange.close()
+            for client in self._all:
+                client.close()
             self._all.clear()
         self._mine = threading.local()
 
@@ -87,15 +87,15 @@ class GitLabHost:
 class GitLabSource:
     """One project of a GitLab."""
 
-    def __init__(self, exchange: Exchange, server: Server, remote_id: int) -> None:
-        self._exchange = exchange
+    def __init__(self, client: GitLabClient, server: Server, remote_id: int) -> None:
+        self._client = client
         self._server = server
         self._remote_id = remote_id
         self._root = f"/projects/{remote_id}"
 
     def head(self, branch: str) -> Head | Absence:
         path = f"{self._root}/repository/branches/{_segment(branch)}"
-        reply = self._exchange.get(path, accept=[404])
+        reply = self._client.get(path, accept=[404])
         if reply.status == 404:
             return Absence.EMPTY_REPOSITORY if self._is_empty() else Absence.NO_BRANCH
         try:
@@ -113,7 +113,7 @@ class GitLabSource:
 
     def lineage(self, old: str, new: str) -> Lineage:
         path, query = f"{self._root}/repository/merge_base", {"refs[]": [old, new]}
-        reply = self._exchange.get(path, query, accept=[400, 404])
+        reply = self._client.get(path, query, accept=[400, 404])
         if reply.status == 400 and old in reply.complaint:
             return Lineage.UNKNOWN
         if reply.status == 404 and "Merge Base" in reply.complaint:
@@ -131,7 +131,7 @@ class GitLabSource:
             yield Page(commits=(), mark=_mark(number or 1), is_last=True)
             return
         while number is not None:
-            reply = self._exchange.get(f"{self._root}/repository/commits", _query(wanted, number))
+            reply = self._client.get(f"{self._root}/repository/commits", _query(wanted, number))
             commits = [_commit(entity) for entity in _rows(reply)]
             self._check(wanted, number, commits)
             following = _following(reply, number, len(commits))
@@ -160,7 +160,7 @@ class GitLabSource:
         return self._project().default_branch is None
 
     def _project(self) -> RemoteProject:
-        reply = self._exchange.get(self._root, accept=[404])
+        reply = self._client.get(self._root, accept=[404])
         if reply.status == 404:
             raise _no_project(self._remote_id, self._server)
         return _project(reply.body)

@@ -37,7 +37,7 @@ QUOTED_CHARACTERS_MAX = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class HttpAnswer:
+class HttpResponse:
     """An answer that came whole, whatever it says."""
 
     status: int
@@ -83,7 +83,7 @@ class HttpClient:
             headers={"Accept": "application/json", "User-Agent": "tsuzuki"},
         )
 
-    def get(self, path: str, params: Mapping[str, str | int]) -> HttpAnswer:
+    def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
         """The answer to a GET, read whole. Raises `SourceUnwell` if there is none."""
         url = f"{self._base_url}{path}?{urlencode(params)}"
         try:
@@ -94,7 +94,7 @@ class HttpClient:
             response = self._client.send(question, stream=True)
             with closing(response):
                 body = self._read(response)
-            return HttpAnswer(status=response.status_code, headers=response.headers, body=body)
+            return HttpResponse(status=response.status_code, headers=response.headers, body=body)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
             # Not chained: the library's exceptions carry the request, and that the key.
             raise self._unwell(problem) from None
@@ -108,7 +108,7 @@ class HttpClient:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def failure_of(self, answer: HttpAnswer, said: str = "") -> SourceFailed:
+    def failure_of(self, answer: HttpResponse, said: str = "") -> SourceFailed:
         """What an answer other than a good one means, by its status alone."""
         sentence = f"{self.service} answered {answer.status}{self.quoted(said)}"
         match answer.status:
@@ -155,10 +155,10 @@ class HttpClient:
         kind = type(problem).__name__
         return SourceUnwell(f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}")
 
-    def _retry_after(self, answer: HttpAnswer) -> float | None:
+    def _retry_after(self, answer: HttpResponse) -> float | None:
         return seconds_asked(answer.headers.get("retry-after"), now=self._clock.now())
 
-    def _until(self, answer: HttpAnswer, default_seconds: float) -> datetime:
+    def _until(self, answer: HttpResponse, default_seconds: float) -> datetime:
         asked = self._retry_after(answer)
         return self._clock.now() + timedelta(seconds=default_seconds if asked is None else asked)
 

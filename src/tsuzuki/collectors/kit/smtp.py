@@ -1,5 +1,5 @@
-"""The mail server, talked to step by step: up to its go-ahead nothing has been sent, after it everything
-is, and in between stands a call of whoever must record that. What is not known afterwards is said so.
+"""SMTP, step by step: before the server's go-ahead nothing has been sent, after it everything is. In
+between, the caller records that; an answer that was never heard is reported as unknown.
 
     connect, greet, encrypt, sign in, MAIL, RCPT, DATA → 354 │ `before_sending()` │ the message → its answer
 
@@ -16,7 +16,7 @@ from email.message import EmailMessage
 from email.utils import parseaddr
 from enum import Enum, auto
 
-from tsuzuki.collectors.books.options import Encryption, MailSection
+from tsuzuki.collectors.kit.smtp_settings import Encryption, SmtpSettings
 from tsuzuki.model.errors import ConfigurationError, Unreachable
 
 TIMEOUT_SECONDS = 30.0
@@ -47,8 +47,9 @@ class Delivery(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class SmtpServer:
-    """A server and the addresses to use with it, checked."""
+    """A server and the addresses to use with it, checked. `section` is where they are configured."""
 
+    section: str
     host: str
     port: int
     encryption: Encryption
@@ -59,23 +60,23 @@ class SmtpServer:
 
     @property
     def domain(self) -> str:
-        """Where our messages come from, for their names."""
+        """The right half of our message ids."""
         return address_in(self.sender).rpartition("@")[2]
 
     def send(self, message: EmailMessage, before_sending: Callable[[], None]) -> Delivery:
-        """Have a message taken by the server. Raises `MailFailed` as long as it surely was not;
-        whatever `before_sending` raises leaves the message unsent as well."""
+        """Have a message taken by the server. Raises `MailFailed` if it surely was not;
+        an error of `before_sending` leaves it unsent as well."""
         body = re.sub(rb"(?m)^\.", b"..", message.as_bytes())
         with self._session() as session:
             self._envelope(session)
-            _expect(session.docmd("DATA"), 354)
+            self._expect(session.docmd("DATA"), 354)
             before_sending()
             try:
                 session.send(body + (b"" if body.endswith(b"\r\n") else b"\r\n") + b".\r\n")
                 answer = session.getreply()
             except (OSError, smtplib.SMTPException):
                 return Delivery.UNKNOWN
-            _expect(answer, 250)
+            self._expect(answer, 250)
             with suppress(OSError, smtplib.SMTPException):
                 session.quit()
             return Delivery.ACCEPTED
@@ -85,13 +86,13 @@ class SmtpServer:
         try:
             session = self._connected()
         except (OSError, smtplib.SMTPException) as problem:
-            raise _failed("the mail server cannot be reached", problem) from None
+            raise self._failed("the mail server cannot be reached", problem) from None
         try:
             yield session
         except smtplib.SMTPException as problem:
-            raise _failed("the mail server broke off", problem) from None
+            raise self._failed("the mail server broke off", problem) from None
         except OSError as problem:
-            raise _failed("the connection to the mail server broke", problem) from None
+            raise self._failed("the connection to the mail server broke", problem) from None
         finally:
             with suppress(OSError, smtplib.SMTPException):
                 session.close()
@@ -117,46 +118,65 @@ class SmtpServer:
         return session
 
     def _envelope(self, session: smtplib.SMTP) -> None:
-        _expect(session.mail(address_in(self.sender)), 250)
+        self._expect(session.mail(address_in(self.sender)), 250)
         for recipient in self.recipients:
-            _expect(session.rcpt(address_in(recipient)), 250, 251)
+            self._expect(session.rcpt(address_in(recipient)), 250, 251)
+
+    def _expect(self, answer: tuple[int, bytes], *good: int) -> None:
+        """Go on if the server agrees. It may repeat an address in what it says, so only the number is
+        told."""
+        code = answer[0]
+        if code in good:
+            return
+        if 500 <= code <= 599:
+            raise MailRefused(
+                f"the mail server refused with {code}",
+                hint=f"Check the addresses and the account under {self.section}.",
+            )
+        raise MailFailed(f"the mail server put us off with {code}")
+
+    def _failed(self, what: str, problem: Exception) -> MailFailed:
+        if isinstance(problem, smtplib.SMTPAuthenticationError):
+            return MailRefused(
+                f"the mail server did not accept user and password ({problem.smtp_code})",
+                hint=f"Check {_variable(self.section, 'user')} and {_variable(self.section, 'password')}.",
+            )
+        return MailFailed(f"{what} ({type(problem).__name__})")
 
 
-def smtp_server_of(section: MailSection) -> SmtpServer:
-    """The section, checked. Raises `ConfigurationError`, without the addresses in it."""
-    if not section.host or not section.sender or not section.to:
-        missing = [
-            key
-            for key, value in (("host", section.host), ("from", section.sender), ("to", section.to))
-            if not value
-        ]
+def smtp_server_of(settings: SmtpSettings, *, section: str) -> SmtpServer:
+    """Check the settings, which stand under `section`. Raises `ConfigurationError`, which holds no address."""
+    if not settings.host or not settings.sender or not settings.to:
+        needed = {"host": settings.host, "from": settings.sender, "to": settings.to}
+        missing = [key for key, value in needed.items() if not value]
         raise ConfigurationError(
-            f"the section books.mail has no {' and no '.join(missing)}",
-            hint="Set TSUZUKI_BOOKS_MAIL_HOST, TSUZUKI_BOOKS_MAIL_FROM and TSUZUKI_BOOKS_MAIL_TO.",
+            f"the section {section} has no {' and no '.join(missing)}",
+            hint="Set {}, {} and {}.".format(*(_variable(section, key) for key in needed)),
             code="mail_settings",
         )
-    for key, addresses in (("from", [section.sender]), ("to", section.to)):
+    for key, addresses in (("from", [settings.sender]), ("to", settings.to)):
         if not all(map(_is_address, addresses)):
             raise ConfigurationError(
-                f"an address under books.mail.{key} is not one we can use",
+                f"an address under {section}.{key} is not one we can use",
                 hint="Write name@host in ASCII letters, or Name <name@host>.",
                 code="mail_address",
             )
-    is_open = section.encryption is Encryption.NONE and section.host not in LOCAL_HOSTS
-    if section.password is not None and is_open:
+    is_open = settings.encryption is Encryption.NONE and settings.host not in LOCAL_HOSTS
+    if settings.password is not None and is_open:
         raise ConfigurationError(
             "a password would travel unencrypted to the mail server",
             hint="Use encryption: starttls or implicit; none is for this machine only.",
             code="mail_unencrypted",
         )
     return SmtpServer(
-        host=section.host,
-        port=section.port,
-        encryption=section.encryption,
-        user=section.user,
-        password=section.password.get_secret_value() if section.password else None,
-        sender=section.sender,
-        recipients=tuple(section.to),
+        section=section,
+        host=settings.host,
+        port=settings.port,
+        encryption=settings.encryption,
+        user=settings.user,
+        password=settings.password.get_secret_value() if settings.password else None,
+        sender=settings.sender,
+        recipients=tuple(settings.to),
     )
 
 
@@ -170,24 +190,6 @@ def _is_address(written: str) -> bool:
     return is_one_line and _ADDRESS.fullmatch(address_in(written)) is not None
 
 
-def _expect(answer: tuple[int, bytes], *good: int) -> None:
-    """Go on if the server agrees. It may repeat an address in what it says, so only the number is
-    told."""
-    code = answer[0]
-    if code in good:
-        return
-    if 500 <= code <= 599:
-        raise MailRefused(
-            f"the mail server refused with {code}",
-            hint="Check the addresses and the account under books.mail.",
-        )
-    raise MailFailed(f"the mail server put us off with {code}")
-
-
-def _failed(what: str, problem: Exception) -> MailFailed:
-    if isinstance(problem, smtplib.SMTPAuthenticationError):
-        return MailRefused(
-            f"the mail server did not accept user and password ({problem.smtp_code})",
-            hint="Check TSUZUKI_BOOKS_MAIL_USER and TSUZUKI_BOOKS_MAIL_PASSWORD.",
-        )
-    return MailFailed(f"{what} ({type(problem).__name__})")
+def _variable(section: str, key: str) -> str:
+    """The environment variable of a setting."""
+    return f"TSUZUKI_{section}.{key}".replace(".", "_").upper()

@@ -14,8 +14,7 @@ from tsuzuki.collectors.commits.queries import projects, statistics, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.statistics import Dimension
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.repositories import described
-from tsuzuki.collectors.commits.sources import Sources
+from tsuzuki.collectors.commits.source_factory import SourceFactory, described
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Connection, Database
@@ -192,8 +191,8 @@ class Commits:
             return None
         return [named_project(connection, text).project_id for text in references]
 
-    def _sources(self) -> Sources:
-        return Sources(
+    def _sources(self) -> SourceFactory:
+        return SourceFactory(
             section=cast("CommitsSection", self._section()),
             workspace=self._workspace,
             clock=self._database.clock,

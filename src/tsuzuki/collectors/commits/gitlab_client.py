@@ -58,7 +58,7 @@ class Server:
         return urlsplit(self.url).netloc.rpartition("@")[2] or self.url
 
 
-class Exchange:
+class GitLabClient:
     """A connection to one server, kept open; used by one thread at a time."""
 
     def __init__(self, server: Server, clock: Clock) -> None:

@@ -1,0 +1,44 @@
+"""The settings of a mail server, as a collector's section holds them."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+from tsuzuki.config import Expects
+
+
+class Encryption(StrEnum):
+    """How the connection to the mail server is encrypted."""
+
+    STARTTLS = "starttls"
+    """Ask for it on the ordinary port; go no further without."""
+
+    IMPLICIT = "implicit"
+    """From the first byte, usually on port 465."""
+
+    NONE = "none"
+    """Not at all: for a server on the same machine."""
+
+
+def _listed(value: object) -> object:
+    """Addresses as a list, or as text with commas, as in an environment variable."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+class SmtpSettings(BaseModel):
+    """The server that takes our mail, and the addresses to use. Nothing is mailed without `host`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str | None = None
+    port: Annotated[int, Field(ge=1, le=65_535), Expects("a port from 1 to 65535")] = 587
+    encryption: Encryption = Encryption.STARTTLS
+    user: str | None = None
+    password: SecretStr | None = None
+    sender: str | None = Field(default=None, alias="from")
+    to: Annotated[
+        list[str], BeforeValidator(_listed), Expects("a list of addresses, or text with commas")
+    ] = []
