@@ -1,0 +1,76 @@
+"""Books, from a stand-in of Google Books; with a mail server where secrets are looked for."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from tsuzuki.collectors.books.collect import collect
+from tsuzuki.collectors.books.options import BooksOptions, BooksSection
+from tsuzuki.collectors.books.tables import COMPONENT
+from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.google_books import GoogleBooks, error_fault, old_limit_error, volumes
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.sandbox.smtp import MailServer
+
+from .case import Case
+
+KEY = "k3y-of-the-conforming"
+SENDER = "sender@conforming.example"
+READER = "reader@conforming.example"
+
+
+class BooksCase(Case):
+    kind = "books"
+    component = COMPONENT
+    collect = staticmethod(collect)
+    pages = 4
+    options = BooksOptions(queries=["python"], max_per_run=400).model_dump(mode="json")
+    volatile = frozenset(
+        {
+            "collect_cursor.last_updated_at",
+            "books_searches.held_by_run",
+            "books_quota_days.calls",  # a killed page is paid for
+            "books.first_seen_at",
+            "books.last_seen_at",
+            "book_finds.found_at",
+            "book_finds.found_by_run",
+        }
+    )
+    secrets = (KEY, SENDER, READER)
+
+    def __init__(self) -> None:
+        self._server = StandIn(GoogleBooks(catalogue=volumes(150)))
+        self._server.start()
+        self._mail_server: MailServer | None = None
+        self._mail: dict[str, Any] = {}
+
+    def section(self) -> BaseModel:
+        return BooksSection.model_validate(
+            {
+                "base_url": f"{self._server.url}/books/v1",
+                "api_key": KEY,
+                "daily_limit": 10_000,
+                "mail": self._mail,
+            }
+        )
+
+    def use_every_secret(self) -> None:
+        self._mail_server = MailServer()
+        self._mail_server.__enter__()
+        self._mail = {
+            "host": self._mail_server.host,
+            "port": self._mail_server.port,
+            "encryption": "none",
+            "from": f"Sender <{SENDER}>",
+            "to": READER,
+        }
+
+    def fail_with_secrets(self) -> None:
+        words = f"key={KEY} {KEY}"
+        self._server.faults.add(Fault(status=503, body=words))
+        self._server.faults.add(error_fault(old_limit_error("forbidden", words), times=None))
+
+    def close(self) -> None:
+        self._server.stop()
+        if self._mail_server is not None:
+            self._mail_server.__exit__(None, None, None)

@@ -1,0 +1,58 @@
+"""What the conformance suite needs to know of a collector: one small adapter for each."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.engine.run_context import RunContext
+from tsuzuki.store.schema.migrate import Component
+from tsuzuki.store.sql.database import Database
+
+
+class Case(ABC):
+    """A collector with a source of several pages. It is used for one test."""
+
+    kind: str
+    """Its kind of job."""
+
+    component: Component
+    collect: Callable[[CollectorContext, RunContext], Any]
+    """Its handler."""
+
+    pages: int
+    """How many pages its source has at least."""
+
+    options: Mapping[str, Any]
+    """The options of its job."""
+
+    volatile: Collection[str]
+    """`table.column` of what differs between two runs over the same source: times, ids of runs."""
+
+    secrets: Collection[str]
+    """What it must keep out of its log, errors, results and rows."""
+
+    private: Collection[str] = ()
+    """What may be in its rows, but not in its log, errors and results."""
+
+    workspace: Path = Path()
+
+    @abstractmethod
+    def section(self) -> BaseModel:
+        """What the installation says for it."""
+
+    def prepare(self, database: Database) -> None:  # noqa: B027 -- most need none
+        """Store what must be there before a first run."""
+
+    def use_every_secret(self) -> None:  # noqa: B027 -- most need none
+        """Configure what a run without secrets does not need."""
+
+    @abstractmethod
+    def fail_with_secrets(self) -> None:
+        """Let the source repeat the secrets in its next answers, which are errors."""
+
+    def close(self) -> None:  # noqa: B027 -- most need none
+        """End what it started."""

@@ -1,0 +1,113 @@
+"""Commits, from a stand-in of GitLab and from a repository on this machine."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from support.histories import straight
+from tsuzuki.collectors.commits import source_gitlab
+from tsuzuki.collectors.commits.collect import collect
+from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.queries import projects, targets
+from tsuzuki.collectors.commits.queries.projects import NewProject
+from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.tables import COMPONENT, ProjectKind
+from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.gitlab import gitlab
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.store.sql.database import Database
+
+from .case import Case
+
+TOKEN = "glpat-of-the-conforming"
+PAGE_SIZE = 5
+COMMITS = 22
+AUTHOR = "@example.org"
+
+
+class GitCase(Case):
+    """A repository on this machine."""
+
+    kind = "commits"
+    component = COMPONENT
+    collect = staticmethod(collect)
+    pages = COMMITS // PAGE_SIZE
+    options = {"projects": []}  # noqa: RUF012 -- never changed
+    volatile = frozenset(
+        {
+            "projects.added_at_utc",
+            "projects.synced_at_utc",
+            "bulk_collection_runs.run_id",
+            "bulk_collection_runs.started_at_utc",
+            "bulk_collection_runs.completed_at_utc",
+            "bulk_collection_results.run_id",
+            "bulk_collection_results.processed_at_utc",
+            "bulk_collection_notes.run_id",
+            "bulk_collection_owners.run_id",
+            "bulk_collection_owners.job_run_id",
+            "commit_targets.collected_at_utc",
+            "commit_targets.range_run_id",
+        }
+    )
+    secrets = (TOKEN,)
+    private = (AUTHOR,)
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace = folder
+        self._repository = folder / "group" / "conforming.git"
+        straight(self._repository, COMMITS)
+
+    def section(self) -> BaseModel:
+        return CommitsSection.model_validate({"page_commits": PAGE_SIZE, "tries": 2})
+
+    def prepare(self, database: Database) -> None:
+        with database.write() as connection:
+            change = projects.record(connection, self._project(), now=database.clock.now())
+            targets.follow(connection, Target(change.project.project_id, "main"))
+
+    def fail_with_secrets(self) -> None:
+        (self._repository / "HEAD").write_text(f"{TOKEN} of author{AUTHOR}")
+
+    def _project(self) -> NewProject:
+        return _new(ProjectKind.GIT, str(self._repository), None)
+
+
+class GitLabCase(GitCase):
+    """A project of a GitLab."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder)
+        monkeypatch.setattr(source_gitlab, "PAGE_SIZE", PAGE_SIZE)
+        self._api = gitlab(folder, token=TOKEN)
+        self._server = StandIn(self._api)
+        self._server.start()
+
+    def section(self) -> BaseModel:
+        server = {"url": self._server.url, "token": TOKEN}
+        return CommitsSection.model_validate({"gitlab": server, "tries": 2})
+
+    def fail_with_secrets(self) -> None:
+        words = {"message": f"{TOKEN} of author{AUTHOR}"}
+        self._server.faults.add(Fault(status=403, body=json.dumps(words), times=None))
+
+    def close(self) -> None:
+        self._server.stop()
+
+    def _project(self) -> NewProject:
+        project = self._api.projects.find("group/conforming")
+        assert project is not None
+        return _new(ProjectKind.GITLAB, self._server.url, project.number)
+
+
+def _new(kind: ProjectKind, location: str, remote_id: int | None) -> NewProject:
+    return NewProject(
+        kind=kind,
+        location=location,
+        remote_id=remote_id,
+        path="group/conforming",
+        name="conforming",
+        url="https://example.org/conforming",
+        default_branch="main",
+    )

@@ -1,0 +1,43 @@
+"""One case for each collector and each kind of source. A new collector is one line here."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.databases import SqliteFolder, opened
+from tsuzuki.store.sql.database import Database
+
+from .books_case import BooksCase
+from .case import Case
+from .commits_case import GitCase, GitLabCase
+from .harness import Harness, Rows
+
+CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Case]] = {
+    "books": lambda _folder, _patch: BooksCase(),
+    "commits from git": lambda folder, _patch: GitCase(folder),
+    "commits from GitLab": GitLabCase,
+}
+
+
+@pytest.fixture(params=CASES)
+def case(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Case]:
+    made = CASES[request.param](tmp_path, monkeypatch)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def harness(case: Case, live_database: Database) -> Harness:
+    return Harness(case, live_database)
+
+
+@pytest.fixture
+def undisturbed(case: Case, sqlite_folder: SqliteFolder) -> Rows:
+    """The rows of one run that nothing disturbed."""
+    with opened(sqlite_folder.create()) as database:
+        harness = Harness(case, database)
+        harness.start().collect()
+        return harness.rows()

@@ -1,0 +1,203 @@
+"""Runs of a collector, stored and fenced like any other, that can be ended at any of their transactions."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import MetaData, select
+
+from support.makers import WORKER, add_worker, create_run, read_run, take_lead
+from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.engine.run_context import RunContext, StopSignal
+from tsuzuki.engine.task import Task
+from tsuzuki.engine.worker.output_buffer import OutputBuffer
+from tsuzuki.engine.worker.run_io import WorkerRunIO
+from tsuzuki.model.job import JobSource, JobSpec
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store import jobs
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs.moves import Assignment, RunEnd
+from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.sql.database import Connection, Database
+
+from .case import Case
+
+Rows = dict[str, list[tuple[Any, ...]]]
+Act = Callable[[int], None]
+KILLS_MAX = 50
+
+
+def do_nothing(_number: int) -> None:
+    pass
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def kill_at(number: int) -> Act:
+    """Kill the run at its transaction `number`."""
+
+    def kill(transaction: int) -> None:
+        if transaction == number:
+            raise Killed
+
+    return kill
+
+
+class ObservedRunIO(WorkerRunIO):
+    """A worker's `RunIO` that calls `before` and `after` around each commit, with its number."""
+
+    before: Act = staticmethod(do_nothing)
+    after: Act = staticmethod(do_nothing)
+    commits = 0
+
+    @contextmanager
+    def transaction(self, task: Task) -> Iterator[Connection]:
+        with super().transaction(task) as connection:
+            yield connection
+            self.before(self.commits + 1)
+        self.commits += 1
+        self.after(self.commits)
+
+
+@dataclass
+class CaseRun:
+    """One run of a case."""
+
+    harness: "Harness"
+    task: Task
+    output: OutputBuffer
+    run_io: ObservedRunIO
+    stop_signal: StopSignal
+    context: RunContext
+
+    def collect(self, *, before: Act = do_nothing, after: Act = do_nothing) -> Any:
+        """Let the handler work, and the run end as it ends. A killed run is found by the leader and
+        ended; a fenced one was ended already."""
+        self.run_io.before, self.run_io.after = before, after
+        try:
+            result = self.harness.case.collect(self.harness.context, self.context)
+        except BaseException:
+            self._end(RunState.FAILED)
+            raise
+        self._end(RunState.SUCCEEDED)
+        return result
+
+    def take_away(self) -> None:
+        """Fence the run: an operator cancels it, and its worker does not know yet."""
+        run = RunRef(id=self.context.id, version=self.task.started.version)
+        with self.harness.database.write() as connection:
+            assert moves.cancel(connection, operator="operator", runs=[run])
+
+    @property
+    def log(self) -> list[str]:
+        buffered = self.output.take()
+        self.output.put_back(buffered)
+        return [line.body for _, line in buffered.lines]
+
+    def _end(self, state: RunState) -> None:
+        reason = None if state is RunState.SUCCEEDED else Reason.HANDLER_FAILED
+        ending = RunEnd(run=self.task.started, state=state, reason=reason)
+        with self.harness.database.write() as connection:
+            moves.finish(connection, worker_id=WORKER, ends=[ending])
+
+
+@dataclass
+class Harness:
+    """A database with the case's tables and its job."""
+
+    case: Case
+    database: Database
+    term: Term = field(init=False)
+    job_id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        upgrade(self.database, [ENGINE, self.case.component])
+        add_worker(self.database, WORKER, capacity=1000)
+        self.term = take_lead(self.database, lease_seconds=3600)
+        spec = JobSpec(
+            name="conforming",
+            handler=self.case.kind,
+            options=dict(self.case.options),
+            concurrency_policy=ConcurrencyPolicy.ALLOW,
+        )
+        with self.database.write() as connection:
+            self.job_id = jobs.add(connection, spec, source=JobSource.DATABASE)
+        self.case.prepare(self.database)
+
+    @property
+    def context(self) -> CollectorContext:
+        return CollectorContext(
+            database=self.database, workspace=self.case.workspace, section=self.case.section
+        )
+
+    def start(self) -> CaseRun:
+        created = create_run(self.database, self.job_id)
+        with self.database.write() as connection:
+            assignment = Assignment(run=created, worker_id=WORKER)
+            assert moves.assign(connection, term=self.term, assignments=[assignment])
+            (assigned,) = runs.get_many(connection, [created.id])
+            ref = RunRef(id=assigned.id, version=assigned.version)
+            run = moves.start(connection, worker_id=WORKER, runs=[ref])[created.id]
+            job = jobs.get_by_name(connection, "conforming")
+        assert job is not None
+        task = Task(run=run, started=run.started, spec=job.spec)
+        output = OutputBuffer(clock=self.database.clock, settings=EngineSettings)
+        run_io = ObservedRunIO(database=self.database, output=output, worker_id=lambda: WORKER)
+        stop_signal = StopSignal()
+        context = RunContext(
+            task=task, run_io=run_io, clock=self.database.clock, stop_signal=stop_signal
+        )
+        return CaseRun(self, task, output, run_io, stop_signal, context)
+
+    def kill_until(
+        self, expected: Rows, *, before: Act = do_nothing, after: Act = do_nothing
+    ) -> int:
+        """Start runs, each killed in the same way, until the rows are as expected or one comes
+        through; how many were killed."""
+        killed = 0
+        while self.rows() != expected:
+            assert killed < KILLS_MAX
+            try:
+                self.start().collect(before=before, after=after)
+            except Killed:
+                killed += 1
+            else:
+                break
+        return killed
+
+    def rows(self) -> Rows:
+        """Everything the collector has stored, without what differs from run to run."""
+        return self._rows(self.case.component.metadata, self.case.volatile)
+
+    def every_row(self) -> Rows:
+        """Everything in the database, to the last column."""
+        return {**self._rows(ENGINE.metadata), **self._rows(self.case.component.metadata)}
+
+    def progress(self, run: CaseRun) -> tuple[int, int | None]:
+        stored = read_run(self.database, run.context.id)
+        return stored.progress_processed, stored.progress_total
+
+    def _rows(self, metadata: MetaData, volatile: Any = ()) -> Rows:
+        with self.database.read() as connection:
+            return {
+                table.name: sorted(
+                    map(
+                        tuple,
+                        connection.execute(
+                            select(
+                                *(c for c in table.c if f"{table.name}.{c.name}" not in volatile)
+                            )
+                        ),
+                    ),
+                    key=repr,
+                )
+                for table in metadata.sorted_tables
+                if any(f"{table.name}.{c.name}" not in volatile for c in table.c)
+            }

@@ -1,0 +1,124 @@
+"""What every collector promises: each rule holds for all of them, on both databases."""
+
+import json
+import traceback
+from typing import Any
+
+import pytest
+
+from tsuzuki.engine.run_context import RunStopped
+from tsuzuki.model.errors import Fenced, TsuzukiError
+
+from .case import Case
+from .harness import Harness, Killed, Rows, kill_at
+
+FIRST_PAGES = 3
+"""Transactions after which a run is in the middle of its pages."""
+
+
+def test_killed_after_each_page_and_continued_the_rows_are_those_of_one_run(
+    harness: Harness, undisturbed: Rows
+) -> None:
+    killed = harness.kill_until(undisturbed, after=kill_at(2))
+    assert killed >= harness.case.pages
+    assert harness.rows() == undisturbed
+
+
+def test_killed_before_the_commit_of_each_page_and_continued_the_rows_are_those_of_one_run(
+    harness: Harness, undisturbed: Rows
+) -> None:
+    killed = harness.kill_until(undisturbed, before=kill_at(3))
+    assert killed >= harness.case.pages - 1
+    assert harness.rows() == undisturbed
+
+
+def test_a_page_whose_transaction_was_cut_left_nothing(harness: Harness) -> None:
+    run, before = harness.start(), Rows()
+
+    def remember(number: int) -> None:
+        if number == FIRST_PAGES:
+            before.update(harness.rows())
+
+    with pytest.raises(Killed):
+        run.collect(before=kill_at(FIRST_PAGES + 1), after=remember)
+    assert harness.rows() == before
+
+
+def test_cancelled_it_stops_within_one_page_and_is_continued(
+    harness: Harness, undisturbed: Rows
+) -> None:
+    run = harness.start()
+
+    def cancel(number: int) -> None:
+        if number == FIRST_PAGES:
+            run.stop_signal.set()
+
+    with pytest.raises(RunStopped):
+        run.collect(after=cancel)
+    assert run.run_io.commits <= FIRST_PAGES + 1
+    assert harness.rows() != undisturbed
+    harness.start().collect()
+    assert harness.rows() == undisturbed
+
+
+def test_fenced_between_two_pages_it_writes_nothing_more_and_is_continued(
+    harness: Harness, undisturbed: Rows
+) -> None:
+    run, before = harness.start(), Rows()
+
+    def fence(number: int) -> None:
+        if number == FIRST_PAGES:
+            run.take_away()
+            before.update(harness.every_row())
+
+    with pytest.raises(Fenced):
+        run.collect(after=fence)
+    assert harness.every_row() == before
+    harness.start().collect()
+    assert harness.rows() == undisturbed
+
+
+def test_progress_is_stored_with_its_page(harness: Harness) -> None:
+    run = harness.start()
+    run.collect()
+    processed, total = harness.progress(run)
+    assert processed > 0
+    assert processed == total
+
+
+def test_a_secret_is_in_no_log_result_or_row(
+    case: Case, harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    case.use_every_secret()
+    caplog.set_level("DEBUG")
+    run = harness.start()
+    result = run.collect()
+    said = [*run.log, json.dumps(result, default=str), *program_log(caplog)]
+    assert_absent([*case.secrets, *case.private], said)
+    assert_absent(case.secrets, harness.every_row())
+
+
+def test_a_secret_that_the_source_repeats_is_in_no_log_error_or_row(
+    case: Case, harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    case.use_every_secret()
+    case.fail_with_secrets()
+    caplog.set_level("DEBUG")
+    run = harness.start()
+    try:
+        said = [json.dumps(run.collect(), default=str)]
+    except TsuzukiError as error:
+        said = [*traceback.format_exception(error), str(error.hint), str(error.code)]
+    assert_absent([*case.secrets, *case.private], [*said, *run.log, *program_log(caplog)])
+    assert_absent([*case.secrets, *case.private], harness.every_row())
+
+
+def program_log(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the program and its libraries logged; the mail server is a stand-in in this process."""
+    return [one.getMessage() for one in caplog.records if one.name != "mail.log"]
+
+
+def assert_absent(secrets: Any, said: Any) -> None:
+    words = repr(said)
+    for secret in secrets:
+        assert secret not in words
