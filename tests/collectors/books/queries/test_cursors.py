@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
+from collectors.books.shop import Shop
 from support.databases import opened
 from tsuzuki.collectors.books.queries.cursors import (
     claim_search,
@@ -22,8 +23,6 @@ from tsuzuki.store.inspection import inspect_database
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.schema.migration_steps import drift
 from tsuzuki.store.sql.database import Database
-
-from .shop import Shop
 
 LONG_AGO = "2001-02-03 04:05:06"
 

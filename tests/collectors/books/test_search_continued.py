@@ -13,11 +13,9 @@ from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.engine.run_context import RunStopped
-from tsuzuki.model.errors import Conflict, Fenced
-from tsuzuki.model.run import RunRef
+from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, old_limit_error, volumes
-from tsuzuki.store.runs import moves
 
 from .shop import Shop
 
@@ -239,29 +237,6 @@ def test_a_reset_during_a_run_wins_over_its_next_page(shop: Shop) -> None:
     assert shop.cursors() == []
     assert len(shop.stored()) == 80
     assert shop.collect()["stop_reason"] == "exhausted"
-
-
-def test_a_run_that_was_taken_away_stores_nothing_more(shop: Shop) -> None:
-    def cancel() -> None:
-        ref = RunRef(id=run.context.id, version=run.task.started.version)
-        with shop.database.write() as connection:
-            assert moves.cancel(connection, operator="somebody", runs=[ref])
-
-    run = shop.start()
-    run.when_said("Page 1", cancel)
-    with pytest.raises(Fenced):
-        collect(shop.collector_context, run.context)
-    assert shop.cursor() == (40, False)
-    assert len(shop.stored()) == 40
-    assert shop.collect()["stop_reason"] == "exhausted"
-
-
-def test_a_run_that_is_asked_to_stop_stops_within_a_page(shop: Shop) -> None:
-    run = shop.start()
-    run.when_said("Page 1", run.stop_signal.set)
-    with pytest.raises(RunStopped):
-        collect(shop.collector_context, run.context)
-    assert shop.cursor() == (40, False)
 
 
 def test_a_run_that_waits_for_its_source_stops_when_asked(shop: Shop) -> None:
