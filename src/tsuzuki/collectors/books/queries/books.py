@@ -1,9 +1,8 @@
-"""Every book ever seen, and which job found it: statements over `books` and `book_finds`."""
+"""Every book ever seen, and the jobs that found it: statements over `books` and `book_finds`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -19,25 +18,34 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.tables import book_deliveries, book_finds, books
-from tsuzuki.collectors.kit.upsert import insert_from, upsert_from
-from tsuzuki.store.sql.batch import Columns, pack, unpack
+from tsuzuki.collectors.kit.upsert import PageUpsert
+from tsuzuki.store.sql.batch import Columns
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.types import UtcTime
 
 _JOB = bindparam("job", type_=Text())
 _RUN = bindparam("run", type_=BigInteger())
-_NOW = bindparam("now", type_=UtcTime())
-# A `Book` holds nothing that a database cannot, so its values need no column types of ours.
-_BOOK_COLUMNS: Columns = {
-    column.name: Integer() if column is books.c.page_count else Text()
-    for column in books.c
-    if column.name not in ("first_seen_at", "last_seen_at")
-}
-_FIND_COLUMNS: Columns = {"volume_id": Text(), "list_index": Integer()}
+_SEEN: Columns = {"first_seen_at": UtcTime(), "last_seen_at": UtcTime()}
+_BOOKS = PageUpsert(
+    books,
+    # A `Book` holds nothing that a database cannot, so its values need no column types of ours.
+    columns={
+        column.name: Integer() if column is books.c.page_count else Text()
+        for column in books.c
+        if column.name not in _SEEN
+    },
+    constants=_SEEN,
+    keep=["first_seen_at"],
+)
+_FINDS = PageUpsert(
+    book_finds,
+    columns={"volume_id": Text(), "list_index": Integer()},
+    constants={"job_name": Text(), "found_at": UtcTime(), "found_by_run": BigInteger()},
+    keep=None,
+)
 _COUNT_FOUND = select(func.count()).where(
     book_finds.c.job_name == _JOB, book_finds.c.found_by_run == _RUN
 )
@@ -67,12 +75,16 @@ def put_page(
     if not found:
         return
     ordered = [found[volume_id] for volume_id in sorted(found)]
-    dialect = connection.dialect
-    packed = pack(dialect, _BOOK_COLUMNS, [_row(book) for _, book in ordered])
-    execute(connection, _put_books(dialect, packed.varying), packed.with_(now=now))
-    packed = pack(dialect, _FIND_COLUMNS, [(book.volume_id, index) for index, book in ordered])
-    values = packed.with_(job=job_name, now=now, run=run_id)
-    execute(connection, _put_finds(dialect, packed.varying), values)
+    _BOOKS.send(
+        connection,
+        [_row(book) for _, book in ordered],
+        {"first_seen_at": now, "last_seen_at": now},
+    )
+    _FINDS.send(
+        connection,
+        [(book.volume_id, index) for index, book in ordered],
+        {"job_name": job_name, "found_at": now, "found_by_run": run_id},
+    )
 
 
 def count_found_by_run(connection: Connection, job_name: str, run_id: int) -> int:
@@ -154,22 +166,8 @@ def _stored(connection: Connection, statement: Select[Any]) -> list[StoredBook]:
     return found
 
 
-@lru_cache
-def _put_books(dialect: Dialect, varying: tuple[str, ...]) -> Any:
-    page = unpack(dialect, _BOOK_COLUMNS, varying)
-    values = {**dict(page.c.items()), "first_seen_at": _NOW, "last_seen_at": _NOW}
-    return upsert_from(dialect, books, values, keep=["first_seen_at"])
-
-
-@lru_cache
-def _put_finds(dialect: Dialect, varying: tuple[str, ...]) -> Any:
-    page = unpack(dialect, _FIND_COLUMNS, varying)
-    values = {**dict(page.c.items()), "job_name": _JOB, "found_at": _NOW, "found_by_run": _RUN}
-    return insert_from(dialect, book_finds, values).on_conflict_do_nothing()
-
-
 def _row(book: Book) -> tuple[Any, ...]:
-    """In the order of `_BOOK_COLUMNS`."""
+    """In the order of the columns of `books`."""
     return (
         book.volume_id,
         book.isbn13,
