@@ -1,4 +1,4 @@
-"""The mail: what is new on the shelf, as text and as HTML, safe for any title.
+"""The digest of new books, as text and as HTML, safe for any title.
 
 Titles come from outside and may hold anything. In headers and text, characters that end a line, move a
 cursor or turn the reading direction are gone; in HTML everything is escaped and stands in `bdi`; only
@@ -37,7 +37,7 @@ class Digest:
 
 def compose(job_name: str, chosen: Sequence[Book]) -> Digest:
     heading = f"{len(chosen)} new {'book' if len(chosen) == 1 else 'books'}"
-    # A title that looks like an encoded word would be decoded, to whatever is in it.
+    # A title that looks like an encoded word would be decoded to what is in it.
     title = one_line(chosen[0].title).replace("=?", "= ?")
     return Digest(
         subject=shortened(f"[{job_name}] {heading}: {title}", SUBJECT_CHARACTERS_MAX),

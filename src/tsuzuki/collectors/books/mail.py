@@ -1,4 +1,4 @@
-"""Select and mail: what a job has found and not mailed yet, once.
+"""Select and mail: what a job has found and not mailed yet, each book once.
 
 The intent is stored before the server is talked to; that the server may go ahead is stored before the
 message leaves; that it was taken is stored after its answer. A crash before the go-ahead costs nothing:
@@ -102,7 +102,7 @@ class Mailing:
         try:
             delivery = self._server.send(message, lambda: self._go_ahead(mail))
         except _TakenByAnother:
-            self._say(f"Mail {mail.id} was taken up by somebody else")
+            self._say(f"Mail {mail.id} was taken up by another run")
             return False
         except MailRefused as refusal:
             self._move(mail, OutboxState.SENDING, OutboxState.REFUSED, refusal.message)
@@ -150,7 +150,7 @@ class Mailing:
 
     def _say_unsettled(self, mail_id: int) -> None:
         self._run.log(
-            f"[WARN][mail][{self._run.job_name}] Nobody knows whether mail {mail_id} arrived. "
+            f"[WARN][mail][{self._run.job_name}] It is not known whether mail {mail_id} arrived. "
             f"Look, then say: tsuzuki books mail --mark-sent {mail_id} --yes, "
             f"or: tsuzuki books mail --resend {mail_id} --yes"
         )

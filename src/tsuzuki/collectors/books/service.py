@@ -1,4 +1,4 @@
-"""Books: the books, the cursors, the quota, and the mails with what a person has to decide in it."""
+"""The use-cases of books: search, cursors, quota, and mails with what a person decides about them."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -79,7 +79,7 @@ class Git:
 
     @contextmanager
     def started(self, folder: Path | None, arguments: Sequence[str]) -> "Iterator[GitProcess]":
-        """A command whose output is read while it runs; it is ended on leaving, whatever happens."""
+        """A command whose output is read while it runs; it is killed on leaving."""
         command = ["git", *(part for one in _SETTINGS for part in ("-c", one)), *arguments]
         with tempfile.TemporaryFile() as complaints:
             process = _spawn(command, folder, self._environment(folder), complaints)

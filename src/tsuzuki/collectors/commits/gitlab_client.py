@@ -1,7 +1,7 @@
-"""One question to a GitLab and its answer, within limits of time and size.
+"""The HTTP client of a GitLab: one request, one reply, within limits of time and size.
 
-python-gitlab carries the token and knows the paths; it never waits and never repeats here. Whatever
-goes wrong leaves as a `SourceFailed`. The token goes to the configured server and nowhere else: a
+python-gitlab carries the token and knows the paths; it never waits and never retries here. Every
+failure is raised as a `SourceFailed`. The token goes to the configured server and nowhere else: a
 redirect to another one is refused.
 """
 
@@ -141,7 +141,7 @@ class GitLabClient:
         parts: list[bytes] = []
         size = 0
         try:
-            # read1 returns with whatever came, so a server that drips cannot keep us here.
+            # read1 returns with what has come, so a server that drips cannot keep us here.
             while part := response.raw.read1(CHUNK_BYTES, decode_content=True):
                 parts.append(part)
                 size += len(part)

@@ -1,12 +1,12 @@
-"""What every source of commits can be asked, whatever stands behind it: a GitLab or the git program.
+"""The interface of every source of commits, a GitLab or the git program.
 
 A range is fixed at both ends by commit ids, so its pages cannot shift while they are read. A source
-answers at once or raises; it never waits and never tries again by itself: the collection does, because
-only it knows the other targets of the same host and whether the run was asked to stop. A source is
+answers or raises; it never waits and never retries by itself: the collection does, because only it
+knows the other targets of the same host and whether the run was asked to stop. A source is
 used by one thread at a time.
 
-Whatever goes wrong is one of the `collectors.failures`. A pause that a host asks for is its targets' pause.
-Their sentences never hold a token or an e-mail address; `redaction` is there for what others said.
+Every failure is one of `kit.errors`, whose messages never hold a token or an e-mail address. A pause that a
+host asks for holds for all its targets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ class Source(Protocol):
 
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         """The pages of a range: all, or those behind `mark`. The last one says so, and comes even if
-        nothing is in it. Closing the iterator ends whatever it holds."""
+        nothing is in it. Closing the iterator ends all it has started."""
         ...
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Commits of a git URL: the server is asked for heads only; for the rest a bare mirror is kept.
 
-An unchanged branch costs one `git ls-remote`. Whatever was fetched stays in the mirror, also what a force
+An unchanged branch costs one `git ls-remote`. What was fetched stays in the mirror, also what a force
 push left behind, so that a former head can still be compared.
 """
 

@@ -47,7 +47,7 @@ class ProjectKind(StrEnum):
 
 
 class BulkStatus(StrEnum):
-    """Where a bulk collection is. Whatever has ended stays so."""
+    """Where a bulk collection is. What has ended stays so."""
 
     RUNNING = "running"
     """At most one, by the schema. A crash leaves it; the next attempt goes on with what is pending."""
@@ -229,7 +229,7 @@ bulk_collection_notes = Table(
     one_of("kind", NoteKind),
 )
 
-# Which run of the engine works on a bulk collection: whoever else still believes it does is fenced.
+# Which run of the engine works on a bulk collection; any other that still believes it does is fenced.
 bulk_collection_owners = Table(
     "bulk_collection_owners",
     metadata,

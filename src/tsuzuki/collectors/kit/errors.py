@@ -1,13 +1,13 @@
-"""How an outside source can fail, the same for every collector, which decides by class and never by text:
+"""Errors of a source, the same for every collector, which decides by class and never by text:
 
     SourceFailed                 the source did not give a good answer
-    ├── SourceRefused            permanent: asking again gives the same until somebody changes something
-    ├── SourceUnwell             transient: no answer, or not a sensible one; ask again after a pause
+    ├── SourceRefused            permanent: a retry gives the same until a setting or the source changes
+    ├── SourceUnwell             transient: no answer, or a broken one; retry after a pause
     └── RateLimited              it asks for a pause of `retry_after_seconds`
         └── RateLimitedUntil     and says until when
             └── OutOfQuota       because the allowance of a longer time, such as a day, is used up
 
-Their sentences never hold a key, a token or an e-mail address.
+Their messages never hold a key, a token or an e-mail address.
 """
 
 from datetime import datetime
@@ -23,26 +23,26 @@ class SourceFailed(Unreachable):
 
 
 class SourceRefused(SourceFailed):
-    """The source will not answer this, however often it is asked. `hint` says what to change."""
+    """The source will not answer this request. `hint` says what to change."""
 
     code = "source_refused"
     permanent = True
 
 
 class SourceUnwell(SourceFailed):
-    """No answer, or not a whole one. Asking again may help."""
+    """No answer, or a broken one. A retry may help."""
 
     code = "source_unwell"
 
 
 class RateLimited(SourceFailed):
-    """Too many questions in a short time, from everybody with the same key or token."""
+    """Too many requests in a short time with the same key or token."""
 
     code = "rate_limited"
 
 
 class RateLimitedUntil(RateLimited):
-    """The same, with the moment from which questions are welcome again."""
+    """The same, with the moment from which requests are welcome again."""
 
     def __init__(self, message: str, *, until: datetime, **about: Any) -> None:
         super().__init__(message, **about)

@@ -1,6 +1,6 @@
-"""The HTTP kit of the collectors: one question, one answer, within limits of time and size.
+"""The HTTP client of the collectors: one request, one response, within limits of time and size.
 
-Whatever goes wrong leaves here as one of the `collectors.failures`.
+Every failure is raised as one of `kit.errors`.
 
 Keys and tokens travel in queries and headers, so no message holds a URL with its query, no exception
 of the library is chained to ours, and the library's own log, which names whole URLs, is silenced.
@@ -38,7 +38,7 @@ QUOTED_CHARACTERS_MAX = 300
 
 @dataclass(frozen=True, kw_only=True)
 class HttpResponse:
-    """An answer that came whole, whatever it says."""
+    """A response that came whole, with any status."""
 
     status: int
     headers: Mapping[str, str]
@@ -53,8 +53,8 @@ class HttpResponse:
 
 
 class HttpClient:
-    """Asks one service, one question at a time, from whichever thread. `close` it when none is under
-    way, or use it in a `with`."""
+    """Sends requests to one service, from any thread. `close` it when none is under way, or use it in a
+    `with`."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class HttpClient:
         )
 
     def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
-        """The answer to a GET, read whole. Raises `SourceUnwell` if there is none."""
+        """The response to a GET, read whole. Raises `SourceUnwell` if there is none."""
         url = f"{self._base_url}{path}?{urlencode(params)}"
         try:
-            # Made here: the client would parse the URL twice, and merge in cookies that nobody wants.
+            # Made here: the client would parse the URL twice, and merge in cookies.
             question = httpx2.Request(
                 "GET", url, headers=self._client.headers, extensions=self._extensions
             )
@@ -109,7 +109,7 @@ class HttpClient:
         self.close()
 
     def failure_of(self, answer: HttpResponse, said: str = "") -> SourceFailed:
-        """What an answer other than a good one means, by its status alone."""
+        """The error that a bad response means, by its status alone."""
         sentence = f"{self.service} answered {answer.status}{self.quoted(said)}"
         match answer.status:
             case 429:

@@ -1,4 +1,4 @@
-"""Takes out of other programs' sentences what must not be kept: tokens, passwords, addresses.
+"""Redaction: takes tokens, passwords and e-mail addresses out of what other programs said.
 
 What git or a server says about a failure may repeat the URL it was given, or name an author.
 """

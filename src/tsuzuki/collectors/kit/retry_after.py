@@ -1,10 +1,10 @@
-"""How long a server asks to be left alone, from what its headers say: a number, or a date as HTTP writes it."""
+"""Retry-After: how long a server asks to wait, as a number of seconds or an HTTP date."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 ASKED_MAX_SECONDS = 86_400.0
-"""Nobody is waited for longer than this, whatever they say."""
+"""The longest pause that is believed."""
 
 
 def seconds_asked(said: str | None, *, now: datetime) -> float | None:
@@ -23,7 +23,7 @@ def seconds_until(said: str | None, *, now: datetime) -> float | None:
 
 def _number(said: str | None) -> float | None:
     text = (said or "").strip()
-    # No longer than any moment: a number of a thousand digits is nobody's time.
+    # No moment has more digits; a thousand of them are not a time.
     return float(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
 
 

@@ -122,7 +122,7 @@ class Calls:
 
 
 def note_refusal(connection: Connection, allowance: Allowance, now: datetime) -> None:
-    """The source says that the day is used up, so no job asks again today, whatever we counted."""
+    """The source says that the day is used up, so no job asks again today."""
     values = {"that_day": allowance.day_of(now).name, "refused_at": now}
     execute(connection, _refuse(connection.dialect), values)
 

@@ -1,4 +1,4 @@
-"""The book of bulk collections: begun, settled target by target, completed or cancelled.
+"""The ledger of bulk collections: begun, settled target by target, completed or cancelled.
 
 Every change of a result goes together with the counter that counts it, and names what it expects to
 find; at most one collection is `running`, which the schema guarantees.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
@@ -23,6 +23,7 @@ from tsuzuki.collectors.commits.tables import (
     bulk_collection_runs,
 )
 from tsuzuki.store.sql.dialect import insert_into
+from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.types import to_text
 
 _runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
@@ -135,19 +136,22 @@ def owner(connection: Connection, run_id: str) -> Owner | None:
     return None if row is None else Owner(job_run_id=row.job_run_id, retry_of=row.retry_of)
 
 
-def is_held_by(connection: Connection, run_id: str, *, job_run_id: int) -> bool:
-    """Whether a collection is running and in these hands; it stays so until the transaction ends."""
-    statement = (
-        select(_runs.c.run_id)
-        .join(_owners, _owners.c.run_id == _runs.c.run_id)
-        .where(
-            _runs.c.run_id == run_id,
-            _runs.c.status == BulkStatus.RUNNING.value,
-            _owners.c.job_run_id == job_run_id,
-        )
-        .with_for_update(of=_runs)
+_SELECT_HELD = (
+    select(_runs.c.run_id)
+    .join(_owners, _owners.c.run_id == _runs.c.run_id)
+    .where(
+        _runs.c.run_id == bindparam("run"),
+        _runs.c.status == BulkStatus.RUNNING.value,
+        _owners.c.job_run_id == bindparam("job_run"),
     )
-    return connection.execute(statement).one_or_none() is not None
+    .with_for_update(of=_runs)
+)
+
+
+def is_held_by(connection: Connection, run_id: str, *, job_run_id: int) -> bool:
+    """Whether a collection is running and held by this run; it stays so until the transaction ends."""
+    held = execute(connection, _SELECT_HELD, {"run": run_id, "job_run": job_run_id})
+    return held.one_or_none() is not None
 
 
 def settle(

@@ -136,7 +136,7 @@ def named(connection: Connection, reference: str) -> list[Project]:
 
 
 def commit_counts(connection: Connection) -> dict[int, int]:
-    """How many commits of each project are stored, whatever the number of their branches."""
+    """How many commits of each project are stored; one on several branches counts once."""
     rows = connection.execute(
         select(commit_totals.c.project_id, func.sum(commit_totals.c.commits)).group_by(
             commit_totals.c.project_id

@@ -6,13 +6,15 @@ The head moves in the transaction of a range's last page and nowhere else.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, tuple_, update
+from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_, update
 
 from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.tables import commit_targets, commits
 from tsuzuki.store.sql.dialect import insert_into
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.types import KeyText, to_text
 
 
 @dataclass(frozen=True, order=True)
@@ -38,6 +40,41 @@ class TargetState:
     range_commits: int
 
 
+_COLUMNS = [column.name for column in commit_targets.c]
+_PROJECT = bindparam("project", type_=BigInteger())
+_BRANCH = bindparam("branch", type_=KeyText())
+_IS_TARGET = (commit_targets.c.project_id == _PROJECT, commit_targets.c.branch_name == _BRANCH)
+_SELECT = select(commit_targets).where(*_IS_TARGET)
+_NEWEST = select(func.max(commits.c.committed_date_utc)).where(
+    commits.c.project_id == _PROJECT, commits.c.branch_name == _BRANCH
+)
+_UNFOLLOW = (
+    update(commit_targets)
+    .where(*_IS_TARGET, commit_targets.c.is_followed.is_(True))
+    .values(is_followed=False)
+)
+_COUNT = (
+    update(commit_targets)
+    .where(*_IS_TARGET)
+    .values(range_run_id=bindparam("run"), range_commits=bindparam("counted"))
+)
+_BEGIN_RANGE = _COUNT.values(
+    range_old=bindparam("old"),
+    range_new=bindparam("new"),
+    range_since_utc=bindparam("since"),
+    range_mark=None,
+)
+_TURN_PAGE = _COUNT.values(range_mark=bindparam("mark"))
+_FINISH_RANGE = _COUNT.values(
+    head_sha=bindparam("head"),
+    collected_at_utc=bindparam("collected_at"),
+    range_old=None,
+    range_new=None,
+    range_since_utc=None,
+    range_mark=None,
+)
+
+
 def follow(connection: Connection, target: Target, *, is_default: bool = False) -> bool:
     """Take a branch among the targets; false if it was one already."""
     before = get(connection, target)
@@ -53,12 +90,7 @@ def follow(connection: Connection, target: Target, *, is_default: bool = False) 
 
 def unfollow(connection: Connection, target: Target) -> bool:
     """Leave a branch out from now on; what was collected stays."""
-    statement = (
-        update(commit_targets)
-        .where(*_is(target), commit_targets.c.is_followed.is_(True))
-        .values(is_followed=False)
-    )
-    return connection.execute(statement).rowcount == 1
+    return execute(connection, _UNFOLLOW, _key(target)).rowcount == 1
 
 
 def adopt_those_with_history(connection: Connection) -> None:
@@ -75,79 +107,46 @@ def find(connection: Connection, *, with_unfollowed: bool = False) -> list[Targe
     )
     if not with_unfollowed:
         statement = statement.where(commit_targets.c.is_followed.is_(True))
-    return [_state(row) for row in connection.execute(statement).mappings()]
+    return [_state(row) for row in connection.execute(statement)]
 
 
 def get(connection: Connection, target: Target) -> TargetState | None:
-    row = connection.execute(select(commit_targets).where(*_is(target))).mappings().one_or_none()
+    row = execute(connection, _SELECT, _key(target)).one_or_none()
     return None if row is None else _state(row)
 
 
 def checkpoint(connection: Connection, target: Target) -> str | None:
     """The newest date stored of a branch: what is shown as "last collected"."""
-    newest: str | None = connection.execute(
-        select(func.max(commits.c.committed_date_utc)).where(
-            commits.c.project_id == target.project_id, commits.c.branch_name == target.branch
-        )
-    ).scalar_one()
+    newest: str | None = execute(connection, _NEWEST, _key(target)).scalar_one()
     return newest
 
 
 def begin_range(connection: Connection, target: Target, wanted: Range, *, run_id: str) -> None:
-    """Fix both ends of what is collected next. Counting goes on within one bulk collection."""
-    state = get(connection, target)
-    counted = state.range_commits if state and state.range_run_id == run_id else 0
-    connection.execute(
-        update(commit_targets)
-        .where(*_is(target))
-        .values(
-            range_old=wanted.old,
-            range_new=wanted.new,
-            range_since_utc=to_text(wanted.since) if wanted.since else None,
-            range_mark=None,
-            range_run_id=run_id,
-            range_commits=counted,
-        )
-    )
+    """Fix both ends of what is collected next."""
+    values = {
+        "old": wanted.old,
+        "new": wanted.new,
+        "since": to_text(wanted.since) if wanted.since else None,
+        **_counted(connection, target, 0, run_id),
+    }
+    execute(connection, _BEGIN_RANGE, {**_key(target), **values})
 
 
 def turn_page(
     connection: Connection, target: Target, *, mark: str, added: int, run_id: str
 ) -> None:
     """A page is stored: after a crash the next one is asked for."""
-    connection.execute(
-        update(commit_targets)
-        .where(*_is(target))
-        .values(range_mark=mark, **_counted(connection, target, added, run_id))
-    )
+    counted = _counted(connection, target, added, run_id)
+    execute(connection, _TURN_PAGE, {**_key(target), "mark": mark, **counted})
 
 
 def finish_range(
     connection: Connection, target: Target, *, head: str, added: int, run_id: str, now: datetime
 ) -> None:
     """The last page is stored: the head moves."""
-    connection.execute(
-        update(commit_targets)
-        .where(*_is(target))
-        .values(
-            head_sha=head,
-            collected_at_utc=to_text(now),
-            range_old=None,
-            range_new=None,
-            range_since_utc=None,
-            range_mark=None,
-            **_counted(connection, target, added, run_id),
-        )
-    )
-
-
-def drop_range(connection: Connection, target: Target) -> None:
-    """What was begun cannot be finished: the source no longer has it."""
-    connection.execute(
-        update(commit_targets)
-        .where(*_is(target))
-        .values(range_old=None, range_new=None, range_since_utc=None, range_mark=None)
-    )
+    counted = _counted(connection, target, added, run_id)
+    values = {"head": head, "collected_at": to_text(now), **counted}
+    execute(connection, _FINISH_RANGE, {**_key(target), **values})
 
 
 def added_in(connection: Connection, target: Target, run_id: str) -> int:
@@ -159,10 +158,8 @@ def added_in(connection: Connection, target: Target, run_id: str) -> int:
 def _counted(
     connection: Connection, target: Target, added: int, run_id: str
 ) -> dict[str, int | str]:
-    return {
-        "range_run_id": run_id,
-        "range_commits": added_in(connection, target, run_id) + added,
-    }
+    """Counting goes on within one bulk collection."""
+    return {"run": run_id, "counted": added_in(connection, target, run_id) + added}
 
 
 def _with_history(connection: Connection) -> Iterator[Target]:
@@ -182,14 +179,12 @@ def _with_history(connection: Connection) -> Iterator[Target]:
         ).one_or_none()
 
 
-def _is(target: Target) -> tuple[ColumnElement[bool], ...]:
-    return (
-        commit_targets.c.project_id == target.project_id,
-        commit_targets.c.branch_name == target.branch,
-    )
+def _key(target: Target) -> dict[str, int | str]:
+    return {"project": target.project_id, "branch": target.branch}
 
 
-def _state(row: RowMapping) -> TargetState:
+def _state(values: Any) -> TargetState:
+    row = dict(zip(_COLUMNS, values, strict=True))
     since = row["range_since_utc"]
     wanted = None
     if row["range_new"] is not None:

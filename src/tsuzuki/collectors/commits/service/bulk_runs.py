@@ -1,7 +1,7 @@
 """Bulk collections: begun, taken over, repeated, cancelled and looked at.
 
 A collection that is asked for here and the run of the engine that works on it are stored in one
-transaction; the schema lets one collection run at a time, and whoever asks for a second one is told which.
+transaction; the schema lets one collection run at a time, and a second request is told which.
 One that was left by a crash is taken over: its former run is cancelled first, so it can write no more.
 """
 
@@ -31,12 +31,12 @@ JOB = "commits-by-hand"
 
 JOB_BODY = {"type": "commits", "description": "Collections that people asked for", "max_retries": 3}
 PENDING_SECONDS = 10.0
-"""So long a collection that nobody works on yet counts as begun by somebody else."""
+"""How long a collection that no run works on yet counts as begun by another process."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Begun:
-    """A collection that is under way. `is_takeover` says that somebody else had begun it."""
+    """A collection that is under way. `is_takeover` says that another process had begun it."""
 
     run_id: str
     job_run_id: int
@@ -79,7 +79,7 @@ class BulkRuns:
     def start(self, references: Sequence[str] = (), *, branch: str | None = None) -> Begun:
         """Begin a collection of all targets, or of some; or take over one that was left.
 
-        Raises `Conflict` with the running one's id if somebody works on it.
+        Raises `Conflict` with the running one's id if a run works on it.
         """
         self._define_job()
         with self._database.write() as connection:
@@ -188,7 +188,7 @@ class BulkRuns:
         return submission.run_id
 
     def _left_or_refused(self, connection: Connection) -> str | None:
-        """A running collection that nobody works on any more. Raises `Conflict` if somebody does."""
+        """A running collection that no run works on any more. Raises `Conflict` if one does."""
         self._settle_canceled(connection)
         running = ledger.running(connection)
         if running is None:

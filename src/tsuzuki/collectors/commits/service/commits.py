@@ -162,7 +162,7 @@ class Commits:
         return change
 
     def _move_default(self, connection: Connection, project_id: int, old: str, new: str) -> None:
-        """Who follows a project's default branch follows where it moved, and the old one too."""
+        """A followed default branch is followed to where it moved; the old one stays followed."""
         state = targets.get(connection, Target(project_id, old))
         if state is not None and state.is_followed and state.is_default:
             targets.follow(connection, Target(project_id, new), is_default=True)
