@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from support.histories import straight
+from support.git_histories import straight
 from tsuzuki.collectors.commits import source_gitlab
 from tsuzuki.collectors.commits.collect import collect
 from tsuzuki.collectors.commits.options import CommitsSection

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import MetaData, select
 
-from support.makers import WORKER, add_worker, create_run, read_run, take_lead
+from support.factories import WORKER, add_worker, create_run, read_run, take_lead
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task

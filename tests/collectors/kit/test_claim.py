@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text, insert
 
-from support.makers import WORKER, add_worker, run_in_state, take_lead
+from support.factories import WORKER, add_worker, run_in_state, take_lead
 from tsuzuki.collectors.kit.claim import Claims
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import Term

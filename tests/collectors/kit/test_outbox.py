@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text, insert, select
 
-from support.makers import WORKER, add_worker, run_in_state, take_lead
+from support.factories import WORKER, add_worker, run_in_state, take_lead
 from tsuzuki.collectors.kit.outbox import MOVES, Outbox, OutboxState
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import Term
