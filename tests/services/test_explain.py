@@ -247,14 +247,24 @@ def test_running(stage: Stage) -> None:
 
 def test_worker_silent(stage: Stage) -> None:
     run_id = stage.running()
-    stage.clock.advance(6)
+    stage.clock.advance(5)
     assert stage.only(run_id)[0] is Cause.RUNNING
-    stage.clock.advance(2)
+    stage.clock.advance(3)
     silent, running = stage.why(run_id)
     assert (silent.cause, running.cause) == (Cause.WORKER_SILENT, Cause.RUNNING)
     assert silent.sentence == (
         "Its worker host-1-aaaa has been silent for 8 s; "
         "after 10 s of silence the run is taken from it."
+    )
+
+
+def test_a_heartbeat_from_before_the_clock_was_put_back_does_not_count(stage: Stage) -> None:
+    run_id = stage.running()
+    stage.clock.step(-3600)
+    silent, running = stage.why(run_id)
+    assert (silent.cause, running.cause) == (Cause.WORKER_SILENT, Cause.RUNNING)
+    assert silent.sentence.startswith(
+        "Its worker host-1-aaaa sent its last heartbeat before the database's clock was put back;"
     )
 
 

@@ -7,7 +7,6 @@ from support.moving_clock import MovingClock
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DetachReason, WorkerState
-from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.workers import Workers
 from tsuzuki.store import audit, leadership, workers
 from tsuzuki.store.audit import AuditEntry
@@ -89,7 +88,6 @@ def test_of_a_lease_that_lasts_longer_than_it_can_nobody_knows_whether_anybody_l
     take_lead(database, "leader", lease_seconds=5)
     clock.step(-3600)
     assert not service.leader().is_valid
-    assert not Liveness(database=database).is_anybody_there()
 
 
 def test_draining_is_told_once_and_recorded(database: Database, service: Workers) -> None:

@@ -150,14 +150,14 @@ class Helper:
         elif now - self._looked_at >= CHECK_SECONDS:
             self._looked_at = now
             is_held_up = now - self._waits_since > HELD_UP_SECONDS
-            if is_held_up or not self._workspace.bulk_runs.attendance.is_anybody_there():
+            if is_held_up or not self._workspace.bulk_runs.liveness.has_live_leader_and_worker():
                 self._step_in()
 
     def _step_in(self) -> None:
         from tsuzuki.engine.role import Role
         from tsuzuki.wiring.engine import build_engine
 
-        if self._workspace.bulk_runs.attendance.dead_leader():
+        if self._workspace.bulk_runs.liveness.leader_died_here():
             self._workspace.workers.step_down()
         environ = self._invocation.environ
         self._engine = build_engine(self._workspace, Role(capacity=1), environ=environ)

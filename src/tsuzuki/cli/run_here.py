@@ -44,11 +44,11 @@ def run_to_its_end(
 @contextmanager
 def _somebody_works(invocation: Invocation, workspace: "Application") -> Iterator[None]:
     """While the block runs there is an engine. Ours does whatever is due, as `run-due` would."""
-    attendance = workspace.bulk_runs.attendance
-    if attendance.is_anybody_there():
+    liveness = workspace.bulk_runs.liveness
+    if liveness.has_live_leader_and_worker():
         yield
         return
-    if attendance.dead_leader():
+    if liveness.leader_died_here():
         workspace.workers.step_down()
     from tsuzuki.engine.role import Role
     from tsuzuki.wiring.engine import build_engine

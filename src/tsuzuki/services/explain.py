@@ -208,18 +208,13 @@ def _where_held(scene: _Scene) -> list[Ground]:
     worker = workers.get(scene.connection, run.assigned_worker_id or "")
     grounds = [_held_by(scene)]
     in_force = settings.load(scene.connection)
-    if worker is None or worker.state in (WorkerState.DETACHED, WorkerState.GONE):
-        silent = "is not attached any more"
-    else:
-        age = (scene.now - worker.heartbeat_at).total_seconds()
-        is_silent = age > in_force.worker_ttl_seconds
-        silent = f"has been silent for {age:.0f} s" if is_silent else ""
-    if silent:
+    silence = _silence(worker, scene.now, in_force.worker_ttl_seconds)
+    if silence is not None:
         grounds.insert(
             0,
             Ground(
                 cause=Cause.WORKER_SILENT,
-                sentence=f"Its worker {run.assigned_worker_id} {silent}; "
+                sentence=f"Its worker {run.assigned_worker_id} {silence}; "
                 f"after {in_force.lost_after_seconds:g} s of silence the run is taken from it.",
             ),
         )
@@ -232,6 +227,18 @@ def _where_held(scene: _Scene) -> list[Ground]:
             ),
         )
     return grounds
+
+
+def _silence(worker: Worker | None, now: datetime, ttl_seconds: float) -> str | None:
+    """How a worker is silent; None if it is heard."""
+    if worker is None or not worker.is_present:
+        return "is not attached any more"
+    if not worker.is_silent(now, ttl_seconds):
+        return None
+    age_seconds = (now - worker.heartbeat_at).total_seconds()
+    if age_seconds < 0:
+        return "sent its last heartbeat before the database's clock was put back"
+    return f"has been silent for {age_seconds:.0f} s"
 
 
 def _held_by(scene: _Scene) -> Ground:

@@ -1,10 +1,14 @@
-"""Whether somebody attends to a run: a process that is alive, as far as can be told from here."""
+"""Liveness of workers and of the leader, as far as this machine can tell.
+
+A worker is dead once it has been silent longer than its time to live, or at once if it was a process of this
+machine that has ended. A wrong answer costs time, never safety: what is taken over is fenced.
+"""
 
 import os
 import socket
 from datetime import timedelta
+from pathlib import Path
 
-from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import Worker, WorkerState
@@ -13,70 +17,80 @@ from tsuzuki.store.sql.database import Connection, Database
 
 
 class Liveness:
-    """A worker is taken for dead once it has been silent too long, or at once if it was a process of
-    this machine that is gone. To be wrong costs time, never safety: whoever is taken over is fenced."""
-
     def __init__(self, *, database: Database, host: str | None = None) -> None:
         self._database = database
         self._host = host or socket.gethostname()
 
-    def is_attended(self, connection: Connection, run: Run, *, pending_seconds: float) -> bool:
-        """Whether a run is worked on, or will be by whoever is there."""
+    def is_worked_on(self, connection: Connection, run: Run, *, fresh_seconds: float) -> bool:
+        """Whether a live worker has a run, or a live leader can still assign it. A new run counts for
+        `fresh_seconds`: the caller that stored it is about to start an engine."""
         match run.state:
             case RunState.ASSIGNED | RunState.RUNNING:
                 worker = workers.get(connection, run.assigned_worker_id or "")
-                return worker is not None and self._lives(connection, worker)
+                return worker is not None and self._is_alive(connection, worker)
             case RunState.PENDING | RunState.ORPHANED:
-                # Whoever asked for it a moment ago is about to see to it; a repetition waits for
-                # anybody.
                 age = self._database.now(connection) - run.created_at
-                is_fresh = run.retry_of is None and age < timedelta(seconds=pending_seconds)
-                return is_fresh or self.is_anybody_there(connection)
+                is_fresh = run.retry_of is None and age < timedelta(seconds=fresh_seconds)
+                return is_fresh or self._has_live_leader_and_worker(connection)
             case _:
                 return False
 
-    def is_anybody_there(self, connection: Connection | None = None) -> bool:
-        """Whether a worker takes runs, and somebody leads it."""
-        if connection is None:
-            with self._database.read() as own:
-                return self.is_anybody_there(own)
-        leads = leadership.current(connection)
-        if not leads.is_valid or self._is_dead_here(connection, leads.holder):
+    def has_live_leader_and_worker(self) -> bool:
+        """Whether a run that is stored now would be assigned and started."""
+        with self._database.read() as connection:
+            return self._has_live_leader_and_worker(connection)
+
+    def leader_died_here(self) -> bool:
+        """Whether the leader was a process of this machine that has ended. Then its lease need not be
+        waited for."""
+        with self._database.read() as connection:
+            current = leadership.current(connection)
+            return current.is_valid and self._died_here(connection, current.holder)
+
+    def _has_live_leader_and_worker(self, connection: Connection) -> bool:
+        current = leadership.current(connection)
+        if not current.is_valid or self._died_here(connection, current.holder):
             return False
         return any(
             worker.state is WorkerState.ATTACHED
             and worker.capacity > 0
-            and self._lives(connection, worker)
+            and self._is_alive(connection, worker)
             for worker in workers.find(connection)
         )
 
-    def dead_leader(self) -> bool:
-        """Whether the one who leads was a process of this machine that is gone: then nobody need
-        wait for its lease to end."""
-        with self._database.read() as connection:
-            leads = leadership.current(connection)
-            return leads.is_valid and self._is_dead_here(connection, leads.holder)
-
-    def _is_dead_here(self, connection: Connection, worker_id: str | None) -> bool:
+    def _died_here(self, connection: Connection, worker_id: str | None) -> bool:
         worker = workers.get(connection, worker_id) if worker_id else None
-        return worker is not None and worker.host == self._host and not _exists(worker.pid)
+        return worker is not None and self._process_has_ended(worker)
 
-    def _lives(self, connection: Connection, worker: Worker) -> bool:
-        if worker.state not in (WorkerState.ATTACHED, WorkerState.DRAINING):
-            return False
-        silent = self._database.now(connection) - worker.heartbeat_at
-        ttl = settings.load(connection).worker_ttl_seconds
-        is_gone = worker.host == self._host and not _exists(worker.pid)
-        # Heard at a moment that is yet to come is heard before the clock was put back: nobody knows when.
-        was_heard = -timedelta(seconds=CLOCK_TOLERANCE_SECONDS) < silent < timedelta(seconds=ttl)
-        return was_heard and not is_gone
+    def _is_alive(self, connection: Connection, worker: Worker) -> bool:
+        ttl_seconds = settings.load(connection).worker_ttl_seconds
+        return (
+            worker.is_present
+            and not worker.is_silent(self._database.now(connection), ttl_seconds)
+            and not self._process_has_ended(worker)
+        )
+
+    def _process_has_ended(self, worker: Worker) -> bool:
+        """Known of processes of this machine only."""
+        return worker.host == self._host and not is_running(worker.pid)
 
 
-def _exists(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine can still do something. A zombie, which has ended and was not
+    reaped by its parent (in a container without an init process), cannot."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return True
+        pass  # it exists, and is another user's
+    return _state(pid) not in ("Z", "X")
+
+
+def _state(pid: int) -> str | None:
+    """The state letter of /proc; None where there is no /proc. The name before it may hold anything."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[0]

@@ -118,7 +118,7 @@ def test_who_was_killed_here_is_taken_over_at_once_and_fenced(application: Appli
         owner = ledger.owner(connection, begun.run_id)
     assert owner is not None
     assert owner.job_run_id == again.job_run_id
-    assert application.bulk_runs.attendance.dead_leader() is False
+    assert application.bulk_runs.liveness.leader_died_here() is False
 
 
 def test_cancelled_it_stops_its_run_and_leaves_the_rest_pending(application: Application) -> None:

@@ -74,7 +74,7 @@ class BulkRuns:
         self._jobs = job_service
         self._runs = run_service
         self._actor = actor
-        self.attendance = Liveness(database=database)
+        self.liveness = Liveness(database=database)
 
     def start(self, references: Sequence[str] = (), *, branch: str | None = None) -> Begun:
         """Begin a collection of all targets, or of some; or take over one that was left.
@@ -194,8 +194,8 @@ class BulkRuns:
         if running is None:
             return None
         held = self._newest_run(connection, running)
-        if held is not None and self.attendance.is_attended(
-            connection, held, pending_seconds=PENDING_SECONDS
+        if held is not None and self.liveness.is_worked_on(
+            connection, held, fresh_seconds=PENDING_SECONDS
         ):
             raise already_running(running)
         return running
