@@ -13,7 +13,7 @@ import tsuzuki.collectors.books.collect  # noqa: F401 -- for its effect: a serve
 from tsuzuki.cli.serving import spare_the_lasting
 from tsuzuki.engine.role import Role
 from tsuzuki.services.runs import Request
-from tsuzuki.wiring import opened
+from tsuzuki.wiring.application import opened
 from tsuzuki.wiring.engine import build_engine
 
 FILE = """

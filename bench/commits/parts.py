@@ -31,7 +31,7 @@ from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.engine.role import Role
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.wiring import Application, opened
+from tsuzuki.wiring.application import Application, opened
 from tsuzuki.wiring.engine import build_engine
 
 PAGE = 10_000

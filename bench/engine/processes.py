@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.engine.stores import Store, Stores
-from tsuzuki.wiring import Application, opened
+from tsuzuki.wiring.application import Application, opened
 
 PATIENCE_SECONDS = 120.0
 TSUZUKI = ("-m", "tsuzuki")

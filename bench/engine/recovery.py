@@ -15,7 +15,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.services.runs import Request
 from tsuzuki.store.runs.runs import RunFilter
-from tsuzuki.wiring import Application
+from tsuzuki.wiring.application import Application
 
 TIMES = 3
 RUNNING = frozenset({RunState.RUNNING})

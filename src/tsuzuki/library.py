@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from tsuzuki import wiring
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
 from tsuzuki.model.clock import Clock
@@ -29,6 +28,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request, Runs, Submission
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.application import opened
 from tsuzuki.wiring.engine import build_engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -75,7 +75,7 @@ class Tsuzuki:
     ) -> None:
         self._stack = ExitStack()
         self._application = self._stack.enter_context(
-            wiring.opened(
+            opened(
                 config_file=config_file,
                 database_url=database_url,
                 environ=environ,
@@ -163,7 +163,7 @@ class Tsuzuki:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction on Tsuzuki's own database, to write one's rows and ask for runs as one."""
-        with self._application.database.write() as connection:
+        with self._application.resources.database.write() as connection:
             yield connection
 
     # --- running --------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Tsuzuki:
             raise Conflict("it is running already", hint="Call stop() first.")
         self._define_all()
         role = Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
-        self._engine = build_engine(self._application, role, functions=self._functions)
+        self._engine = build_engine(self._application.resources, role, self._functions)
         self._application.runs.wake_by(self._engine.wakeups.leader.wake)
         self._engine.start()
 

@@ -19,11 +19,12 @@ from support.daemons import eventually
 from support.git_histories import lines, straight
 from support.processes import in_processes
 from support.workspace import PROGRAM, Workspace, process_environment
+from tsuzuki.collectors.commits.service import CommitsService
 from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.gitlab.making import RepositoryMaker
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.wiring import opened
+from tsuzuki.wiring.application import opened
 
 
 @pytest.fixture
@@ -274,7 +275,8 @@ def test_a_run_cancelled_by_its_number_cancels_the_collection(
 def ask_to_start(folder: str) -> tuple[str, str]:
     with opened(cwd=Path(folder), environ={}) as application:
         try:
-            return "began", application.bulk_runs.start().run_id
+            service: CommitsService = application.service("commits")
+            return "began", service.bulk_runs.start().run_id
         except Conflict as refused:
             return refused.specific_code, refused.message
 

@@ -13,7 +13,7 @@ from tsuzuki.cli import run_cli
 from tsuzuki.cli.commands import Command, Group, LazyCommand, LazyGroup
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import GLOBAL_OPTIONS, EnumChoice, glance
-from tsuzuki.cli.root import COMMANDS, ROOT
+from tsuzuki.cli.root import COMMANDS, ROOT, collector_commands
 
 seen: list[Invocation] = []
 
@@ -189,11 +189,15 @@ def test_a_lazy_target_that_is_no_command_is_refused() -> None:
         LazyCommand("tsuzuki.cli.root:COMMANDS", "A table.").load()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_in_the_table_is_the_first_line_of_the_commands_own_help(name: str) -> None:
-    command = COMMANDS[name].load()
+@pytest.mark.parametrize(
+    ("name", "lazy_command"), [*COMMANDS.items(), *collector_commands().items()]
+)
+def test_the_line_in_the_table_is_the_first_line_of_the_commands_own_help(
+    name: str, lazy_command: LazyCommand
+) -> None:
+    command = lazy_command.load()
     assert command.name == name
-    assert (command.help or "").partition("\n")[0].strip() == COMMANDS[name].summary
+    assert (command.help or "").partition("\n")[0].strip() == lazy_command.summary
 
 
 def every_command() -> Iterator[tuple[click.Context, click.Command]]:

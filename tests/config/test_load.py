@@ -7,7 +7,7 @@ import pytest
 from config.yaml.parse_count import count_parses
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.wiring import opened
+from tsuzuki.wiring.application import opened
 
 
 def load(cwd: Path, environ: dict[str, str] | None = None, **flags: object) -> Configuration:

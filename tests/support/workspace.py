@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tsuzuki.cli import run_cli
-from tsuzuki.wiring import opened
+from tsuzuki.wiring.application import opened
 
 PROGRAM = Path(sys.executable).with_name("tsuzuki")
 

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import warn
 from tsuzuki.model.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tsuzuki.config import Configuration
-    from tsuzuki.wiring import Application
+    from tsuzuki.wiring.application import Application
 
 
 @contextmanager
@@ -37,8 +38,9 @@ def application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[A
 @contextmanager
 def untouched_application(invocation: Invocation) -> "Iterator[Application]":
     """Everything joined, and the database as it is: of another version, or not there."""
-    from tsuzuki.wiring import opened
+    from tsuzuki.wiring.application import opened
 
+    _warn_of_refused_collectors(invocation)
     with opened(
         config_file=invocation.config_file,
         database_url=invocation.database_url,
@@ -52,12 +54,21 @@ def untouched_application(invocation: Invocation) -> "Iterator[Application]":
 def configuration_of(invocation: Invocation) -> "Configuration":
     """What file, environment and flags say. No database is touched."""
     from tsuzuki.config import load_configuration
-    from tsuzuki.wiring import JOB_KINDS
+    from tsuzuki.wiring.collectors import installed_collectors
 
+    _warn_of_refused_collectors(invocation)
     return load_configuration(
         file=invocation.config_file,
         database_url=invocation.database_url,
         environ=invocation.environ,
         cwd=invocation.cwd,
-        kinds=JOB_KINDS,
+        kinds=installed_collectors().kinds,
     )
+
+
+def _warn_of_refused_collectors(invocation: Invocation) -> None:
+    """Before anything else: what follows may fail because one is missing."""
+    from tsuzuki.wiring.collectors import installed_collectors
+
+    for problem in installed_collectors().refused.values():
+        warn(invocation, problem.message)

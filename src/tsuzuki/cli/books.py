@@ -7,6 +7,7 @@ import click
 
 from tsuzuki.cli.application import application
 from tsuzuki.cli.books_mail import mail, preview
+from tsuzuki.cli.books_service import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, warn
@@ -76,7 +77,7 @@ def ls(
     tsuzuki books ls --search astronomy
     """
     with application(invocation) as workspace:
-        found = workspace.books.find(
+        found = books_service(workspace).find(
             job_name=name, words=words, undelivered=undelivered, limit=limit
         )
     emit(
@@ -103,7 +104,7 @@ def quota(invocation: Invocation) -> None:
     tsuzuki books quota
     """
     with application(invocation) as workspace:
-        use = workspace.books.quota()
+        use = books_service(workspace).quota()
     emit(invocation, {**asdict(use), "left": use.left}, columns=QUOTA)
     if use.refused_at:
         warn(invocation, "Google Books itself has said that today's allowance is used up")

@@ -4,6 +4,7 @@ has to decide."""
 import click
 
 from tsuzuki.cli.application import application
+from tsuzuki.cli.books_service import books_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -77,7 +78,7 @@ def mail(
 
 def _list(invocation: Invocation) -> None:
     with application(invocation) as workspace:
-        views = workspace.books.mails()
+        views = books_service(workspace).mails()
     emit(invocation, [view.as_dict() for view in views], columns=MAILS, empty="no mails yet")
     unsettled = [view.mail.id for view in views if view.mail.state == "unsettled"]
     if unsettled and not invocation.output.is_json:
@@ -95,9 +96,9 @@ def _decide(
     confirm(invocation, deed, yes=yes)
     with application(invocation) as workspace:
         if mark_sent is not None:
-            moved = workspace.books.mark_sent(mark_sent)
+            moved = books_service(workspace).mark_sent(mark_sent)
         elif resend is not None:
-            moved = workspace.books.resend(resend)
+            moved = books_service(workspace).resend(resend)
     say(invocation, f"Mail {moved.id} is {moved.state} now.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, moved)
@@ -105,7 +106,7 @@ def _decide(
 
 def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
     with application(invocation, dry_run=True) as workspace:
-        shown = workspace.books.preview(name)
+        shown = books_service(workspace).preview(name)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, shown, columns=[Column("job"), Column("digest"), Column("books")])
     elif shown.digest is None:

@@ -1,6 +1,6 @@
 """The kinds of command: leaf, noun, and the root that loads a noun only when it is called."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tsuzuki.cli.options import GLOBAL_OPTIONS
-from tsuzuki.model.errors import UsageError
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
 PROGRAM = "tsuzuki"
@@ -82,30 +82,75 @@ class LazyCommand:
         return command
 
 
-class LazyGroup(Group):
-    """A group of a fixed table: a command's module is imported when that command is called."""
+@dataclass(frozen=True)
+class CollectorCommand(LazyCommand):
+    """A command that a collector brings, maybe of another distribution. If it cannot be loaded the error
+    names it."""
 
-    def __init__(self, *, lazy_commands: Mapping[str, LazyCommand], **attributes: Any) -> None:
+    def load(self) -> click.Command:
+        try:
+            return super().load()
+        except Exception as problem:
+            raise ConfigurationError(
+                f"the command {self.target} cannot be loaded: {type(problem).__name__}: {problem}",
+                hint="Repair or uninstall the distribution that it comes from.",
+                code="collector_refused",
+            ) from problem
+
+
+@dataclass(frozen=True)
+class RefusedCommand(LazyCommand):
+    """Stands for the command of a collector that cannot be used."""
+
+    problem: TsuzukiError
+
+    def load(self) -> click.Command:
+        raise self.problem
+
+
+class LazyGroup(Group):
+    """The root: a command's module is imported when that command is called. `more_commands` are looked
+    up only if a name is not in the fixed table, or if all are listed."""
+
+    def __init__(
+        self,
+        *,
+        lazy_commands: Mapping[str, LazyCommand],
+        more_commands: Callable[[], Mapping[str, LazyCommand]] = dict,
+        **attributes: Any,
+    ) -> None:
         super().__init__(**attributes)
         self.lazy_commands = lazy_commands
+        self.more_commands = more_commands
+
+    def all_commands(self) -> dict[str, LazyCommand]:
+        return {**self.more_commands(), **self.lazy_commands}
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(self.lazy_commands)
+        return list(self.all_commands())
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        lazy_command = self.lazy_commands.get(cmd_name)
-        return lazy_command.load() if lazy_command else None
+        found = self.lazy_commands.get(cmd_name) or self.more_commands().get(cmd_name)
+        return found.load() if found else None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, command.summary) for name, command in self.lazy_commands.items()]
             )
+        collectors = [
+            (name, command.summary)
+            for name, command in self.more_commands().items()
+            if name not in self.lazy_commands
+        ]
+        if collectors:
+            with formatter.section("Collectors"):
+                formatter.write_dl(collectors)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [
             CompletionItem(name, help=command.summary)
-            for name, command in self.lazy_commands.items()
+            for name, command in self.all_commands().items()
             if name.startswith(incomplete)
         ]
         return names + click.Command.shell_complete(self, ctx, incomplete)

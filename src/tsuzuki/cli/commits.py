@@ -11,6 +11,7 @@ import click
 from tsuzuki.cli.application import application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
+from tsuzuki.cli.commits_service import commits_service
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
@@ -93,7 +94,7 @@ def sync(invocation: Invocation) -> None:
     tsuzuki commits projects sync
     """
     with application(invocation) as workspace:
-        changes = workspace.commits.sync_projects()
+        changes = commits_service(workspace).commits.sync_projects()
     told = [_change(change) for change in changes]
     emit(invocation, told, columns=SYNCED, empty="The server shows no project.")
 
@@ -107,7 +108,7 @@ def list_projects(invocation: Invocation) -> None:
     tsuzuki commits projects ls
     """
     with application(invocation) as workspace:
-        found = workspace.commits.projects()
+        found = commits_service(workspace).commits.projects()
     rows = [{**asdict(view.project), "commits": view.commits} for view in found]
     emit(invocation, rows, columns=PROJECTS, empty="No project yet: tsuzuki commits projects add .")
 
@@ -123,7 +124,7 @@ def add_project(invocation: Invocation, location: str) -> None:
     tsuzuki commits projects add https://example.com/group/project.git
     """
     with application(invocation) as workspace:
-        change = workspace.commits.add_repository(location, base=invocation.cwd)
+        change = commits_service(workspace).commits.add_repository(location, base=invocation.cwd)
     emit(invocation, [_change(change)], columns=SYNCED)
 
 
@@ -140,7 +141,7 @@ def add_target(invocation: Invocation, project: str, branch: str | None) -> None
     tsuzuki commits add-target . main
     """
     with application(invocation) as workspace:
-        view = workspace.commits.add_target(project, branch, base=invocation.cwd)
+        view = commits_service(workspace).commits.add_target(project, branch, base=invocation.cwd)
     emit(invocation, [view], columns=TARGETS)
 
 
@@ -157,7 +158,7 @@ def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) 
     """
     confirm(invocation, f"stop following {branch} of {project}", yes=yes)
     with application(invocation) as workspace:
-        workspace.commits.remove_target(project, branch)
+        commits_service(workspace).commits.remove_target(project, branch)
 
 
 @commits.command()
@@ -169,7 +170,7 @@ def targets(invocation: Invocation) -> None:
     tsuzuki commits targets
     """
     with application(invocation) as workspace:
-        found = workspace.commits.targets()
+        found = commits_service(workspace).commits.targets()
     emit(invocation, found, columns=TARGETS, empty="No target yet: tsuzuki commits add-target .")
 
 
@@ -187,7 +188,7 @@ def runs(invocation: Invocation, limit: int) -> None:
     tsuzuki commits runs --limit 5
     """
     with application(invocation) as workspace:
-        found = workspace.bulk_runs.runs(limit=limit)
+        found = commits_service(workspace).bulk_runs.runs(limit=limit)
     emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
 
 
@@ -201,7 +202,7 @@ def show(invocation: Invocation, run: str) -> None:
     tsuzuki commits show 550e8400
     """
     with application(invocation) as workspace:
-        view = workspace.bulk_runs.show(run)
+        view = commits_service(workspace).bulk_runs.show(run)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
         return
@@ -222,7 +223,7 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     tsuzuki commits cancel 550e8400
     """
     with application(invocation) as workspace:
-        summary = workspace.bulk_runs.cancel(run)
+        summary = commits_service(workspace).bulk_runs.cancel(run)
     emit(invocation, [summary], columns=RUNS)
     say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
 
@@ -241,7 +242,9 @@ def stats(invocation: Invocation, /, by: str, references: tuple[str, ...], **mon
     """
     chosen = _dimensions(by)
     with application(invocation) as workspace:
-        found = workspace.commits.statistics(chosen, references=references, **months)
+        found = commits_service(workspace).commits.statistics(
+            chosen, references=references, **months
+        )
     emit(invocation, found, columns=_columns(found), empty="No commits yet.")
 
 
@@ -261,7 +264,7 @@ def export(
     tsuzuki commits export --format csv --branch main
     """
     with application(invocation) as workspace:
-        rows = workspace.commits.export(references=references, branch=branch)
+        rows = commits_service(workspace).commits.export(references=references, branch=branch)
         if form == "csv":
             writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
             writer.writeheader()

@@ -14,6 +14,7 @@ import click
 
 from tsuzuki.cli.application import application
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.commits_service import commits_service
 from tsuzuki.cli.failures import ExitWith
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tsuzuki.cli.commits_progress import Bars
     from tsuzuki.collectors.commits.service.bulk_runs import Begun, BulkProgress
     from tsuzuki.engine.process import Engine
-    from tsuzuki.wiring import Application
+    from tsuzuki.wiring.application import Application
 
 LOOK_SECONDS = 0.2
 FIRST_LOOK_SECONDS = 0.02
@@ -60,7 +61,7 @@ def collect(
     """
     with application(invocation) as workspace:
         workspace.jobs.apply()
-        begun = workspace.bulk_runs.start(references, branch=branch)
+        begun = commits_service(workspace).bulk_runs.start(references, branch=branch)
         _follow(invocation, workspace, begun, detach=detach)
 
 
@@ -75,7 +76,7 @@ def retry(invocation: Invocation, run: str, detach: bool) -> None:
     tsuzuki commits retry 550e8400
     """
     with application(invocation) as workspace:
-        begun = workspace.bulk_runs.retry(run)
+        begun = commits_service(workspace).bulk_runs.retry(run)
         _follow(invocation, workspace, begun, detach=detach)
 
 
@@ -89,7 +90,11 @@ def watch(invocation: Invocation) -> None:
     """
     with application(invocation) as workspace:
         running = next(
-            (one for one in workspace.bulk_runs.runs(limit=5) if one.completed_at_utc is None),
+            (
+                one
+                for one in commits_service(workspace).bulk_runs.runs(limit=5)
+                if one.completed_at_utc is None
+            ),
             None,
         )
         if running is None:
@@ -130,7 +135,7 @@ class Helper:
         self._invocation = invocation
         self._workspace = workspace
         self._stopping = stopping
-        self._clock = workspace.database.clock
+        self._clock = workspace.resources.database.clock
         self._engine: Engine | None = None
         self._looked_at = -CHECK_SECONDS
         self._waits_since = self._clock.monotonic()
@@ -150,17 +155,16 @@ class Helper:
         elif now - self._looked_at >= CHECK_SECONDS:
             self._looked_at = now
             is_held_up = now - self._waits_since > HELD_UP_SECONDS
-            if is_held_up or not self._workspace.bulk_runs.liveness.has_live_leader_and_worker():
+            if is_held_up or not self._workspace.liveness.has_live_leader_and_worker():
                 self._step_in()
 
     def _step_in(self) -> None:
         from tsuzuki.engine.role import Role
         from tsuzuki.wiring.engine import build_engine
 
-        if self._workspace.bulk_runs.liveness.leader_died_here():
+        if self._workspace.liveness.leader_died_here():
             self._workspace.workers.step_down()
-        environ = self._invocation.environ
-        self._engine = build_engine(self._workspace, Role(capacity=1), environ=environ)
+        self._engine = build_engine(self._workspace.resources, Role(capacity=1), {})
         self._stopping.watch(self._engine)
         self._engine.start()
 
@@ -184,7 +188,7 @@ def _watch(
     pause = FIRST_LOOK_SECONDS
     with _Nothing() if quiet else _bars(invocation) as shown:
         while True:
-            progress = workspace.bulk_runs.progress(run_id)
+            progress = commits_service(workspace).bulk_runs.progress(run_id)
             looked(progress)
             shown.show(progress)
             if progress.summary.completed_at_utc is not None:
@@ -205,7 +209,7 @@ def _refuse_failed(progress: "BulkProgress") -> None:
 
 
 def _tell_end(invocation: Invocation, workspace: "Application", run_id: str) -> None:
-    view = workspace.bulk_runs.show(run_id)
+    view = commits_service(workspace).bulk_runs.show(run_id)
     if invocation.output is OutputFormat.TABLE:
         emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
         summary = view.summary

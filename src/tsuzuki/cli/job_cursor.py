@@ -3,6 +3,7 @@
 import click
 
 from tsuzuki.cli.application import application
+from tsuzuki.cli.books_service import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
@@ -39,7 +40,7 @@ def ls(invocation: Invocation, name: str | None) -> None:
     tsuzuki job cursor ls novelties
     """
     with application(invocation) as workspace:
-        views = workspace.books.cursors(name)
+        views = books_service(workspace).cursors(name)
     emit(
         invocation,
         [view.as_dict() for view in views],
@@ -67,7 +68,7 @@ def reset(invocation: Invocation, name: str, yes: bool) -> None:
             code="not_confirmed",
         )
     with application(invocation) as workspace:
-        count = workspace.books.reset_cursors(name)
+        count = books_service(workspace).reset_cursors(name)
     say(invocation, f"Reset {count} cursor(s) for job: {name}")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {"job": name, "reset": count})

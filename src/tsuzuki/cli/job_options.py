@@ -118,9 +118,11 @@ def refuse_unknown_keys(paths: tuple[KeyPath, ...]) -> None:
     """A misspelt `--unset` would do nothing, and nobody would notice."""
     from tsuzuki.config.schema.job_keys import COMMON_KEYS
     from tsuzuki.config.schema.job_kinds import with_built_in
-    from tsuzuki.wiring import JOB_KINDS
+    from tsuzuki.wiring.collectors import installed_collectors
 
-    known = COMMON_KEYS.union(*(kind.keys for kind in with_built_in(JOB_KINDS).values()))
+    known = COMMON_KEYS.union(
+        *(kind.keys for kind in with_built_in(installed_collectors().kinds).values())
+    )
     for path in paths:
         if path[0] not in known:
             raise UsageError(

@@ -12,7 +12,14 @@ import click
 from click.exceptions import Exit
 from click.shell_completion import shell_complete
 
-from tsuzuki.cli.commands import COMPLETE_VARIABLE, PROGRAM, LazyCommand, LazyGroup
+from tsuzuki.cli.commands import (
+    COMPLETE_VARIABLE,
+    PROGRAM,
+    CollectorCommand,
+    LazyCommand,
+    LazyGroup,
+    RefusedCommand,
+)
 from tsuzuki.cli.failures import EXIT_READER_GONE, report
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.options import glance
@@ -26,15 +33,8 @@ COMMANDS: dict[str, LazyCommand] = {
     "run-due": LazyCommand("tsuzuki.cli.run_due:run_due", "Run everything that is due, then end."),
     "job": LazyCommand("tsuzuki.cli.job:job", "Look at jobs and change them."),
     "run": LazyCommand("tsuzuki.cli.run:run", "Look at runs, follow them, stop and repeat them."),
-    "books": LazyCommand(
-        "tsuzuki.cli.books:books", "Collect books, look at them, and mail what is new."
-    ),
     "event": LazyCommand(
         "tsuzuki.cli.event:event", "Say that something happened, and see what did."
-    ),
-    "commits": LazyCommand(
-        "tsuzuki.cli.commits:commits",
-        "Continue the collection of every project and branch, and see what it brought.",
     ),
     "worker": LazyCommand(
         "tsuzuki.cli.worker:worker",
@@ -58,7 +58,24 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.completion:completion", "Print the completion script of a shell."
     ),
 }
-"""Every command, in the order in which `tsuzuki --help` shows them."""
+"""Every command but those of collectors, in the order in which `tsuzuki --help` shows them."""
+
+
+def collector_commands() -> dict[str, LazyCommand]:
+    """The commands that collectors bring. That of a refused one says why."""
+    from tsuzuki.wiring.collectors import collector_records
+
+    records = collector_records()
+    refused = {
+        name: RefusedCommand("", problem.message, problem=problem)
+        for name, problem in records.refused.items()
+    }
+    usable = {
+        name: CollectorCommand(collector.faces["cli"], collector.summary)
+        for name, collector in records.usable.items()
+        if "cli" in collector.faces
+    }
+    return {**refused, **usable}
 
 
 @click.version_option(package_name="tsuzuki", message="%(prog)s %(version)s")
@@ -70,6 +87,7 @@ ROOT = click.group(
     PROGRAM,
     cls=LazyGroup,
     lazy_commands=COMMANDS,
+    more_commands=collector_commands,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "show_default": True,

@@ -51,7 +51,7 @@ def run_due(
         workspace.jobs.apply()
         log_to_stderr(invocation, log_format=log_format)
         role = Role(capacity=capacity, tags=frozenset(tags))
-        engine = build_engine(workspace, role, environ=invocation.environ)
+        engine = build_engine(workspace.resources, role, {})
         stopping = Stopping(invocation)
         stopping.watch(engine)
         ended = run_until_idle(engine, stop=stopping.asked)

@@ -11,7 +11,7 @@ from tsuzuki.cli.run_watch import exit_with_result, watch_run
 from tsuzuki.cli.serving import log_to_stderr
 
 if TYPE_CHECKING:
-    from tsuzuki.wiring import Application
+    from tsuzuki.wiring.application import Application
 
 
 def run_to_its_end(
@@ -44,7 +44,7 @@ def run_to_its_end(
 @contextmanager
 def _somebody_works(invocation: Invocation, workspace: "Application") -> Iterator[None]:
     """While the block runs there is an engine. Ours does whatever is due, as `run-due` would."""
-    liveness = workspace.bulk_runs.liveness
+    liveness = workspace.liveness
     if liveness.has_live_leader_and_worker():
         yield
         return
@@ -56,7 +56,7 @@ def _somebody_works(invocation: Invocation, workspace: "Application") -> Iterato
     say(invocation, "No engine is running: starting one until this is done.")
     # Its own talk is not what was asked for; its warnings are.
     log_to_stderr(replace(invocation, quiet=not invocation.verbose), log_format="text")
-    engine = build_engine(workspace, Role(), environ=invocation.environ)
+    engine = build_engine(workspace.resources, Role(), {})
     engine.start()
     try:
         yield

@@ -14,7 +14,7 @@ from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
-    from tsuzuki.wiring import Application
+    from tsuzuki.wiring.application import Application
 
 
 def watch_run(

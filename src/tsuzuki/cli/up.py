@@ -53,8 +53,8 @@ def run_engine(
                 say(invocation, f"Applied {len(changes)} changes of the file.")
         log_to_stderr(invocation, log_format=log_format)
         role = Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
-        engine = build_engine(workspace, role, environ=invocation.environ)
-        database = workspace.database.engine.url.render_as_string(hide_password=True)
+        engine = build_engine(workspace.resources, role, {})
+        database = workspace.resources.database.engine.url.render_as_string(hide_password=True)
         greeting = [
             f"Running on {database}. In another terminal: tsuzuki run ls",
             "Stop with ^C.",

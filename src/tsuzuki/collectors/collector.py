@@ -1,36 +1,69 @@
-"""What a collector brings with it, and what it is given."""
+"""The record of a collector: what it brings, and what its handler and its service are built from.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+Every command loads the records, `tsuzuki --help` too. So the parts of a record are functions that import what
+they need when they are called, and its faces are import strings.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import BaseModel
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
-from tsuzuki.config import JobKind
-from tsuzuki.engine.run_context import RunContext
-from tsuzuki.store.schema.migrate import Component
-from tsuzuki.store.sql.database import Database
+    from tsuzuki.config import JobKind
+    from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.services.jobs import Jobs
+    from tsuzuki.services.liveness import Liveness
+    from tsuzuki.services.runs import Runs
+    from tsuzuki.store.schema.migrate import Component
+    from tsuzuki.store.sql.database import Database
 
-Handler = Callable[[RunContext], Any]
+Handler: TypeAlias = "Callable[[RunContext], Any]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectorContext:
-    """What a handler works with beside its run. Its writes go through `RunContext.transaction`;
-    `database` is for reading what earlier runs left."""
+    """What a handler is built from. Its writes go through `RunContext.transaction`; `database` is for
+    reading what earlier runs stored."""
 
-    database: Database
+    database: "Database"
     workspace: Path
-    section: Callable[[], BaseModel | None]
+    section: "Callable[[], BaseModel | None]"
     """What the installation says for the collector's kind of job; raises `ConfigurationError`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collector:
-    """A collector, as `wiring` names it. `handler` is called when an engine is built and should
-    leave its imports to the first run: most processes never collect."""
+class ServiceContext(CollectorContext):
+    """What a service is built from: beside the above, the actor for the audit log and the services of
+    the engine that it may call."""
 
-    kind: JobKind
-    component: Component
+    actor: str
+    jobs: "Jobs"
+    runs: "Runs"
+    liveness: "Liveness"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collector:
+    """A collector, as `wiring` and the entry-point group `tsuzuki.collectors` name it."""
+
+    name: str
+    """Of its kind of job, of its service and of its commands."""
+
+    summary: str
+    """One line for `tsuzuki --help`."""
+
+    kind: "Callable[[], JobKind]"
     handler: Callable[[CollectorContext], Handler]
+    """Called when an engine is built; it should leave its imports to the first run."""
+
+    component: "Callable[[], Component] | None" = None
+    """Its tables and their migrations; None if it keeps none."""
+
+    service: Callable[[ServiceContext], Any] | None = None
+    """Its use-cases for the faces; None if it has none."""
+
+    faces: Mapping[str, str] = field(default_factory=dict)
+    """What it adds to each face, as `package.module:attribute`. `cli`: a click command or group."""

@@ -29,7 +29,7 @@ from tsuzuki.store.schema.migrate import (
 from tsuzuki.store.schema.migration_steps import drift, scripts_of
 from tsuzuki.store.schema.tables import job_definitions, job_runs
 from tsuzuki.store.sql.database import Database
-from tsuzuki.wiring import COMPONENTS
+from tsuzuki.wiring.collectors import installed_collectors
 
 REVISIONS = ENGINE.revisions
 EARLIER = REVISIONS[:-1]
@@ -261,7 +261,9 @@ def test_a_component_without_revisions_is_a_mistake_of_ours(
         upgrade(database, [bare])
 
 
-@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
+@pytest.mark.parametrize(
+    "component", installed_collectors().components, ids=lambda component: component.name
+)
 def test_the_revisions_are_read_from_their_files_as_alembic_would(component: Component) -> None:
     walked = [script.revision for script in scripts_of(component).walk_revisions()]
     assert component.revisions == walked[::-1]

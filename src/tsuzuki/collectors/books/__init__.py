@@ -1,19 +1,35 @@
 """Books: a search collected page after page, across days, quotas and crashes; and mailed, once."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.collectors.collector import Collector, CollectorContext, Handler
-from tsuzuki.config import JobKind
-from tsuzuki.engine.run_context import RunContext
-from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.books.service import Books
+    from tsuzuki.config import JobKind
+    from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.store.schema.migrate import Component
 
 
-def _handler(collector_context: CollectorContext) -> Handler:
-    def handle(run: RunContext) -> dict[str, Any]:
+def _kind() -> "JobKind":
+    from tsuzuki.collectors.books.options import BooksOptions, BooksSection
+    from tsuzuki.config import JobKind
+
+    return JobKind(name="books", options_model=BooksOptions, section_model=BooksSection)
+
+
+def _component() -> "Component":
+    from tsuzuki.collectors.books.tables import COMPONENT
+
+    return COMPONENT
+
+
+def _handler(context: CollectorContext) -> Handler:
+    def handle(run: "RunContext") -> dict[str, Any]:
+        from tsuzuki.model.errors import ConfigurationError
+
         try:
-            from tsuzuki.collectors.books.collect import collect  # noqa: PLC0415 - most never collect
+            from tsuzuki.collectors.books.collect import collect
         except ModuleNotFoundError as missing:
             if missing.name != "httpx2":
                 raise
@@ -22,13 +38,23 @@ def _handler(collector_context: CollectorContext) -> Handler:
                 hint="Install it with: pip install 'tsuzuki[books]'",
                 code="extra_missing",
             ) from None
-        return collect(collector_context, run)
+        return collect(context, run)
 
     return handle
 
 
+def _service(context: ServiceContext) -> "Books":
+    from tsuzuki.collectors.books.service import Books
+
+    return Books(database=context.database, section=context.section, actor=context.actor)
+
+
 BOOKS = Collector(
-    kind=JobKind(name="books", options_model=BooksOptions, section_model=BooksSection),
-    component=COMPONENT,
+    name="books",
+    summary="Collect books, look at them, and mail what is new.",
+    kind=_kind,
+    component=_component,
     handler=_handler,
+    service=_service,
+    faces={"cli": "tsuzuki.cli.books:books"},
 )

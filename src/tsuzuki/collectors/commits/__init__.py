@@ -5,24 +5,51 @@ a source:      source (what can be asked) ← source_git, source_mirror, source_
 what is kept:  tables ← projects, targets, pages, ledger, statistics
 """
 
-from tsuzuki.collectors.collector import Collector, CollectorContext, Handler
-from tsuzuki.collectors.commits.options import CommitsOptions, CommitsSection
-from tsuzuki.collectors.commits.tables import COMPONENT
-from tsuzuki.config import JobKind
-from tsuzuki.engine.run_context import RunContext
+from typing import TYPE_CHECKING
+
+from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.service import CommitsService
+    from tsuzuki.config import JobKind
+    from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.store.schema.migrate import Component
 
 
-def _handler(collector_context: CollectorContext) -> Handler:
-    def collect_commits(run: RunContext) -> object:
-        from tsuzuki.collectors.commits.collect import collect  # noqa: PLC0415 - most never collect
+def _kind() -> "JobKind":
+    from tsuzuki.collectors.commits.options import CommitsOptions, CommitsSection
+    from tsuzuki.config import JobKind
 
-        return collect(collector_context, run)
+    return JobKind(name="commits", options_model=CommitsOptions, section_model=CommitsSection)
+
+
+def _component() -> "Component":
+    from tsuzuki.collectors.commits.tables import COMPONENT
+
+    return COMPONENT
+
+
+def _handler(context: CollectorContext) -> Handler:
+    def collect_commits(run: "RunContext") -> object:
+        from tsuzuki.collectors.commits.collect import collect
+
+        return collect(context, run)
 
     return collect_commits
 
 
+def _service(context: ServiceContext) -> "CommitsService":
+    from tsuzuki.collectors.commits.service import CommitsService
+
+    return CommitsService.of(context)
+
+
 COMMITS = Collector(
-    kind=JobKind(name="commits", options_model=CommitsOptions, section_model=CommitsSection),
-    component=COMPONENT,
+    name="commits",
+    summary="Continue the collection of every project and branch, and see what it brought.",
+    kind=_kind,
+    component=_component,
     handler=_handler,
+    service=_service,
+    faces={"cli": "tsuzuki.cli.commits:commits"},
 )

@@ -15,14 +15,15 @@ from support.factories import add_worker, take_lead
 from support.git_histories import straight
 from support.processes import in_processes
 from tsuzuki.collectors.commits.queries import ledger
-from tsuzuki.collectors.commits.service.bulk_runs import JOB
+from tsuzuki.collectors.commits.service import CommitsService
+from tsuzuki.collectors.commits.service.bulk_runs import JOB, BulkRuns
 from tsuzuki.collectors.commits.tables import BulkStatus
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.tables import workers
-from tsuzuki.wiring import Application, opened
+from tsuzuki.wiring.application import Application, opened
 
 Opened = partial[AbstractContextManager[Application]]
 
@@ -36,14 +37,19 @@ def application(database_url: str, tmp_path: Path) -> Iterator[Application]:
     straight(tmp_path / "one.git", 4)
     straight(tmp_path / "two.git", 4)
     with in_place(database_url, tmp_path)() as joined:
-        joined.commits.add_target("one.git", None, base=tmp_path)
-        joined.commits.add_target("two.git", "main", base=tmp_path)
+        joined.service("commits").commits.add_target("one.git", None, base=tmp_path)
+        joined.service("commits").commits.add_target("two.git", "main", base=tmp_path)
         yield joined
+
+
+def bulk_runs_of(application: Application) -> BulkRuns:
+    service: CommitsService = application.service("commits")
+    return service.bulk_runs
 
 
 def begin_on_a_worker(application: Application, job_run_id: int, *, pid: int) -> None:
     """As if a process of this machine had begun the run and had not been heard of since."""
-    database = application.database
+    database = application.resources.database
     term, worker = take_lead(database), add_worker(database, "here-1-abcdef")
     with database.write() as connection:
         connection.execute(update(workers).values(host=socket.gethostname(), pid=pid))
@@ -66,7 +72,7 @@ def state_of(application: Application, job_run_id: int) -> RunState:
 def start_in(url: str, folder: str) -> tuple[str, str]:
     with in_place(url, Path(folder))() as application:
         try:
-            return "began", application.bulk_runs.start().run_id
+            return "began", bulk_runs_of(application).start().run_id
         except Conflict as refused:
             return refused.specific_code, refused.message
 
@@ -77,71 +83,71 @@ def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
     answers = dict(in_processes(start_in, [[database_url, str(tmp_path)]] * 2))
     assert set(answers) == {"began", "already_running"}
     assert answers["began"] in answers["already_running"]
-    assert len(application.bulk_runs.runs()) == 1
+    assert len(bulk_runs_of(application).runs()) == 1
 
 
 def test_a_collection_and_its_run_are_born_together(application: Application) -> None:
-    begun = application.bulk_runs.start()
+    begun = bulk_runs_of(application).start()
     run = application.runs.get(begun.job_run_id).run
     assert (run.job_name, run.arguments) == (JOB, {"run_id": begun.run_id})
-    view = application.bulk_runs.show(begun.run_id)
+    view = bulk_runs_of(application).show(begun.run_id)
     assert (view.summary.total_targets, view.summary.pending_count) == (2, 2)
     assert view.job_run_id == begun.job_run_id
 
 
 def test_only_some_targets_may_be_asked_for(application: Application) -> None:
-    begun = application.bulk_runs.start(["two"], branch="main")
-    (result,) = application.bulk_runs.show(begun.run_id).results
+    begun = bulk_runs_of(application).start(["two"], branch="main")
+    (result,) = bulk_runs_of(application).show(begun.run_id).results
     assert result.path.endswith("two.git")
-    application.bulk_runs.cancel()
+    bulk_runs_of(application).cancel()
     with pytest.raises(NotFound, match="no project 'three'"):
-        application.bulk_runs.start(["three"])
+        bulk_runs_of(application).start(["three"])
 
 
 def test_who_is_at_work_is_not_taken_over(application: Application) -> None:
-    begun = application.bulk_runs.start()
+    begun = bulk_runs_of(application).start()
     begin_on_a_worker(application, begun.job_run_id, pid=os.getpid())
     with pytest.raises(Conflict, match=begun.run_id):
-        application.bulk_runs.start()
+        bulk_runs_of(application).start()
     with pytest.raises(Conflict, match=begun.run_id):
-        application.bulk_runs.retry(begun.run_id)
+        bulk_runs_of(application).retry(begun.run_id)
 
 
 def test_who_was_killed_here_is_taken_over_at_once_and_fenced(application: Application) -> None:
-    begun = application.bulk_runs.start()
+    begun = bulk_runs_of(application).start()
     begin_on_a_worker(application, begun.job_run_id, pid=a_dead_pid())
-    again = application.bulk_runs.start()
+    again = bulk_runs_of(application).start()
     assert (again.run_id, again.is_takeover) == (begun.run_id, True)
     assert again.job_run_id != begun.job_run_id
     assert state_of(application, begun.job_run_id) is RunState.CANCELED
-    with application.database.read() as connection:
+    with application.resources.database.read() as connection:
         owner = ledger.owner(connection, begun.run_id)
     assert owner is not None
     assert owner.job_run_id == again.job_run_id
-    assert application.bulk_runs.liveness.leader_died_here() is False
+    assert application.liveness.leader_died_here() is False
 
 
 def test_cancelled_it_stops_its_run_and_leaves_the_rest_pending(application: Application) -> None:
-    begun = application.bulk_runs.start()
-    summary = application.bulk_runs.cancel()
+    begun = bulk_runs_of(application).start()
+    summary = bulk_runs_of(application).cancel()
     assert (summary.run_status, summary.pending_count) == (BulkStatus.CANCELLED, 2)
     assert state_of(application, begun.job_run_id) is RunState.CANCELED
-    retried = application.bulk_runs.retry(begun.run_id)
+    retried = bulk_runs_of(application).retry(begun.run_id)
     assert retried.total_targets == 2
-    assert application.bulk_runs.show(retried.run_id).retry_of == begun.run_id
+    assert bulk_runs_of(application).show(retried.run_id).retry_of == begun.run_id
 
 
 def test_a_run_that_is_cancelled_takes_its_collection_with_it(application: Application) -> None:
-    begun = application.bulk_runs.start()
+    begun = bulk_runs_of(application).start()
     application.runs.cancel(begun.job_run_id)
-    progress = application.bulk_runs.progress(begun.run_id)
+    progress = bulk_runs_of(application).progress(begun.run_id)
     assert progress.summary.run_status is BulkStatus.CANCELLED
-    assert not application.bulk_runs.start().is_takeover
+    assert not bulk_runs_of(application).start().is_takeover
 
 
 def test_a_job_that_is_switched_off_collects_nothing(application: Application) -> None:
-    application.bulk_runs.start()
-    application.bulk_runs.cancel()
+    bulk_runs_of(application).start()
+    bulk_runs_of(application).cancel()
     application.jobs.set_enabled(JOB, False)
     with pytest.raises(Conflict, match="switched off"):
-        application.bulk_runs.start()
+        bulk_runs_of(application).start()

@@ -68,13 +68,19 @@ class BulkProgress:
 
 class BulkRuns:
     def __init__(
-        self, *, database: Database, job_service: Jobs, run_service: Runs, actor: str
+        self,
+        *,
+        database: Database,
+        job_service: Jobs,
+        run_service: Runs,
+        liveness: Liveness,
+        actor: str,
     ) -> None:
         self._database = database
         self._jobs = job_service
         self._runs = run_service
         self._actor = actor
-        self.liveness = Liveness(database=database)
+        self._liveness = liveness
 
     def start(self, references: Sequence[str] = (), *, branch: str | None = None) -> Begun:
         """Begin a collection of all targets, or of some; or take over one that was left.
@@ -194,7 +200,7 @@ class BulkRuns:
         if running is None:
             return None
         held = self._newest_run(connection, running)
-        if held is not None and self.liveness.is_worked_on(
+        if held is not None and self._liveness.is_worked_on(
             connection, held, fresh_seconds=PENDING_SECONDS
         ):
             raise already_running(running)

@@ -1,0 +1,141 @@
+"""Joins configuration, database and services into what a face calls."""
+
+import getpass
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.config import Configuration, load_configuration
+from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.model.errors import ConfigurationError, NotFound
+from tsuzuki.services.audit import Audit
+from tsuzuki.services.due import DueNow
+from tsuzuki.services.events import Events
+from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.logs import RunLogs
+from tsuzuki.services.maintenance import Maintenance
+from tsuzuki.services.runs import Runs
+from tsuzuki.services.settings import Settings
+from tsuzuki.services.workers import Workers
+from tsuzuki.store.sql.database import open_database
+from tsuzuki.wiring.collectors import installed_collectors
+from tsuzuki.wiring.resources import Resources, connect_coordination
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """All that a face calls, joined for one configuration and one actor."""
+
+    configuration: Configuration
+    resources: Resources
+    jobs: Jobs
+    runs: Runs
+    events: Events
+    workers: Workers
+    liveness: Liveness
+    logs: RunLogs
+    due: DueNow
+    settings: Settings
+    audit: Audit
+    maintenance: Maintenance
+    service: Callable[[str], Any]
+    """The service of a collector by the collector's name, built when first asked for."""
+
+
+@contextmanager
+def opened(
+    *,
+    config_file: Path | None = None,
+    database_url: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+    clock: Clock | None = None,
+    actor: str | None = None,
+    migrate: bool = True,
+) -> Iterator[Application]:
+    """An application, ready to use; `migrate` brings its database to this version first."""
+    collectors = installed_collectors()
+    read = partial(
+        load_configuration,
+        file=config_file,
+        database_url=database_url,
+        environ=environ,
+        cwd=cwd or Path.cwd(),
+        kinds=collectors.kinds,
+    )
+    configuration = read()
+    database = open_database(configuration.database_url, clock=clock or SystemClock())
+    coordination = cache(partial(connect_coordination, configuration, database))
+    resources = Resources(
+        configuration=configuration,
+        database=database,
+        collectors=collectors,
+        coordination=coordination,
+        environ=environ,
+    )
+    try:
+        application = join(resources, reload=read, actor=actor or local_actor())
+        if migrate:
+            application.maintenance.upgrade()
+        yield application
+    finally:
+        if coordination.cache_info().currsize:
+            coordination().close()
+        database.close()
+
+
+def join(resources: Resources, *, reload: Callable[[], Configuration], actor: str) -> Application:
+    def wake_others(names: Collection[str]) -> None:
+        # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
+        with suppress(ConfigurationError):
+            resources.coordination().wake(names)
+
+    database = resources.database
+    jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
+    runs = Runs(database=database, actor=actor, wake_others=wake_others)
+    liveness = Liveness(database=database)
+    return Application(
+        configuration=resources.configuration,
+        resources=resources,
+        jobs=jobs,
+        runs=runs,
+        events=Events(database=database, wake_others=wake_others),
+        workers=Workers(database=database, actor=actor),
+        liveness=liveness,
+        logs=RunLogs(database=database, archive=resources.log_archive()),
+        due=DueNow(database=database),
+        settings=Settings(database=database, actor=actor),
+        audit=Audit(database=database),
+        maintenance=Maintenance(
+            database=database,
+            components=resources.collectors.components,
+            folder=resources.workspace,
+        ),
+        service=cache(
+            partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
+        ),
+    )
+
+
+def build_service(resources: Resources, name: str, **services: Any) -> Any:
+    """The service of a collector. Raises `NotFound` if there is none by that name."""
+    collector = resources.collectors.usable.get(name)
+    if collector is None or collector.service is None:
+        raise NotFound(f"there is no collector {name!r} with a service", code="collector_unknown")
+    context = resources.collector_context(name)
+    given = {field.name: getattr(context, field.name) for field in fields(context)}
+    return collector.service(ServiceContext(**given, **services))
+
+
+def local_actor() -> str:
+    """Who acts at this terminal, for the audit log."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"cli:uid-{os.getuid()}"

@@ -1,0 +1,137 @@
+"""A tiny distribution of somebody else's with a collector in it, as `pip install` leaves it on `sys.path`."""
+
+from pathlib import Path
+
+RECORD = '''
+"""A collector that counts."""
+
+from tsuzuki.collectors.collector import Collector
+
+
+def kind():
+    from pydantic import BaseModel
+    from tsuzuki.config import JobKind
+
+    class Options(BaseModel):
+        up_to: int = 3
+
+    return JobKind(name="{name}", options_model=Options)
+
+
+def component():
+    from {package}.tables import COMPONENT
+
+    return COMPONENT
+
+
+def handler(context):
+    def count(run):
+        from {package}.tables import insert
+
+        for number in range(run.options["up_to"]):
+            with run.transaction() as connection:
+                insert(connection, number)
+        return {{"counted": run.options["up_to"]}}
+
+    return count
+
+
+def service(context):
+    from {package}.tables import Numbers
+
+    return Numbers(context.database)
+
+
+COLLECTOR = Collector(
+    name="{name}",
+    summary="Look at numbers.",
+    kind=kind,
+    component=component,
+    handler=handler,
+    service=service,
+    faces={{"cli": "{package}.commands:command"}},
+)
+'''
+
+TABLES = """
+from pathlib import Path
+
+from sqlalchemy import Column, Integer, MetaData, Table, select
+
+from tsuzuki.store.schema.migrate import Component
+
+metadata = MetaData()
+numbers = Table("{package}_numbers", metadata, Column("number", Integer, primary_key=True))
+COMPONENT = Component(
+    name="{package}", metadata=metadata, versions=Path(__file__).parent / "versions"
+)
+
+
+def insert(connection, number):
+    connection.execute(numbers.insert().values(number=number))
+
+
+class Numbers:
+    def __init__(self, database):
+        self._database = database
+
+    def find(self):
+        with self._database.read() as connection:
+            return list(connection.execute(select(numbers.c.number)).scalars())
+"""
+
+REVISION = '''
+"""The table."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade():
+    op.create_table("{package}_numbers", sa.Column("number", sa.Integer, primary_key=True))
+'''
+
+COMMANDS = '''
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.output import emit
+
+
+@click.group("{name}", cls=Group)
+def command():
+    """Look at numbers."""
+
+
+@command.command()
+@click.pass_obj
+def ls(invocation):
+    """List them."""
+    with application(invocation) as joined:
+        emit(invocation, [{{"number": n}} for n in joined.service("{name}").find()])
+'''
+
+
+def install_plug_in(
+    site: Path, *, name: str = "counting", package: str = "counting_plug_in", record: str = RECORD
+) -> None:
+    """Write the distribution into a folder that is on `sys.path`."""
+    folder = site / package
+    (folder / "versions").mkdir(parents=True)
+    for file, text in {
+        "__init__.py": record,
+        "tables.py": TABLES,
+        "commands.py": COMMANDS,
+        "versions/0001_numbers.py": REVISION,
+    }.items():
+        (folder / file).write_text(text.format(name=name, package=package), "utf-8")
+    information = site / f"{package}-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(
+        f"[tsuzuki.collectors]\n{name} = {package}:COLLECTOR\n"
+    )
