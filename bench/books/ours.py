@@ -9,12 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-import tsuzuki.collectors.books.collect  # noqa: F401 -- for its effect: a served process has it loaded long before
-from tsuzuki.cli.serving import spare_the_lasting
-from tsuzuki.engine.role import Role
+import tsuzuki.collectors.books.collect  # noqa: F401 -- imported early, as in a serving process
+from tsuzuki.services.local_engine import freeze_loaded_objects
 from tsuzuki.services.runs import Request
 from tsuzuki.wiring.application import opened
-from tsuzuki.wiring.engine import build_engine
 
 FILE = """
 books: {{base_url: "{base_url}", api_key: k, daily_limit: 1000000}}
@@ -29,19 +27,13 @@ def main() -> None:
     (folder / "tsuzuki.yaml").write_text(FILE.format(base_url=base_url, most=MOST))
     with opened(environ={}, cwd=folder) as application:
         application.jobs.apply()
-        engine = build_engine(application, Role())
-        application.runs.wake_by(engine.wakeups.leader.wake)
-        spare_the_lasting()  # as `tsuzuki up` does before it starts
-        engine.start()
+        freeze_loaded_objects()  # as `tsuzuki up` does before it starts
+        application.local_engine.start()
         started = time.perf_counter()
         run_id = application.runs.submit(Request(job="novelties")).run_id
-        # The process itself knows when the end is stored: polling the database
-        # would be measured with it.
-        while not engine.ended:
-            time.sleep(0.005)
+        run = application.runs.wait(run_id)
         seconds = time.perf_counter() - started
-        run = application.runs.get(run_id).run
-        engine.shut_down()
+        application.local_engine.stop()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     items = run.result["collect"]["returned"]
     print(json.dumps({"items": items, "seconds": seconds, "memory_mb": memory}))

@@ -28,11 +28,10 @@ from tsuzuki.collectors.commits.queries.statistics import Dimension
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.engine.role import Role
+from tsuzuki.model.clock import SystemClock
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.wiring.application import Application, opened
-from tsuzuki.wiring.engine import build_engine
 
 PAGE = 10_000
 POLL_SECONDS = 0.05
@@ -44,25 +43,24 @@ def working(**environ: str) -> Iterator[Application]:
     place = folder()
     (place / "tsuzuki.yaml").write_text("jobs: {}\n", encoding="utf-8")
     with opened(cwd=place, environ=environ) as application:
-        engine = build_engine(application, Role(capacity=1), environ={})
-        engine.start()
+        application.local_engine.start(capacity=1)
         try:
             yield application
         finally:
-            engine.hurry()
-            engine.shut_down()
+            application.local_engine.stop(at_once=True)
     remove(place)
 
 
 def collect(application: Application) -> float:
     """Seconds from the request for a collection to its end."""
     began = time.perf_counter()
-    run_id = application.bulk_runs.start().run_id
-    while application.bulk_runs.progress(run_id).summary.completed_at_utc is None:
+    bulk_runs = application.service("commits").bulk_runs
+    run_id = bulk_runs.start().run_id
+    while bulk_runs.progress(run_id).summary.completed_at_utc is None:
         time.sleep(POLL_SECONDS)
     took = time.perf_counter() - began
-    summary = application.bulk_runs.show(run_id).summary
-    assert summary.failed_count == 0, application.bulk_runs.show(run_id)
+    summary = bulk_runs.show(run_id).summary
+    assert summary.failed_count == 0, bulk_runs.show(run_id)
     return took
 
 
@@ -72,7 +70,7 @@ def first_and_next(repository: str) -> dict[str, Any]:
     copy = place / "copy.git"
     shutil.copytree(repository, copy)
     with working() as application:
-        application.commits.add_target(str(copy), "main", base=Path())
+        application.service("commits").commits.add_target(str(copy), "main", base=Path())
         first = collect(application)
         rss = rss_mb()
         history.append(copy, NEW_COMMITS)
@@ -99,8 +97,10 @@ def unchanged() -> dict[str, Any]:
             "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
         }
         with working(**environ) as application:
-            for change in application.commits.sync_projects():
-                application.commits.add_target(change.project.path, "main", base=Path())
+            for change in application.service("commits").commits.sync_projects():
+                application.service("commits").commits.add_target(
+                    change.project.path, "main", base=Path()
+                )
             collect(application)
             server.forget_requests()
             took = collect(application)
@@ -121,7 +121,12 @@ def million() -> dict[str, Any]:
         fill(application)
         figures = {
             f"stats_by_{'_'.join(by)}_seconds": round(
-                timed(lambda by=by: application.commits.statistics([Dimension(d) for d in by])), 3
+                timed(
+                    lambda by=by: application.service("commits").commits.statistics(
+                        [Dimension(d) for d in by]
+                    )
+                ),
+                3,
             )
             for by in (("month",), ("author",), ("project",), ("month", "author", "project"))
         }
@@ -131,7 +136,7 @@ def million() -> dict[str, Any]:
 
 def fill(application: Application) -> None:
     chance = random.Random(3)
-    with application.database.write() as connection:
+    with application.transactions.begin() as connection:
         for number in range(20):
             new = NewProject(
                 kind=ProjectKind.GIT,
@@ -142,12 +147,12 @@ def fill(application: Application) -> None:
                 url="",
                 default_branch="main",
             )
-            project = projects.record(connection, new, now=application.database.clock.now())
+            project = projects.record(connection, new, now=SystemClock().now())
             targets.follow(connection, Target(project.project.project_id, "main"))
     for start in range(0, ROWS, PAGE):
         target = Target(start // PAGE % 20 + 1, "main")
         page = [_commit(chance, target, number) for number in range(start, start + PAGE)]
-        with application.database.write() as connection:
+        with application.transactions.begin() as connection:
             store_page(connection, target, page)
 
 

@@ -24,8 +24,8 @@ from bench.engine.peers.protocol import (
     submitted,
 )
 from tsuzuki import Request, Tsuzuki
-from tsuzuki.cli.serving import spare_the_lasting
 from tsuzuki.model.states import RunState
+from tsuzuki.services.local_engine import freeze_loaded_objects
 from tsuzuki.store.runs import runs
 
 CAPACITY = 2000
@@ -72,7 +72,7 @@ def drain(order: Order) -> Figures:
             add_finished_runs(app, order.url, order.finished)
         app.submit_many([Request(job="nothing")] * order.jobs)
         expected = order.finished + order.jobs
-        spare_the_lasting()  # as `tsuzuki up` does before it starts
+        freeze_loaded_objects()  # as `tsuzuki up` does before it starts
         begun = time.perf_counter()
         with app.running(capacity=CAPACITY):
             figures = drained(done, begun, lambda: nothing_left(app))
@@ -144,7 +144,7 @@ def _name_of(order: Order) -> str:
 def work(order: Order) -> None:
     with opened(order) as app:
         app.job("begin", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).begin)
-        spare_the_lasting()
+        freeze_loaded_objects()
         with app.running(capacity=CAPACITY):
             threading.Event().wait()
 

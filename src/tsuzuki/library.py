@@ -20,16 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import Conflict, RunFailed, UsageError
+from tsuzuki.model.errors import RunFailed, UsageError
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request, Runs, Submission
-from tsuzuki.store.sql.database import Connection
+from tsuzuki.services.transactions import Connection
 from tsuzuki.wiring.application import opened
-from tsuzuki.wiring.engine import build_engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -86,7 +83,6 @@ class Tsuzuki:
         )
         self._functions: dict[str, Callable[..., Any]] = {}
         self._undefined: dict[str, dict[str, Any]] = {}
-        self._engine: Engine | None = None
 
     # --- defining -------------------------------------------------------------------------------
 
@@ -163,7 +159,7 @@ class Tsuzuki:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction on Tsuzuki's own database, to write one's rows and ask for runs as one."""
-        with self._application.resources.database.write() as connection:
+        with self._application.transactions.begin() as connection:
             yield connection
 
     # --- running --------------------------------------------------------------------------------
@@ -172,21 +168,14 @@ class Tsuzuki:
         self, *, lead: bool = True, work: bool = True, capacity: int = 10, tags: Sequence[str] = ()
     ) -> None:
         """Lead and work inside this process, in threads of its own."""
-        if self._engine is not None:
-            raise Conflict("it is running already", hint="Call stop() first.")
         self._define_all()
-        role = Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
-        self._engine = build_engine(self._application.resources, role, self._functions)
-        self._application.runs.wake_by(self._engine.wakeups.leader.wake)
-        self._engine.start()
+        self._application.local_engine.start(
+            lead=lead, work=work, capacity=capacity, tags=tags, functions=self._functions
+        )
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stop in good order: take nothing new, wait for what runs, hand back the rest."""
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            if at_once:
-                engine.hurry()
-            engine.shut_down()
+        """Stop in good order: start nothing new, wait for what runs, hand back the rest."""
+        self._application.local_engine.stop(at_once=at_once)
 
     @contextmanager
     def running(self, **options: Any) -> Iterator[Self]:

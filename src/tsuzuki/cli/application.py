@@ -13,7 +13,7 @@ from tsuzuki.cli.output import warn
 from tsuzuki.model.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from tsuzuki.config import Configuration
+    from tsuzuki.services.configuration import ConfigurationView
     from tsuzuki.wiring.application import Application
 
 
@@ -51,18 +51,16 @@ def untouched_application(invocation: Invocation) -> "Iterator[Application]":
         yield found
 
 
-def configuration_of(invocation: Invocation) -> "Configuration":
+def configuration_of(invocation: Invocation) -> "ConfigurationView":
     """What file, environment and flags say. No database is touched."""
-    from tsuzuki.config import load_configuration
-    from tsuzuki.wiring.collectors import installed_collectors
+    from tsuzuki.wiring.application import read_configuration
 
     _warn_of_refused_collectors(invocation)
-    return load_configuration(
-        file=invocation.config_file,
+    return read_configuration(
+        config_file=invocation.config_file,
         database_url=invocation.database_url,
         environ=invocation.environ,
         cwd=invocation.cwd,
-        kinds=installed_collectors().kinds,
     )
 
 

@@ -12,7 +12,7 @@ from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.words import change_words, list_words
 
 if TYPE_CHECKING:
-    from tsuzuki.store.audit import AuditEntry
+    from tsuzuki.services.audit import AuditEntry
 
 COLUMNS = [
     Column("id", align="right"),

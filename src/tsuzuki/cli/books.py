@@ -11,7 +11,7 @@ from tsuzuki.cli.books_service import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, warn
-from tsuzuki.cli.run_here import run_to_its_end
+from tsuzuki.cli.run_and_wait import run_and_wait
 from tsuzuki.cli.words import list_words
 
 BOOKS = [
@@ -59,7 +59,7 @@ def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | N
     """
     arguments: dict[str, Any] = {"mail": False} if no_mail else {}
     with application(invocation) as workspace:
-        run_to_its_end(invocation, workspace, name, arguments=arguments, timeout=timeout)
+        run_and_wait(invocation, workspace, name, arguments=arguments, timeout=timeout)
 
 
 @books.command()

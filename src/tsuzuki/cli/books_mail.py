@@ -9,7 +9,7 @@ from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.run_here import run_to_its_end
+from tsuzuki.cli.run_and_wait import run_and_wait
 from tsuzuki.model.errors import UsageError
 
 MAILS = [
@@ -73,7 +73,7 @@ def mail(
         _show_next(invocation, name, html=False)
     else:
         with application(invocation) as workspace:
-            run_to_its_end(invocation, workspace, name, arguments={"collect": False}, timeout=None)
+            run_and_wait(invocation, workspace, name, arguments={"collect": False}, timeout=None)
 
 
 def _list(invocation: Invocation) -> None:

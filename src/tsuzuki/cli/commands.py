@@ -65,6 +65,12 @@ def write_global_options(ctx: click.Context, formatter: click.HelpFormatter) -> 
         formatter.write_dl([option.help_row(ctx) for option in GLOBAL_OPTIONS])
 
 
+def load(target: str) -> Any:
+    """What an import string, `package.module:attribute`, names."""
+    module_name, _, attribute = target.partition(":")
+    return getattr(import_module(module_name), attribute)
+
+
 @dataclass(frozen=True)
 class LazyCommand:
     """Where a command is, and the line that stands for it until it is needed."""
@@ -75,8 +81,7 @@ class LazyCommand:
     summary: str
 
     def load(self) -> click.Command:
-        module_name, _, attribute = self.target.partition(":")
-        command = getattr(import_module(module_name), attribute)
+        command = load(self.target)
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.target} is not a command")
         return command

@@ -18,8 +18,7 @@ from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tsuzuki.collectors.commits.queries.projects import ProjectChange
-    from tsuzuki.collectors.commits.queries.statistics import Dimension
+    from tsuzuki.collectors.commits.service.commits import Dimension, ProjectChange
 
 PROJECTS = [
     Column("project_id", "ID", align="right"),
@@ -301,7 +300,7 @@ def _beside_summary(view: Any) -> dict[str, Any]:
 
 
 def _dimensions(text: str) -> "list[Dimension]":
-    from tsuzuki.collectors.commits.queries.statistics import Dimension
+    from tsuzuki.collectors.commits.service.commits import Dimension
 
     words = [word.strip() for word in text.split(",") if word.strip()]
     known = [dimension.value for dimension in Dimension]

@@ -5,7 +5,6 @@ Where no process of Tsuzuki is at work, this one works until the collection has 
 
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -15,23 +14,21 @@ import click
 from tsuzuki.cli.application import application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_service import commits_service
-from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.foreground import StopSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
-from tsuzuki.cli.serving import EXIT_INTERRUPTED, Stopping
 from tsuzuki.model.errors import NotFound, RunFailed
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.cli.commits_progress import Bars
     from tsuzuki.collectors.commits.service.bulk_runs import Begun, BulkProgress
-    from tsuzuki.engine.process import Engine
+    from tsuzuki.services.local_engine import OneRunEngine
     from tsuzuki.wiring.application import Application
 
 LOOK_SECONDS = 0.2
 FIRST_LOOK_SECONDS = 0.02
-CHECK_SECONDS = 2.0
-HELD_UP_SECONDS = 5.0
 
 RESULTS = [
     Column("path", "PROJECT"),
@@ -117,62 +114,13 @@ def _follow(
 
 def _see_through(invocation: Invocation, workspace: "Application", run_id: str) -> None:
     """Stay with a collection until it has ended, and end with its result."""
-    stopping = Stopping(invocation)
-    with closing(Helper(invocation, workspace, stopping)) as helper:
-        _watch(invocation, workspace, run_id, stop=stopping.asked, looked=helper.look)
-    if stopping.asked.is_set():
+    signals = StopSignals(workspace.local_engine)
+    with closing(workspace.local_engine.for_one_run()) as engine:
+        _watch(invocation, workspace, run_id, stop=signals.received, engine=engine)
+    if signals.received.is_set():
         say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
         raise ExitWith(EXIT_INTERRUPTED)
     _tell_end(invocation, workspace, run_id)
-
-
-class Helper:
-    """Sees to it that somebody works on a collection: whoever is there, else this process."""
-
-    def __init__(
-        self, invocation: Invocation, workspace: "Application", stopping: Stopping
-    ) -> None:
-        self._invocation = invocation
-        self._workspace = workspace
-        self._stopping = stopping
-        self._clock = workspace.resources.database.clock
-        self._engine: Engine | None = None
-        self._looked_at = -CHECK_SECONDS
-        self._waits_since = self._clock.monotonic()
-
-    def look(self, progress: "BulkProgress") -> None:
-        """Step in if nobody is there, or if whoever is has no time for it."""
-        now = self._clock.monotonic()
-        is_running = progress.job_run_state is RunState.RUNNING
-        if is_running:
-            self._waits_since = now
-        if self._engine is not None and self._engine.drained.is_set():
-            self.close()  # its one run has ended, and the collection has not: another follows
-        if self._engine is not None:
-            # One place, and the collection has it: what else is due is not ours to do.
-            if is_running and self._engine.worker.running:
-                self._engine.worker.stop_accepting()
-        elif now - self._looked_at >= CHECK_SECONDS:
-            self._looked_at = now
-            is_held_up = now - self._waits_since > HELD_UP_SECONDS
-            if is_held_up or not self._workspace.liveness.has_live_leader_and_worker():
-                self._step_in()
-
-    def _step_in(self) -> None:
-        from tsuzuki.engine.role import Role
-        from tsuzuki.wiring.engine import build_engine
-
-        if self._workspace.liveness.leader_died_here():
-            self._workspace.workers.step_down()
-        self._engine = build_engine(self._workspace.resources, Role(capacity=1), {})
-        self._stopping.watch(self._engine)
-        self._engine.start()
-
-    def close(self) -> None:
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.hurry()
-            engine.shut_down()
 
 
 def _watch(
@@ -181,7 +129,7 @@ def _watch(
     run_id: str,
     *,
     stop: threading.Event,
-    looked: "Callable[[BulkProgress], None]",
+    engine: "OneRunEngine",
 ) -> None:
     """Show how a collection goes until it ends, or until asked to stop."""
     quiet = invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr)
@@ -189,7 +137,7 @@ def _watch(
     with _Nothing() if quiet else _bars(invocation) as shown:
         while True:
             progress = commits_service(workspace).bulk_runs.progress(run_id)
-            looked(progress)
+            engine.check(is_running=progress.job_run_state is RunState.RUNNING)
             shown.show(progress)
             if progress.summary.completed_at_utc is not None:
                 return

@@ -15,7 +15,7 @@ from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from tsuzuki.config import Configuration
+    from tsuzuki.services.configuration import ConfigurationView
 
 
 @click.group(cls=Group)
@@ -69,15 +69,13 @@ def show(invocation: Invocation) -> None:
     emit(invocation, rows, columns=[Column("key"), Column("value"), Column("origin")])
 
 
-def _values(configuration: "Configuration") -> dict[str, object]:
-    from tsuzuki.config import redact_url
-
+def _values(configuration: "ConfigurationView") -> dict[str, object]:
     def masked(text: str | None, mask: Callable[[str], str]) -> str | None:
         return None if text is None else mask(text)
 
     return {
         "file": configuration.file,
-        "database_url": redact_url(configuration.database_url),
+        "database_url": configuration.database_url,
         "redis_url": masked(configuration.redis_url, mask_secrets),
         "timezone": configuration.timezone,
         "log_archive": masked(configuration.log_archive, mask_secrets),

@@ -13,7 +13,7 @@ from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.words import size_words
 
 if TYPE_CHECKING:
-    from tsuzuki.store.inspection import Finding
+    from tsuzuki.services.maintenance import Finding
 
 SUBJECT = Column("subject")
 RESULT = Column(

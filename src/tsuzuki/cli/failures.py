@@ -66,6 +66,7 @@ EXIT_CODES: dict[type[TsuzukiError], int] = {
 }
 """A class that is not listed ends like the nearest of its parents that is."""
 
+EXIT_INTERRUPTED = EXIT_CODES[Interrupted]
 EXIT_READER_GONE = 141
 """What a shell reports for a program that SIGPIPE ended, as with `cat file | head`."""
 

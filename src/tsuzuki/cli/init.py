@@ -15,7 +15,7 @@ from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import Conflict, Unreachable, UsageError
 
 if TYPE_CHECKING:
-    from tsuzuki.config import Configuration
+    from tsuzuki.services.configuration import ConfigurationView
 
 NEXT_COMMANDS = (
     ("tsuzuki job ls", "the jobs, and when they run next"),
@@ -55,20 +55,20 @@ def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
 
 
 def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
-    from tsuzuki.config import FILE_NAME, FILE_VARIABLE
+    from tsuzuki.services.configuration import new_file
 
-    named = invocation.config_file or invocation.environ.get(FILE_VARIABLE)
-    if folder and invocation.config_file:
-        raise UsageError("FOLDER and --config both say where", hint="Leave one of them out.")
     here = invocation.cwd.absolute()
-    if named and not folder:
-        return here / named
-    return (here / folder if folder else here) / FILE_NAME
+    if invocation.config_file is None:
+        target = here / folder if folder else here
+        return new_file(target, environ=invocation.environ, use_variable=folder is None)
+    if folder:
+        raise UsageError("FOLDER and --config both say where", hint="Leave one of them out.")
+    return here / invocation.config_file
 
 
 def _written(file: Path, *, if_missing: bool) -> bool:
     """Whether the starter had to be written. Raises `Conflict` if a file is in the way."""
-    from tsuzuki.config import write_starter
+    from tsuzuki.services.configuration import write_starter
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,19 +87,17 @@ def _written(file: Path, *, if_missing: bool) -> bool:
     return True
 
 
-def _set_up(invocation: Invocation) -> "Configuration":
+def _set_up(invocation: Invocation) -> "ConfigurationView":
     with application(invocation) as workspace:
         workspace.jobs.apply()
         return workspace.configuration
 
 
-def _show(invocation: Invocation, configuration: "Configuration") -> None:
-    from tsuzuki.config import redact_url
-
+def _show(invocation: Invocation, configuration: "ConfigurationView") -> None:
     made = {
         "file": configuration.file,
-        "database_url": redact_url(configuration.database_url),
-        "jobs": [spec.name for spec in configuration.jobs],
+        "database_url": configuration.database_url,
+        "jobs": configuration.jobs,
     }
     jobs = Column("jobs", format=lambda names: ", ".join(names) or "-")
     emit(invocation, made, columns=[Column("file"), Column("database_url", "DATABASE"), jobs])

@@ -4,7 +4,6 @@ Each is checked in full before anything is written. A job of the file is changed
 the comments in it stay.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +18,6 @@ from tsuzuki.cli.job_options import (
     changes_of,
     dotted_key,
     job_options,
-    refuse_unknown_keys,
 )
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.words import change_words
@@ -55,8 +53,7 @@ def add(invocation: Invocation, /, name: str, dry_run: bool, **said: Any) -> Non
             hint="Put -- and the command at the end, or use --command, --python or --type.",
         )
     with application(invocation, dry_run=dry_run) as workspace:
-        body = _body(changes.values)
-        view = workspace.jobs.add(name, body, dry_run=dry_run)
+        view = workspace.jobs.add(name, changes.values, dry_run=dry_run)
         file = workspace.jobs.require_file()
     say(invocation, DRY_RUN if dry_run else f"Added '{name}' to {file}.")
     _show(invocation, view)
@@ -92,7 +89,6 @@ def update(
             f"what shall change about the job '{name}'?",
             hint="'tsuzuki job update --help' lists what can.",
         )
-    refuse_unknown_keys(unset)
     with application(invocation, dry_run=dry_run) as workspace:
         before = workspace.jobs.get(name)
         view = workspace.jobs.update(
@@ -170,9 +166,3 @@ def _tell_changes(
 
 def _show(invocation: Invocation, view: "JobView") -> None:
     emit(invocation, view.as_dict(), columns=job_views.SUMMARY)
-
-
-def _body(values: Mapping[KeyPath, Any]) -> dict[str, Any]:
-    from tsuzuki.config import patched
-
-    return patched({}, values)

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from tsuzuki.model.errors import ConfigurationError, UsageError
+from tsuzuki.model.errors import UsageError
 from tsuzuki.model.schedule import TRIGGER_KEYS, parse_schedule
-from tsuzuki.model.suggestion import did_you_mean
 
 KeyPath: TypeAlias = tuple[str, ...]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -114,24 +113,6 @@ def changes_of(said: Mapping[str, Any], *, unset: tuple[KeyPath, ...] = ()) -> J
     return JobChanges(values=values, removals=removals)
 
 
-def refuse_unknown_keys(paths: tuple[KeyPath, ...]) -> None:
-    """A misspelt `--unset` would do nothing, and nobody would notice."""
-    from tsuzuki.config.schema.job_keys import COMMON_KEYS
-    from tsuzuki.config.schema.job_kinds import with_built_in
-    from tsuzuki.wiring.collectors import installed_collectors
-
-    known = COMMON_KEYS.union(
-        *(kind.keys for kind in with_built_in(installed_collectors().kinds).values())
-    )
-    for path in paths:
-        if path[0] not in known:
-            raise UsageError(
-                f"a job has no key '{path[0]}'",
-                hint=did_you_mean(path[0], known) + f"Known are: {', '.join(sorted(known))}.",
-                code="unknown_key",
-            )
-
-
 def _what_to_run(said: Mapping[str, Any]) -> JobChanges:
     commands = [given for given in (said["command"], list(said["argv"])) if given]
     if len(commands) + bool(said["python"]) > 1:
@@ -193,9 +174,6 @@ def _seconds_or_text(text: str) -> int | str:
 
 
 def _value(key: str, text: str) -> Any:
-    from tsuzuki.config import parse_value
+    from tsuzuki.services.jobs import parse_key_value
 
-    try:
-        return parse_value(text, name=f"--set {key}")
-    except ConfigurationError as problem:
-        raise UsageError(problem.message, hint=problem.hint, place=problem.place) from problem
+    return parse_key_value(key, text)

@@ -19,7 +19,7 @@ from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
-    from tsuzuki.store.logs import LogLine
+    from tsuzuki.services.logs import LogLine
 
 COLUMNS = [
     Column("id", align="right"),
@@ -80,7 +80,7 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     \b
     tsuzuki run ls --job hello --state FAILED
     """
-    from tsuzuki.store.runs.runs import RunFilter
+    from tsuzuki.services.runs import RunFilter
 
     with application(invocation) as workspace:
         found = workspace.runs.find(RunFilter(states=frozenset(states), limit=limit + 1, **wanted))

@@ -6,10 +6,10 @@ import click
 
 from tsuzuki.cli.application import application
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.foreground import StopSignals, engine_options, write_log
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.serving import Stopping, log_to_stderr, serving_options
 
 DUE = [
     Column("job"),
@@ -21,7 +21,7 @@ ENDED = [Column("state"), Column("runs", align="right")]
 
 
 @click.command("run-due", cls=Command)
-@serving_options
+@engine_options
 @click.option("--dry-run", is_flag=True, help="Say what is due, and do nothing.")
 @click.pass_obj
 def run_due(
@@ -40,29 +40,24 @@ def run_due(
     \b
     tsuzuki run-due --dry-run
     """
-    from tsuzuki.engine.role import Role
-    from tsuzuki.engine.run_until_idle import run_until_idle
-    from tsuzuki.wiring.engine import build_engine
-
     with application(invocation, dry_run=dry_run) as workspace:
         if dry_run:
             emit(invocation, workspace.due.find(), columns=DUE, empty="Nothing is due.")
             return
         workspace.jobs.apply()
-        log_to_stderr(invocation, log_format=log_format)
-        role = Role(capacity=capacity, tags=frozenset(tags))
-        engine = build_engine(workspace.resources, role, {})
-        stopping = Stopping(invocation)
-        stopping.watch(engine)
-        ended = run_until_idle(engine, stop=stopping.asked)
+        write_log(invocation, log_format=log_format)
+        signals = StopSignals(workspace.local_engine)
+        ended = workspace.local_engine.run_until_idle(
+            stop=signals.received, capacity=capacity, tags=tags
+        )
     emit(
         invocation,
         [{"state": state, "runs": count} for state, count in ended.items()],
         columns=ENDED,
         empty="Nothing was due.",
     )
-    if stopping.asked.is_set():
+    if signals.received.is_set():
         say(invocation, "Interrupted: what was left is still due.")
-        raise ExitWith(130)
+        raise ExitWith(EXIT_INTERRUPTED)
     if any(state != "SUCCEEDED" for state in ended):
         raise ExitWith(1)

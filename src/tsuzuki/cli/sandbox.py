@@ -13,11 +13,10 @@ from typing import Any
 
 import click
 
-from tsuzuki.cli.commands import Command
-from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.commands import Command, load
+from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.serving import EXIT_INTERRUPTED
 from tsuzuki.model.errors import NotFound, Unreachable
 
 LOOK_SECONDS = 0.2
@@ -91,11 +90,9 @@ def sandbox(
 
 def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | None) -> Path:
     """The folder that was named, or one with the demo that is gone when we are."""
-    from tsuzuki.sandbox.gitlab.demo import make_demo
-
     if chosen is None:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tsuzuki-")))
-        make_demo(folder)
+        load("tsuzuki.sandbox.gitlab.demo:make_demo")(folder)
     else:
         folder = invocation.cwd / chosen
         if not folder.is_dir():
@@ -105,27 +102,22 @@ def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | Non
 
 
 def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None) -> Service:
-    from tsuzuki.sandbox.gitlab import TOKEN, gitlab
-    from tsuzuki.sandbox.server import StandIn
-
     with _port_told(port, "--gitlab-port"):
-        application = gitlab(folder, requests_per_minute=per_minute)
-        server = running.enter_context(StandIn(application, port=port))
+        answers = load("tsuzuki.sandbox.gitlab:gitlab")(folder, requests_per_minute=per_minute)
+        server = running.enter_context(load("tsuzuki.sandbox.server:StandIn")(answers, port=port))
     return Service(
         name="gitlab",
         variables={
             "TSUZUKI_COMMITS_GITLAB_URL": server.url,
-            "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
+            "TSUZUKI_COMMITS_GITLAB_TOKEN": load("tsuzuki.sandbox.gitlab:TOKEN"),
         },
     )
 
 
 def _books(running: ExitStack, port: int) -> Service:
-    from tsuzuki.sandbox.google_books import GoogleBooks
-    from tsuzuki.sandbox.server import StandIn
-
     with _port_told(port, "--books-port"):
-        server = running.enter_context(StandIn(GoogleBooks(), port=port))
+        answers = load("tsuzuki.sandbox.google_books:GoogleBooks")()
+        server = running.enter_context(load("tsuzuki.sandbox.server:StandIn")(answers, port=port))
     return Service(
         name="books",
         variables={
@@ -138,11 +130,11 @@ def _books(running: ExitStack, port: int) -> Service:
 def _mail(running: ExitStack, invocation: Invocation, port: int) -> list[Service]:
     """The mail server, which takes what comes and tells of it; none without its library."""
     try:
-        from tsuzuki.sandbox.smtp import MailServer
+        mail_server = load("tsuzuki.sandbox.smtp:MailServer")
     except ImportError:
         warn(invocation, "no mail server: install one with pip install 'tsuzuki[sandbox]'")
         return []
-    server = MailServer(port=port)
+    server = mail_server(port=port)
     server.when_taken = lambda message: say(
         invocation, f"Mail for {message['To']}: {message['Subject']}"
     )

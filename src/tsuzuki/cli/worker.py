@@ -7,10 +7,9 @@ import click
 from tsuzuki.cli.application import application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.foreground import engine_options, run_in_foreground
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.serving import serving_options
-from tsuzuki.cli.up import run_engine
 from tsuzuki.cli.words import duration_words, list_words
 
 COLUMNS = [
@@ -25,7 +24,7 @@ COLUMNS = [
 
 
 @click.group(cls=Group, invoke_without_command=True)
-@serving_options
+@engine_options
 @click.pass_context
 def worker(context: click.Context, /, **options: Any) -> None:
     """Start a worker that leaves leading to others; or look at workers.
@@ -35,7 +34,7 @@ def worker(context: click.Context, /, **options: Any) -> None:
     tsuzuki worker ls
     """
     if context.invoked_subcommand is None:
-        run_engine(context.obj, lead=False, work=True, apply=False, **options)
+        run_in_foreground(context.obj, lead=False, work=True, apply=False, **options)
 
 
 @worker.command()

@@ -4,6 +4,8 @@ from tsuzuki.store import audit
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.sql.database import Database
 
+__all__ = ["Audit", "AuditEntry"]
+
 
 class Audit:
     def __init__(self, *, database: Database) -> None:

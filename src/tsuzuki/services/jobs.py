@@ -11,8 +11,19 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.config import Changes, Configuration, JobKind, Key, edit, parse_job
-from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound
+from tsuzuki.config import (
+    Changes,
+    Configuration,
+    JobKind,
+    Key,
+    edit,
+    parse_job,
+    parse_value,
+    patched,
+)
+from tsuzuki.config.schema.job_keys import COMMON_KEYS
+from tsuzuki.config.schema.job_kinds import with_built_in
+from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import upcoming
 from tsuzuki.model.suggestion import did_you_mean
@@ -131,11 +142,12 @@ class Jobs:
             )
         return upcoming(view.spec.schedule, self._database.clock.now(), count)
 
-    def add(self, name: str, body: Mapping[str, Any], *, dry_run: bool = False) -> JobView:
-        """Write a new job into the file and apply it; or only answer what would be there."""
+    def add(self, name: str, values: Changes, *, dry_run: bool = False) -> JobView:
+        """Write a new job with these keys into the file and apply it; or only answer what would be
+        there."""
         self._refuse_taken(name)
         file = self._file_to_edit()
-        spec = edit.add_job(file, name, dict(body), kinds=self._kinds, dry_run=dry_run)
+        spec = edit.add_job(file, name, patched({}, values), kinds=self._kinds, dry_run=dry_run)
         return self._view(spec, None) if dry_run else self._applied(name)
 
     def update(
@@ -148,6 +160,7 @@ class Jobs:
     ) -> JobView:
         """Change some of a job's keys, as they are written in the file; or only answer what would
         be there."""
+        self._refuse_unknown_keys(removals)
         view = self.get(name)
         if view.source is JobSource.DATABASE:
             raise Conflict(
@@ -199,6 +212,19 @@ class Jobs:
             jobs.hold(connection)
             return job_changes.apply(connection, self._reload().jobs, actor=self._actor)
 
+    def _refuse_unknown_keys(self, keys: Collection[Key]) -> None:
+        """A misspelt key that is to be removed would do nothing, without a word."""
+        kinds = with_built_in(self._kinds).values()
+        known = COMMON_KEYS.union(*(kind.keys for kind in kinds))
+        for key in keys:
+            first = key if isinstance(key, str) else key[0]
+            if first not in known:
+                raise UsageError(
+                    f"a job has no key '{first}'",
+                    hint=did_you_mean(first, known) + f"Known are: {', '.join(sorted(known))}.",
+                    code="unknown_key",
+                )
+
     def _applied(self, name: str) -> JobView:
         self.apply()
         return self.get(name)
@@ -243,6 +269,14 @@ class Jobs:
             if due and spec.schedule
             else None,
         )
+
+
+def parse_key_value(key: str, text: str) -> Any:
+    """The value of a key, written as in the file. Raises `UsageError`."""
+    try:
+        return parse_value(text, name=f"--set {key}")
+    except ConfigurationError as problem:
+        raise UsageError(problem.message, hint=problem.hint, place=problem.place) from problem
 
 
 def _standing(in_file: JobSpec | None, stored: Job | None) -> Standing:

@@ -17,6 +17,8 @@ from tsuzuki.store.logs import LogLine
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection, Database
 
+__all__ = ["LogLine", "RunLogs"]
+
 LINES_MAX = 10_000
 """At most so many lines in one answer."""
 

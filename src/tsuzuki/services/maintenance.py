@@ -11,6 +11,8 @@ from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
 from tsuzuki.store.sql.database import Database
 
+__all__ = ["Backup", "Finding", "Maintenance"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Backup:

@@ -22,6 +22,8 @@ from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
+__all__ = ["Request", "RunFilter", "RunView", "Runs", "Submission"]
+
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
 HELD_UP_SECONDS = 2.0

@@ -7,33 +7,40 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.config import Configuration, load_configuration
+from tsuzuki.engine.role import Role
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, NotFound
+from tsuzuki.services import configuration as configuration_service
 from tsuzuki.services.audit import Audit
+from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueNow
 from tsuzuki.services.events import Events
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.local_engine import Functions, LocalEngine
 from tsuzuki.services.logs import RunLogs
 from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
+from tsuzuki.services.transactions import Transactions
 from tsuzuki.services.workers import Workers
 from tsuzuki.store.sql.database import open_database
 from tsuzuki.wiring.collectors import installed_collectors
 from tsuzuki.wiring.resources import Resources, connect_coordination
+
+if TYPE_CHECKING:
+    from tsuzuki.engine.process import Engine
 
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
     """All that a face calls, joined for one configuration and one actor."""
 
-    configuration: Configuration
-    resources: Resources
+    configuration: ConfigurationView
     jobs: Jobs
     runs: Runs
     events: Events
@@ -44,8 +51,29 @@ class Application:
     settings: Settings
     audit: Audit
     maintenance: Maintenance
+    transactions: Transactions
+    local_engine: LocalEngine
     service: Callable[[str], Any]
     """The service of a collector by the collector's name, built when first asked for."""
+
+
+def read_configuration(
+    *,
+    config_file: Path | None = None,
+    database_url: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+) -> ConfigurationView:
+    """What file, environment and flags say. No database is touched."""
+    return configuration_service.view(
+        load_configuration(
+            file=config_file,
+            database_url=database_url,
+            environ=environ,
+            cwd=cwd or Path.cwd(),
+            kinds=installed_collectors().kinds,
+        )
+    )
 
 
 @contextmanager
@@ -100,13 +128,13 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
     liveness = Liveness(database=database)
+    workers = Workers(database=database, actor=actor)
     return Application(
-        configuration=resources.configuration,
-        resources=resources,
+        configuration=configuration_service.view(resources.configuration),
         jobs=jobs,
         runs=runs,
         events=Events(database=database, wake_others=wake_others),
-        workers=Workers(database=database, actor=actor),
+        workers=workers,
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
         due=DueNow(database=database),
@@ -117,10 +145,24 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             components=resources.collectors.components,
             folder=resources.workspace,
         ),
+        transactions=Transactions(database=database),
+        local_engine=LocalEngine(
+            build=partial(_build_engine, resources),
+            liveness=liveness,
+            workers=workers,
+            runs=runs,
+            clock=database.clock,
+        ),
         service=cache(
             partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
         ),
     )
+
+
+def _build_engine(resources: Resources, role: Role, functions: Functions) -> "Engine":
+    from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 -- slow to load, and most commands need none
+
+    return build_engine(resources, role, functions)
 
 
 def build_service(resources: Resources, name: str, **services: Any) -> Any:

@@ -23,6 +23,7 @@ from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.tables import workers
+from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.application import Application, opened
 
 Opened = partial[AbstractContextManager[Application]]
@@ -47,9 +48,8 @@ def bulk_runs_of(application: Application) -> BulkRuns:
     return service.bulk_runs
 
 
-def begin_on_a_worker(application: Application, job_run_id: int, *, pid: int) -> None:
+def begin_on_a_worker(database: Database, job_run_id: int, *, pid: int) -> None:
     """As if a process of this machine had begun the run and had not been heard of since."""
-    database = application.resources.database
     term, worker = take_lead(database), add_worker(database, "here-1-abcdef")
     with database.write() as connection:
         connection.execute(update(workers).values(host=socket.gethostname(), pid=pid))
@@ -104,23 +104,27 @@ def test_only_some_targets_may_be_asked_for(application: Application) -> None:
         bulk_runs_of(application).start(["three"])
 
 
-def test_who_is_at_work_is_not_taken_over(application: Application) -> None:
+def test_who_is_at_work_is_not_taken_over(
+    application: Application, live_database: Database
+) -> None:
     begun = bulk_runs_of(application).start()
-    begin_on_a_worker(application, begun.job_run_id, pid=os.getpid())
+    begin_on_a_worker(live_database, begun.job_run_id, pid=os.getpid())
     with pytest.raises(Conflict, match=begun.run_id):
         bulk_runs_of(application).start()
     with pytest.raises(Conflict, match=begun.run_id):
         bulk_runs_of(application).retry(begun.run_id)
 
 
-def test_who_was_killed_here_is_taken_over_at_once_and_fenced(application: Application) -> None:
+def test_who_was_killed_here_is_taken_over_at_once_and_fenced(
+    application: Application, live_database: Database
+) -> None:
     begun = bulk_runs_of(application).start()
-    begin_on_a_worker(application, begun.job_run_id, pid=a_dead_pid())
+    begin_on_a_worker(live_database, begun.job_run_id, pid=a_dead_pid())
     again = bulk_runs_of(application).start()
     assert (again.run_id, again.is_takeover) == (begun.run_id, True)
     assert again.job_run_id != begun.job_run_id
     assert state_of(application, begun.job_run_id) is RunState.CANCELED
-    with application.resources.database.read() as connection:
+    with live_database.read() as connection:
         owner = ledger.owner(connection, begun.run_id)
     assert owner is not None
     assert owner.job_run_id == again.job_run_id

@@ -19,6 +19,8 @@ from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Connection, Database
 
+__all__ = ["Commits", "Dimension", "ProjectChange", "ProjectView", "TargetView"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectView:

@@ -1,0 +1,110 @@
+"""Running the engine in the foreground: its options, its log, its signals, its end.
+
+The first SIGTERM or ^C lets what runs finish; the second ends it at once.
+"""
+
+import logging
+import signal
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.application import application
+from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import say, warn
+
+if TYPE_CHECKING:
+    from tsuzuki.services.local_engine import LocalEngine
+
+CAPACITY = 10
+
+
+def engine_options(function: Any) -> Any:
+    """The options of every command that runs the engine."""
+    options = [
+        click.option(
+            "--capacity",
+            type=click.IntRange(1, 10_000),
+            default=CAPACITY,
+            help="How many runs at once.",
+        ),
+        click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag this worker has."),
+        click.option(
+            "--metrics-port",
+            type=click.IntRange(1, 65_535),
+            metavar="PORT",
+            help="Serve Prometheus metrics on 127.0.0.1:PORT.",
+        ),
+        click.option(
+            "--log-format",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            help="How the log on stderr is written.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def write_log(invocation: Invocation, *, log_format: str = "text", quiet: bool = False) -> None:
+    """From now on the engine's log is on stderr; `quiet` leaves warnings only."""
+    from tsuzuki.services.log_output import log_to_stderr
+
+    level = logging.WARNING if quiet or invocation.quiet else logging.INFO
+    log_to_stderr(
+        level=logging.DEBUG if invocation.verbose else level, as_json=log_format == "json"
+    )
+
+
+class StopSignals:
+    """SIGTERM and SIGINT: the first sets `received`, a second one hurries the engine."""
+
+    def __init__(self, engine: "LocalEngine") -> None:
+        self._engine = engine
+        self.received = threading.Event()
+        self.number: int | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.received.is_set():
+            self._engine.hurry()
+            return
+        self.number = number
+        self.received.set()
+
+
+def run_in_foreground(
+    invocation: Invocation, *, lead: bool, work: bool, apply: bool, log_format: str, **options: Any
+) -> None:
+    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first."""
+
+    def greet() -> None:
+        say(invocation, f"Running on {database}. In another terminal: tsuzuki run ls")
+        say(invocation, "Stop with ^C.")
+
+    def say_stopping() -> None:
+        say(invocation, "Stopping: waiting for what runs. Ask again to stop at once.")
+
+    with application(invocation) as workspace:
+        if apply and (changes := workspace.jobs.apply()):
+            say(invocation, f"Applied {len(changes)} changes of the file.")
+        write_log(invocation, log_format=log_format)
+        database = workspace.configuration.database_url
+        signals = StopSignals(workspace.local_engine)
+        left_running = workspace.local_engine.serve(
+            stop=signals.received,
+            lead=lead,
+            work=work,
+            on_started=greet,
+            on_stopping=say_stopping,
+            **options,
+        )
+    if signals.number == signal.SIGINT:
+        raise ExitWith(EXIT_INTERRUPTED)
+    if left_running:
+        warn(invocation, f"{left_running} runs could not be stopped; they are fenced off")

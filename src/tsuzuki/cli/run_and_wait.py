@@ -1,0 +1,43 @@
+"""Run a job now and wait for its end, by the engine that runs or, if there is none, by one of this process."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tsuzuki.cli.foreground import write_log
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import emit, say
+from tsuzuki.cli.run_watch import exit_with_result, watch_run
+
+if TYPE_CHECKING:
+    from tsuzuki.wiring.application import Application
+
+
+def run_and_wait(
+    invocation: Invocation,
+    workspace: "Application",
+    name: str,
+    *,
+    arguments: Mapping[str, Any],
+    timeout: float | None,
+) -> None:
+    """Submit a run, watch it and print its result; the exit code is its result too."""
+    from tsuzuki.services.runs import Request
+
+    def say_started() -> None:
+        say(invocation, "No engine is running: starting one until this is done.")
+        write_log(invocation, quiet=True)
+
+    workspace.jobs.apply()
+    submission = workspace.runs.submit(Request(job=name, arguments=arguments))
+    with workspace.local_engine.ensure_running(on_start=say_started):
+        ended = watch_run(invocation, workspace, submission.run_id, timeout=timeout)
+    emit(
+        invocation,
+        {
+            "run_id": ended.id,
+            "state": ended.state,
+            "result": ended.result,
+            "error": ended.error,
+        },
+    )
+    exit_with_result(ended)
