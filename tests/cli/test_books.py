@@ -224,7 +224,7 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
     listed = shop.ok("books", "mail")
     assert "unsettled" in listed.out
-    assert "nobody knows whether 1 arrived" in listed.err
+    assert "it is unknown whether 1 arrived" in listed.err
     assert shop.run("books", "mail", "--mark-sent", "1").code == 2
     assert shop.run("books", "mail", "--mark-sent", "9", "--yes").code == 4
     assert shop.data("books", "mail", "--mark-sent", "1", "--yes")["state"] == "sent"

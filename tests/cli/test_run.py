@@ -21,7 +21,7 @@ def test_a_run_that_was_asked_for_waits_and_says_why(workspace: Workspace) -> No
     assert [ground["cause"] for ground in explained["grounds"]] == ["no_leader", "no_worker"]
     assert "tsuzuki up" in explained["grounds"][0]["hint"]
     shown = workspace.ok("run", "explain", str(run_id))
-    assert "Nobody leads" in shown.out
+    assert "No process leads" in shown.out
 
 
 def test_run_due_does_what_is_due_and_ends(workspace: Workspace) -> None:
@@ -116,7 +116,7 @@ def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> N
 def test_whoever_watches_a_run_that_does_not_begin_is_told_why(workspace: Workspace) -> None:
     watched = workspace.run("job", "run", "hello", "--watch", "--timeout", "3")
     assert watched.code == 124
-    assert "Nobody leads" in watched.err
+    assert "No process leads" in watched.err
     assert "tsuzuki up" in watched.err
 
 

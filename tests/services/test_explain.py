@@ -22,7 +22,7 @@ from support.moving_clock import NOON, MovingClock
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.services.explain import Cause, Ground
+from tsuzuki.services.explain import Cause, StatusReason
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import jobs, leadership, workers
 from tsuzuki.store.runs import moves
@@ -41,15 +41,15 @@ class Stage:
         add_worker(database, capacity=2)
         self.job_id = add_job(database, spec())
 
-    def why(self, run_id: int) -> list[Ground]:
+    def why(self, run_id: int) -> list[StatusReason]:
         explanation = Runs(database=self.database, actor="ada").explain(run_id)
         assert explanation.run_id == run_id
         assert explanation.state is read_run(self.database, run_id).state
         return explanation.grounds
 
     def only(self, run_id: int) -> tuple[Cause, str]:
-        (ground,) = self.why(run_id)
-        return ground.cause, ground.sentence
+        (reason,) = self.why(run_id)
+        return reason.cause, reason.sentence
 
     def waiting(self, **changes: Any) -> int:
         return create_run(self.database, self.job_id, **changes).id
@@ -105,16 +105,16 @@ def test_waiting_for_retry(stage: Stage) -> None:
     )
     assert stage.only(run_id) == (
         Cause.WAITING_FOR_RETRY,
-        "It repeats run 7 and waits for 2026-03-01 12:00:30Z (attempt 3).",
+        "It retries run 7 and waits for 2026-03-01 12:00:30Z (attempt 3).",
     )
 
 
 def test_paused(stage: Stage) -> None:
     run_id = stage.waiting()
     stage.change_job(enabled=False)
-    (ground,) = stage.why(run_id)
-    assert (ground.cause, ground.sentence) == (Cause.PAUSED, "Its job hello is switched off.")
-    assert ground.hint == "Switch it on with: tsuzuki job enable hello"
+    (reason,) = stage.why(run_id)
+    assert (reason.cause, reason.sentence) == (Cause.PAUSED, "Its job hello is switched off.")
+    assert reason.hint == "Switch it on with: tsuzuki job enable hello"
 
 
 def test_job_removed(stage: Stage) -> None:
@@ -160,16 +160,16 @@ def test_no_leader(stage: Stage, how: str) -> None:
         since = "12:16:40"
     assert stage.only(run_id) == (
         Cause.NO_LEADER,
-        f"Nobody leads, since 2026-03-01 {since}Z: nothing is given out.",
+        f"No process leads, since 2026-03-01 {since}Z: nothing is assigned.",
     )
 
 
 def test_nobody_ever_led(database: Database) -> None:
     add_worker(database)
     run_id = create_run(database, add_job(database)).id
-    (ground,) = Runs(database=database, actor="ada").explain(run_id).grounds
-    assert ground.sentence == "Nobody leads, and nobody ever did: nothing is given out."
-    assert ground.hint == "Start one with: tsuzuki up"
+    (reason,) = Runs(database=database, actor="ada").explain(run_id).grounds
+    assert reason.sentence == "No process leads, and none ever did: nothing is assigned."
+    assert reason.hint == "Start one with: tsuzuki up"
 
 
 @pytest.mark.parametrize("left", ["drain", "expel", "leave"])
@@ -188,12 +188,12 @@ def test_no_worker(stage: Stage, left: str) -> None:
 def test_no_worker_with_its_tags(stage: Stage) -> None:
     add_worker(stage.database, "half", tags=frozenset({"gpu"}))
     stage.change_job(tags=frozenset({"gpu", "eu"}))
-    (ground,) = stage.why(stage.waiting())
-    assert (ground.cause, ground.sentence) == (
+    (reason,) = stage.why(stage.waiting())
+    assert (reason.cause, reason.sentence) == (
         Cause.NO_TAGS,
         "No attached worker has all of its tags: eu, gpu.",
     )
-    assert ground.hint == "Start one with: tsuzuki worker --tag eu --tag gpu"
+    assert reason.hint == "Start one with: tsuzuki worker --tag eu --tag gpu"
 
 
 def test_capacity(stage: Stage) -> None:
@@ -214,7 +214,7 @@ def test_all_reasons_that_hold_are_told_together(stage: Stage) -> None:
     stage.change_job(enabled=False)
     stage.change(lambda c: workers.detach(c, [WORKER]))
     stage.change(lambda c: leadership.release(c, term=stage.term))
-    assert [ground.cause for ground in stage.why(run_id)] == [
+    assert [reason.cause for reason in stage.why(run_id)] == [
         Cause.NOT_DUE,
         Cause.PAUSED,
         Cause.JOB_LIMIT,
@@ -231,18 +231,18 @@ def test_assigned(stage: Stage) -> None:
     stage.hold(run_id)
     assert stage.only(run_id) == (
         Cause.ASSIGNED,
-        "It was given to host-1-aaaa at 2026-03-01 12:00:00Z and has not begun.",
+        "It was assigned to host-1-aaaa at 2026-03-01 12:00:00Z and has not started.",
     )
 
 
 def test_running(stage: Stage) -> None:
     run_id = stage.running()
-    (ground,) = stage.why(run_id)
-    assert (ground.cause, ground.sentence) == (
+    (reason,) = stage.why(run_id)
+    assert (reason.cause, reason.sentence) == (
         Cause.RUNNING,
         "It has been running on host-1-aaaa since 2026-03-01 12:00:00Z.",
     )
-    assert ground.hint == f"Follow it with: tsuzuki run logs {run_id} --follow"
+    assert reason.hint == f"Follow it with: tsuzuki run logs {run_id} --follow"
 
 
 def test_worker_silent(stage: Stage) -> None:
@@ -301,13 +301,13 @@ def test_confirming(stage: Stage) -> None:
 )
 def test_ended(stage: Stage, state: RunState, tail: str) -> None:
     run_id = run_in_state(stage.database, state, stage.term).id
-    (ground,) = stage.why(run_id)
-    assert (ground.cause, ground.sentence) == (
+    (reason,) = stage.why(run_id)
+    assert (reason.cause, reason.sentence) == (
         Cause.ENDED,
         f"It ended at 2026-03-01 12:00:00Z: {tail}",
     )
     succeeded = state is RunState.SUCCEEDED
-    assert ground.hint == (None if succeeded else f"Repeat it with: tsuzuki run retry {run_id}")
+    assert reason.hint == (None if succeeded else f"Retry it with: tsuzuki run retry {run_id}")
 
 
 def test_ended_with_what_went_wrong(stage: Stage) -> None:

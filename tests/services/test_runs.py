@@ -379,7 +379,7 @@ def test_a_run_is_repeated_once_and_the_next_one_hears_as_what(
 ) -> None:
     run = run_in_state(database, RunState.FAILED, term)
     first = door.retry(run.id)
-    with pytest.raises(Conflict, match=f"repeated already, as run {first.run_id}") as caught:
+    with pytest.raises(Conflict, match=f"retried already, as run {first.run_id}") as caught:
         door.retry(run.id)
     assert caught.value.specific_code == "run_retried"
     assert len(audited(database)) == 1

@@ -97,7 +97,7 @@ def upgrade():
 COMMANDS = '''
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.output import emit
 
@@ -111,8 +111,8 @@ def command():
 @click.pass_obj
 def ls(invocation):
     """List them."""
-    with application(invocation) as joined:
-        emit(invocation, [{{"number": n}} for n in joined.service("{name}").find()])
+    with open_application(invocation) as application:
+        emit(invocation, [{{"number": n}} for n in application.service("{name}").find()])
 '''
 
 

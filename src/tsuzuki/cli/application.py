@@ -1,4 +1,4 @@
-"""The application a command acts on, found from where the person stands.
+"""The application a command acts on, found from the current folder.
 
 Looking never makes anything: where there is neither a file nor a database, a command says so
 instead of leaving a stray database behind.
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[Application]":
+def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[Application]":
     """Everything joined, and the database at this version; a `dry_run` does not bring it there."""
-    with untouched_application(invocation) as found:
-        if found.configuration.file is None and not found.maintenance.exists():
+    with open_as_it_is(invocation) as application:
+        if application.configuration.file is None and not application.maintenance.exists():
             raise ConfigurationError(
                 "there is no tsuzuki.yaml here or in a folder above, and no database either",
                 hint="Begin with: tsuzuki init",
                 code="no_workspace",
             )
         if dry_run:
-            found.maintenance.require_existing()
-            found.maintenance.require_current()
+            application.maintenance.require_existing()
+            application.maintenance.require_current()
         else:
-            found.maintenance.upgrade()
-        yield found
+            application.maintenance.upgrade()
+        yield application
 
 
 @contextmanager
-def untouched_application(invocation: Invocation) -> "Iterator[Application]":
+def open_as_it_is(invocation: Invocation) -> "Iterator[Application]":
     """Everything joined, and the database as it is: of another version, or not there."""
     from tsuzuki.wiring.application import opened
 
@@ -47,8 +47,8 @@ def untouched_application(invocation: Invocation) -> "Iterator[Application]":
         environ=invocation.environ,
         cwd=invocation.cwd,
         migrate=False,
-    ) as found:
-        yield found
+    ) as application:
+        yield application
 
 
 def configuration_of(invocation: Invocation) -> "ConfigurationView":

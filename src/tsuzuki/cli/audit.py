@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.formatting import describe_changes, format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.words import change_words, list_words
 
 if TYPE_CHECKING:
     from tsuzuki.services.audit import AuditEntry
@@ -20,7 +20,7 @@ COLUMNS = [
     Column("actor"),
     Column("action"),
     Column("object_id", "OBJECT"),
-    Column("changes", format=list_words),
+    Column("changes", format=format_list),
 ]
 
 
@@ -53,8 +53,8 @@ def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
     tsuzuki audit ls --actor cli:alice --limit 10
     tsuzuki audit ls --output jsonl
     """
-    with application(invocation) as workspace:
-        entries = workspace.audit.find(limit=limit + 1, **wanted)
+    with open_application(invocation) as application:
+        entries = application.audit.find(limit=limit + 1, **wanted)
     shown = entries[:limit]
     emit(invocation, map(_row, shown), columns=COLUMNS, empty="no changes")
     if len(entries) > limit:
@@ -62,4 +62,4 @@ def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
 
 
 def _row(entry: "AuditEntry") -> dict[str, Any]:
-    return {**asdict(entry), "changes": change_words(entry.before, entry.after)}
+    return {**asdict(entry), "changes": describe_changes(entry.before, entry.after)}

@@ -5,19 +5,19 @@ from typing import Any
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.books_mail import mail, preview
 from tsuzuki.cli.books_service import books_service
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, warn
 from tsuzuki.cli.run_and_wait import run_and_wait
-from tsuzuki.cli.words import list_words
 
 BOOKS = [
     Column("volume_id", "VOLUME"),
     Column("title"),
-    Column("authors", format=list_words),
+    Column("authors", format=format_list),
     Column("published_date", "PUBLISHED"),
     Column("isbn13", "ISBN"),
     Column("first_seen_at", "FIRST SEEN"),
@@ -58,8 +58,8 @@ def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | N
     tsuzuki books collect novelties --no-mail
     """
     arguments: dict[str, Any] = {"mail": False} if no_mail else {}
-    with application(invocation) as workspace:
-        run_and_wait(invocation, workspace, name, arguments=arguments, timeout=timeout)
+    with open_application(invocation) as application:
+        run_and_wait(invocation, application, name, arguments=arguments, timeout=timeout)
 
 
 @books.command()
@@ -76,8 +76,8 @@ def ls(
     \b
     tsuzuki books ls --search astronomy
     """
-    with application(invocation) as workspace:
-        found = books_service(workspace).find(
+    with open_application(invocation) as application:
+        found = books_service(application).find(
             job_name=name, words=words, undelivered=undelivered, limit=limit
         )
     emit(
@@ -103,8 +103,8 @@ def quota(invocation: Invocation) -> None:
     \b
     tsuzuki books quota
     """
-    with application(invocation) as workspace:
-        use = books_service(workspace).quota()
+    with open_application(invocation) as application:
+        use = books_service(application).quota()
     emit(invocation, {**asdict(use), "left": use.left}, columns=QUOTA)
     if use.refused_at:
         warn(invocation, "Google Books itself has said that today's allowance is used up")

@@ -3,7 +3,7 @@ has to decide."""
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.books_service import books_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
@@ -72,19 +72,19 @@ def mail(
     elif dry_run:
         _show_next(invocation, name, html=False)
     else:
-        with application(invocation) as workspace:
-            run_and_wait(invocation, workspace, name, arguments={"collect": False}, timeout=None)
+        with open_application(invocation) as application:
+            run_and_wait(invocation, application, name, arguments={"collect": False}, timeout=None)
 
 
 def _list(invocation: Invocation) -> None:
-    with application(invocation) as workspace:
-        views = books_service(workspace).mails()
+    with open_application(invocation) as application:
+        views = books_service(application).mails()
     emit(invocation, [view.as_dict() for view in views], columns=MAILS, empty="no mails yet")
     unsettled = [view.mail.id for view in views if view.mail.state == "unsettled"]
     if unsettled and not invocation.output.is_json:
         warn(
             invocation,
-            f"nobody knows whether {', '.join(map(str, unsettled))} arrived: look, then say "
+            f"it is unknown whether {', '.join(map(str, unsettled))} arrived: look, then say "
             "--mark-sent ID or --resend ID",
         )
 
@@ -92,21 +92,21 @@ def _list(invocation: Invocation) -> None:
 def _decide(
     invocation: Invocation, *, mark_sent: int | None, resend: int | None, yes: bool
 ) -> None:
-    deed = f"mark mail {mark_sent} as sent" if resend is None else f"send mail {resend} again"
-    confirm(invocation, deed, yes=yes)
-    with application(invocation) as workspace:
+    action = f"mark mail {mark_sent} as sent" if resend is None else f"send mail {resend} again"
+    confirm(invocation, action, yes=yes)
+    with open_application(invocation) as application:
         if mark_sent is not None:
-            moved = books_service(workspace).mark_sent(mark_sent)
+            moved = books_service(application).mark_sent(mark_sent)
         elif resend is not None:
-            moved = books_service(workspace).resend(resend)
+            moved = books_service(application).resend(resend)
     say(invocation, f"Mail {moved.id} is {moved.state} now.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, moved)
 
 
 def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
-    with application(invocation, dry_run=True) as workspace:
-        shown = books_service(workspace).preview(name)
+    with open_application(invocation, dry_run=True) as application:
+        shown = books_service(application).preview(name)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, shown, columns=[Column("job"), Column("digest"), Column("books")])
     elif shown.digest is None:

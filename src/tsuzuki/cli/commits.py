@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
 from tsuzuki.cli.commits_service import commits_service
@@ -92,8 +92,8 @@ def sync(invocation: Invocation) -> None:
     \b
     tsuzuki commits projects sync
     """
-    with application(invocation) as workspace:
-        changes = commits_service(workspace).commits.sync_projects()
+    with open_application(invocation) as application:
+        changes = commits_service(application).commits.sync_projects()
     told = [_change(change) for change in changes]
     emit(invocation, told, columns=SYNCED, empty="The server shows no project.")
 
@@ -106,8 +106,8 @@ def list_projects(invocation: Invocation) -> None:
     \b
     tsuzuki commits projects ls
     """
-    with application(invocation) as workspace:
-        found = commits_service(workspace).commits.projects()
+    with open_application(invocation) as application:
+        found = commits_service(application).commits.projects()
     rows = [{**asdict(view.project), "commits": view.commits} for view in found]
     emit(invocation, rows, columns=PROJECTS, empty="No project yet: tsuzuki commits projects add .")
 
@@ -122,8 +122,8 @@ def add_project(invocation: Invocation, location: str) -> None:
     tsuzuki commits projects add ~/src/django
     tsuzuki commits projects add https://example.com/group/project.git
     """
-    with application(invocation) as workspace:
-        change = commits_service(workspace).commits.add_repository(location, base=invocation.cwd)
+    with open_application(invocation) as application:
+        change = commits_service(application).commits.add_repository(location, base=invocation.cwd)
     emit(invocation, [_change(change)], columns=SYNCED)
 
 
@@ -139,8 +139,8 @@ def add_target(invocation: Invocation, project: str, branch: str | None) -> None
     \b
     tsuzuki commits add-target . main
     """
-    with application(invocation) as workspace:
-        view = commits_service(workspace).commits.add_target(project, branch, base=invocation.cwd)
+    with open_application(invocation) as application:
+        view = commits_service(application).commits.add_target(project, branch, base=invocation.cwd)
     emit(invocation, [view], columns=TARGETS)
 
 
@@ -156,8 +156,8 @@ def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) 
     tsuzuki commits remove-target 1 old-branch --yes
     """
     confirm(invocation, f"stop following {branch} of {project}", yes=yes)
-    with application(invocation) as workspace:
-        commits_service(workspace).commits.remove_target(project, branch)
+    with open_application(invocation) as application:
+        commits_service(application).commits.remove_target(project, branch)
 
 
 @commits.command()
@@ -168,8 +168,8 @@ def targets(invocation: Invocation) -> None:
     \b
     tsuzuki commits targets
     """
-    with application(invocation) as workspace:
-        found = commits_service(workspace).commits.targets()
+    with open_application(invocation) as application:
+        found = commits_service(application).commits.targets()
     emit(invocation, found, columns=TARGETS, empty="No target yet: tsuzuki commits add-target .")
 
 
@@ -186,8 +186,8 @@ def runs(invocation: Invocation, limit: int) -> None:
     \b
     tsuzuki commits runs --limit 5
     """
-    with application(invocation) as workspace:
-        found = commits_service(workspace).bulk_runs.runs(limit=limit)
+    with open_application(invocation) as application:
+        found = commits_service(application).bulk_runs.runs(limit=limit)
     emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
 
 
@@ -200,8 +200,8 @@ def show(invocation: Invocation, run: str) -> None:
     \b
     tsuzuki commits show 550e8400
     """
-    with application(invocation) as workspace:
-        view = commits_service(workspace).bulk_runs.show(run)
+    with open_application(invocation) as application:
+        view = commits_service(application).bulk_runs.show(run)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
         return
@@ -221,8 +221,8 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     \b
     tsuzuki commits cancel 550e8400
     """
-    with application(invocation) as workspace:
-        summary = commits_service(workspace).bulk_runs.cancel(run)
+    with open_application(invocation) as application:
+        summary = commits_service(application).bulk_runs.cancel(run)
     emit(invocation, [summary], columns=RUNS)
     say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
 
@@ -240,8 +240,8 @@ def stats(invocation: Invocation, /, by: str, references: tuple[str, ...], **mon
     tsuzuki commits stats --by month,author
     """
     chosen = _dimensions(by)
-    with application(invocation) as workspace:
-        found = commits_service(workspace).commits.statistics(
+    with open_application(invocation) as application:
+        found = commits_service(application).commits.statistics(
             chosen, references=references, **months
         )
     emit(invocation, found, columns=_columns(found), empty="No commits yet.")
@@ -262,8 +262,8 @@ def export(
     \b
     tsuzuki commits export --format csv --branch main
     """
-    with application(invocation) as workspace:
-        rows = commits_service(workspace).commits.export(references=references, branch=branch)
+    with open_application(invocation) as application:
+        rows = commits_service(application).commits.export(references=references, branch=branch)
         if form == "csv":
             writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
             writer.writeheader()

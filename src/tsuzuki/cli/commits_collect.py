@@ -1,6 +1,6 @@
-"""`tsuzuki commits collect`: begin, or take over, and watch until it has ended.
+"""`tsuzuki commits collect`: start, or take over, and watch until it has ended.
 
-Where no process of Tsuzuki is at work, this one works until the collection has ended, and on nothing else.
+Where no engine runs, this process executes the collection, and nothing else.
 """
 
 import sys
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_service import commits_service
-from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import StopSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
@@ -23,7 +23,7 @@ from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.cli.commits_progress import Bars
-    from tsuzuki.collectors.commits.service.bulk_runs import Begun, BulkProgress
+    from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress, StartedCollection
     from tsuzuki.services.local_engine import OneRunEngine
     from tsuzuki.wiring.application import Application
 
@@ -43,7 +43,7 @@ RESULTS = [
 @click.command(cls=Command)
 @click.argument("references", metavar="[PROJECT]...", nargs=-1)
 @click.option("--branch", metavar="BRANCH", help="Only this branch.")
-@click.option("--detach", is_flag=True, help="Begin it and leave it to the running processes.")
+@click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
 @click.pass_obj
 def collect(
     invocation: Invocation, references: tuple[str, ...], branch: str | None, detach: bool
@@ -56,15 +56,15 @@ def collect(
     tsuzuki commits collect
     tsuzuki commits collect group/project --branch main
     """
-    with application(invocation) as workspace:
-        workspace.jobs.apply()
-        begun = commits_service(workspace).bulk_runs.start(references, branch=branch)
-        _follow(invocation, workspace, begun, detach=detach)
+    with open_application(invocation) as application:
+        application.jobs.apply()
+        started = commits_service(application).bulk_runs.start(references, branch=branch)
+        _follow(invocation, application, started, detach=detach)
 
 
 @click.command(cls=Command)
 @click.argument("run", metavar="COLLECTION")
-@click.option("--detach", is_flag=True, help="Begin it and leave it to the running processes.")
+@click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
 @click.pass_obj
 def retry(invocation: Invocation, run: str, detach: bool) -> None:
     """Collect what failed, or was left pending, in an earlier collection.
@@ -72,9 +72,9 @@ def retry(invocation: Invocation, run: str, detach: bool) -> None:
     \b
     tsuzuki commits retry 550e8400
     """
-    with application(invocation) as workspace:
-        begun = commits_service(workspace).bulk_runs.retry(run)
-        _follow(invocation, workspace, begun, detach=detach)
+    with open_application(invocation) as application:
+        started = commits_service(application).bulk_runs.retry(run)
+        _follow(invocation, application, started, detach=detach)
 
 
 @click.command(cls=Command)
@@ -85,47 +85,53 @@ def watch(invocation: Invocation) -> None:
     \b
     tsuzuki commits watch
     """
-    with application(invocation) as workspace:
+    with open_application(invocation) as application:
         running = next(
             (
                 one
-                for one in commits_service(workspace).bulk_runs.runs(limit=5)
+                for one in commits_service(application).bulk_runs.runs(limit=5)
                 if one.completed_at_utc is None
             ),
             None,
         )
         if running is None:
             raise NotFound("no collection is running", hint="See: tsuzuki commits runs")
-        _see_through(invocation, workspace, running.run_id)
+        _see_through(invocation, application, running.run_id)
 
 
 def _follow(
-    invocation: Invocation, workspace: "Application", begun: "Begun", *, detach: bool
+    invocation: Invocation,
+    application: "Application",
+    started: "StartedCollection",
+    *,
+    detach: bool,
 ) -> None:
-    if begun.is_takeover:
-        say(invocation, f"Going on with the collection {begun.run_id}, which was left unfinished.")
+    if started.is_takeover:
+        say(
+            invocation, f"Going on with the collection {started.run_id}, which was left unfinished."
+        )
     else:
-        say(invocation, f"Collection {begun.run_id} of {begun.total_targets} targets.")
+        say(invocation, f"Collection {started.run_id} of {started.total_targets} targets.")
     if detach:
-        emit(invocation, asdict(begun))
+        emit(invocation, asdict(started))
         return
-    _see_through(invocation, workspace, begun.run_id)
+    _see_through(invocation, application, started.run_id)
 
 
-def _see_through(invocation: Invocation, workspace: "Application", run_id: str) -> None:
+def _see_through(invocation: Invocation, application: "Application", run_id: str) -> None:
     """Stay with a collection until it has ended, and end with its result."""
-    signals = StopSignals(workspace.local_engine)
-    with closing(workspace.local_engine.for_one_run()) as engine:
-        _watch(invocation, workspace, run_id, stop=signals.received, engine=engine)
+    signals = StopSignals(application.local_engine)
+    with closing(application.local_engine.for_one_run()) as engine:
+        _watch(invocation, application, run_id, stop=signals.received, engine=engine)
     if signals.received.is_set():
         say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
         raise ExitWith(EXIT_INTERRUPTED)
-    _tell_end(invocation, workspace, run_id)
+    _tell_end(invocation, application, run_id)
 
 
 def _watch(
     invocation: Invocation,
-    workspace: "Application",
+    application: "Application",
     run_id: str,
     *,
     stop: threading.Event,
@@ -136,7 +142,7 @@ def _watch(
     pause = FIRST_LOOK_SECONDS
     with _Nothing() if quiet else _bars(invocation) as shown:
         while True:
-            progress = commits_service(workspace).bulk_runs.progress(run_id)
+            progress = commits_service(application).bulk_runs.progress(run_id)
             engine.check(is_running=progress.job_run_state is RunState.RUNNING)
             shown.show(progress)
             if progress.summary.completed_at_utc is not None:
@@ -156,8 +162,8 @@ def _refuse_failed(progress: "BulkProgress") -> None:
         )
 
 
-def _tell_end(invocation: Invocation, workspace: "Application", run_id: str) -> None:
-    view = commits_service(workspace).bulk_runs.show(run_id)
+def _tell_end(invocation: Invocation, application: "Application", run_id: str) -> None:
+    view = commits_service(application).bulk_runs.show(run_id)
     if invocation.output is OutputFormat.TABLE:
         emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
         summary = view.summary
@@ -189,4 +195,4 @@ class _Nothing:
         """Nothing is left on the screen."""
 
     def show(self, progress: "BulkProgress") -> None:
-        """Nobody looks."""
+        """There is no terminal."""

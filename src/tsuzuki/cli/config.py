@@ -9,7 +9,7 @@ import click
 
 from tsuzuki.cli.application import configuration_of
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.failures import mask_secrets
+from tsuzuki.cli.errors import mask_secrets
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import ConfigurationError

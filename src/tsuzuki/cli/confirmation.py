@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import is_terminal, say
 from tsuzuki.cli.values import neutralise
@@ -13,19 +13,19 @@ from tsuzuki.model.errors import UsageError
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
 
 
-def confirm(invocation: Invocation, deed: str, *, yes: bool) -> None:
-    """Return only if the `deed` ("remove the job hello") is agreed to.
+def confirm(invocation: Invocation, action: str, *, yes: bool) -> None:
+    """Return only if the `action` ("remove the job hello") is agreed to.
 
-    Without a terminal nobody is asked: then it takes `--yes`.
+    Without a terminal there is no question: then it takes `--yes`.
     """
     if yes:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(
-            f"this would {deed}, so it needs --yes",
+            f"this would {action}, so it needs --yes",
             hint="Nothing was changed. Say it again with --yes if you mean it.",
             code="not_confirmed",
         )
-    if not click.confirm(neutralise(f"Really {deed}?"), err=True):
+    if not click.confirm(neutralise(f"Really {action}?"), err=True):
         say(invocation, "Nothing was changed.")
         raise ExitWith(1)

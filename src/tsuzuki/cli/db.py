@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.application import untouched_application
+from tsuzuki.cli.application import open_as_it_is
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.errors import ExitWith
+from tsuzuki.cli.formatting import format_size
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.words import size_words
 
 if TYPE_CHECKING:
     from tsuzuki.services.maintenance import Finding
@@ -42,8 +42,8 @@ def upgrade(invocation: Invocation) -> None:
     Every command that needs the database does this by itself; here it is a step of its own, for
     a release. Doing it again changes nothing.
     """
-    with untouched_application(invocation) as workspace:
-        upgrades = workspace.maintenance.upgrade()
+    with open_as_it_is(invocation) as application:
+        upgrades = application.maintenance.upgrade()
     emit(
         invocation,
         [
@@ -68,9 +68,9 @@ def check(invocation: Invocation) -> None:
 
     Ends with 1 if something is wrong, with 5 if there is no database.
     """
-    with untouched_application(invocation) as workspace:
-        workspace.maintenance.require_existing()
-        findings = workspace.maintenance.check()
+    with open_as_it_is(invocation) as application:
+        application.maintenance.require_existing()
+        findings = application.maintenance.check()
     all_well = all(finding.is_ok for finding in findings)
     emit(
         invocation,
@@ -95,12 +95,12 @@ def backup(invocation: Invocation, file: Path | None) -> None:
     tsuzuki db backup /srv/backups/tsuzuki.db
     """
     target = invocation.cwd.absolute() / file if file else None
-    with untouched_application(invocation) as workspace:
-        copy = workspace.maintenance.back_up(target)
+    with open_as_it_is(invocation) as application:
+        copy = application.maintenance.back_up(target)
     emit(
         invocation,
         copy,
-        columns=[Column("path", "BACKUP"), Column("size_bytes", "SIZE", format=size_words)],
+        columns=[Column("path", "BACKUP"), Column("size_bytes", "SIZE", format=format_size)],
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.arguments import JsonText
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
@@ -41,8 +41,8 @@ def emit_event(
     \b
     tsuzuki event emit order.created --payload '{"order": 7}' --key order-7
     """
-    with application(invocation) as workspace:
-        stored, is_new = workspace.events.emit(event_type, payload, dedupe_key=dedupe_key)
+    with open_application(invocation) as application:
+        stored, is_new = application.events.emit(event_type, payload, dedupe_key=dedupe_key)
     emit(invocation, {**asdict(stored), "is_new": is_new}, columns=COLUMNS)
     if not is_new:
         say(invocation, f"The key {dedupe_key!r} was used before; this is the event of then.")
@@ -59,6 +59,6 @@ def ls(invocation: Invocation, event_type: str | None, limit: int, before_id: in
     \b
     tsuzuki event ls --type order.created
     """
-    with application(invocation) as workspace:
-        found = workspace.events.find(event_type=event_type, before_id=before_id, limit=limit)
+    with open_application(invocation) as application:
+        found = application.events.find(event_type=event_type, before_id=before_id, limit=limit)
     emit(invocation, map(asdict, found), columns=COLUMNS, empty="no events")

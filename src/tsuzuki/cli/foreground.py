@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import application
-from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.application import open_application
+from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
 
@@ -90,13 +90,13 @@ def run_in_foreground(
     def say_stopping() -> None:
         say(invocation, "Stopping: waiting for what runs. Ask again to stop at once.")
 
-    with application(invocation) as workspace:
-        if apply and (changes := workspace.jobs.apply()):
+    with open_application(invocation) as application:
+        if apply and (changes := application.jobs.apply()):
             say(invocation, f"Applied {len(changes)} changes of the file.")
         write_log(invocation, log_format=log_format)
-        database = workspace.configuration.database_url
-        signals = StopSignals(workspace.local_engine)
-        left_running = workspace.local_engine.serve(
+        database = application.configuration.database_url
+        signals = StopSignals(application.local_engine)
+        left_running = application.local_engine.serve(
             stop=signals.received,
             lead=lead,
             work=work,

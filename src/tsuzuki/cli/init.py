@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
@@ -88,9 +88,9 @@ def _written(file: Path, *, if_missing: bool) -> bool:
 
 
 def _set_up(invocation: Invocation) -> "ConfigurationView":
-    with application(invocation) as workspace:
-        workspace.jobs.apply()
-        return workspace.configuration
+    with open_application(invocation) as application:
+        application.jobs.apply()
+        return application.configuration
 
 
 def _show(invocation: Invocation, configuration: "ConfigurationView") -> None:

@@ -31,8 +31,8 @@ class OutputFormat(StrEnum):
 class Invocation:
     """The global options and the surroundings of a call. Every command is handed it as `obj`.
 
-    Only what was typed is in here: the environment and the configuration file are weighed by
-    whoever reads the configuration. What may hold a secret stays out of `repr`.
+    Only what was typed is in here: the environment and the configuration file are weighed where
+    the configuration is read. What may hold a secret stays out of `repr`.
     """
 
     config_file: Path | None = None
@@ -43,7 +43,7 @@ class Invocation:
     quiet: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     cwd: Path = field(default_factory=Path)
-    """Where relative names begin; relative itself unless somebody hands in another place."""
+    """Where relative names begin; relative itself unless another place is given."""
 
     @property
     def color(self) -> bool:

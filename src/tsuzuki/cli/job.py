@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 import click
 
 from tsuzuki.cli import job_views
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.job_cursor import cursor
 from tsuzuki.cli.job_edit import add, disable, dry_run_option, enable, rm, update
 from tsuzuki.cli.job_run import explain, run
 from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.words import list_words
 
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
@@ -23,7 +23,7 @@ SHOWN_TIMES = 5
 CHANGES = [
     Column("name"),
     Column("deed", "CHANGE"),
-    Column("keys", format=list_words),
+    Column("keys", format=format_list),
 ]
 
 
@@ -41,15 +41,15 @@ def job() -> None:
 @click.pass_obj
 def ls(invocation: Invocation) -> None:
     """List all jobs: those of the file and those of the database."""
-    with application(invocation) as workspace:
-        views = workspace.jobs.find()
+    with open_application(invocation) as application:
+        views = application.jobs.find()
     emit(
         invocation,
         [view.as_dict() for view in views],
         columns=job_views.LIST,
         empty="no jobs yet; add one: tsuzuki job add hello --every 10m -- echo hi",
     )
-    if any(view.standing != "applied" for view in views):
+    if any(view.sync_state != "applied" for view in views):
         say(invocation, "File and database differ. Bring them in step with: tsuzuki job apply")
 
 
@@ -62,10 +62,10 @@ def show(invocation: Invocation, name: str) -> None:
     \b
     tsuzuki job show hello
     """
-    with application(invocation) as workspace:
-        view = workspace.jobs.get(name)
+    with open_application(invocation) as application:
+        view = application.jobs.get(name)
         due = view.spec.enabled and view.spec.schedule
-        next_times = workspace.jobs.next_times(name, SHOWN_TIMES) if due else []
+        next_times = application.jobs.next_times(name, SHOWN_TIMES) if due else []
     emit(invocation, {**view.as_dict(), "next_times": next_times}, columns=job_views.OBJECT)
 
 
@@ -91,9 +91,9 @@ def next_(invocation: Invocation, name: str, count: int) -> None:
     \b
     tsuzuki job next hello --count 10
     """
-    with application(invocation) as workspace:
-        view = workspace.jobs.get(name)
-        moments = workspace.jobs.next_times(name, count)
+    with open_application(invocation) as application:
+        view = application.jobs.get(name)
+        moments = application.jobs.next_times(name, count)
     zone = _zone_of(view)
     columns = [Column("at", "UTC"), Column("local", zone)]
     emit(
@@ -117,12 +117,12 @@ def apply(invocation: Invocation, dry_run: bool) -> None:
     \b
     tsuzuki job apply --dry-run
     """
-    with application(invocation, dry_run=dry_run) as workspace:
-        workspace.jobs.require_file()
-        changes = workspace.jobs.apply(dry_run=dry_run)
+    with open_application(invocation, dry_run=dry_run) as application:
+        application.jobs.require_file()
+        changes = application.jobs.apply(dry_run=dry_run)
     emit(
         invocation,
-        [{"name": change.name, "deed": change.deed, "keys": change.keys} for change in changes],
+        [{"name": change.name, "deed": change.kind, "keys": change.keys} for change in changes],
         columns=CHANGES,
         empty="The database holds what the file says.",
     )

@@ -2,7 +2,7 @@
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.books_service import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -39,8 +39,8 @@ def ls(invocation: Invocation, name: str | None) -> None:
     \b
     tsuzuki job cursor ls novelties
     """
-    with application(invocation) as workspace:
-        views = books_service(workspace).cursors(name)
+    with open_application(invocation) as application:
+        views = books_service(application).cursors(name)
     emit(
         invocation,
         [view.as_dict() for view in views],
@@ -67,8 +67,8 @@ def reset(invocation: Invocation, name: str, yes: bool) -> None:
             hint="Nothing was changed. Say it again with --yes if you mean it.",
             code="not_confirmed",
         )
-    with application(invocation) as workspace:
-        count = books_service(workspace).reset_cursors(name)
+    with open_application(invocation) as application:
+        count = books_service(application).reset_cursors(name)
     say(invocation, f"Reset {count} cursor(s) for job: {name}")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {"job": name, "reset": count})

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli import job_views
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.formatting import describe_changes
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_options import (
     KeyPath,
@@ -20,7 +21,6 @@ from tsuzuki.cli.job_options import (
     job_options,
 )
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.words import change_words
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def add(invocation: Invocation, /, name: str, dry_run: bool, **said: Any) -> Non
             f"what shall the job '{name}' run?",
             hint="Put -- and the command at the end, or use --command, --python or --type.",
         )
-    with application(invocation, dry_run=dry_run) as workspace:
-        view = workspace.jobs.add(name, changes.values, dry_run=dry_run)
-        file = workspace.jobs.require_file()
+    with open_application(invocation, dry_run=dry_run) as application:
+        view = application.jobs.add(name, changes.values, dry_run=dry_run)
+        file = application.jobs.require_file()
     say(invocation, DRY_RUN if dry_run else f"Added '{name}' to {file}.")
     _show(invocation, view)
 
@@ -89,9 +89,9 @@ def update(
             f"what shall change about the job '{name}'?",
             hint="'tsuzuki job update --help' lists what can.",
         )
-    with application(invocation, dry_run=dry_run) as workspace:
-        before = workspace.jobs.get(name)
-        view = workspace.jobs.update(
+    with open_application(invocation, dry_run=dry_run) as application:
+        before = application.jobs.get(name)
+        view = application.jobs.update(
             name, changes.values, removals=changes.removals, dry_run=dry_run
         )
     _tell_changes(invocation, before, view, dry_run=dry_run)
@@ -132,13 +132,13 @@ def rm(invocation: Invocation, names: tuple[str, ...], yes: bool) -> None:
     \b
     tsuzuki job rm hello --yes
     """
-    with application(invocation) as workspace:
-        views = [workspace.jobs.get(name) for name in dict.fromkeys(names)]
+    with open_application(invocation) as application:
+        views = [application.jobs.get(name) for name in dict.fromkeys(names)]
         listed = ", ".join(f"'{view.name}'" for view in views)
         noun = "job" if len(views) == 1 else f"{len(views)} jobs"
         confirm(invocation, f"remove the {noun} {listed}", yes=yes)
         for view in views:
-            workspace.jobs.remove(view.name)
+            application.jobs.remove(view.name)
     say(invocation, f"Removed {listed}.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, [view.as_dict() for view in views], columns=[Column("name")])
@@ -146,10 +146,10 @@ def rm(invocation: Invocation, names: tuple[str, ...], yes: bool) -> None:
 
 def _switch(invocation: Invocation, names: tuple[str, ...], *, enabled: bool) -> None:
     """All of them or, if one does not exist, none."""
-    with application(invocation) as workspace:
+    with open_application(invocation) as application:
         for name in names:
-            workspace.jobs.get(name)
-        views = [workspace.jobs.set_enabled(name, enabled) for name in dict.fromkeys(names)]
+            application.jobs.get(name)
+        views = [application.jobs.set_enabled(name, enabled) for name in dict.fromkeys(names)]
     emit(invocation, [view.as_dict() for view in views], columns=job_views.LIST)
 
 
@@ -160,7 +160,7 @@ def _tell_changes(
         say(invocation, f"'{after.name}' is like this already.")
         return
     say(invocation, DRY_RUN if dry_run else f"Changed '{after.name}':")
-    for change in change_words(before.definition(), after.definition()):
+    for change in describe_changes(before.definition(), after.definition()):
         say(invocation, f"  {change}")
 
 

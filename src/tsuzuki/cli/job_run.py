@@ -5,14 +5,12 @@ from typing import Any
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.arguments import JsonText, arguments_of
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.run_watch import exit_with_result, watch_run
-
-GROUNDS = [Column("cause"), Column("sentence"), Column("hint")]
+from tsuzuki.cli.output import emit, say, warn
+from tsuzuki.cli.run_watch import REASONS, exit_with_result, watch_run
 
 
 @click.command(cls=Command)
@@ -56,17 +54,17 @@ def run(
     from tsuzuki.services.runs import Request
 
     arguments = arguments_of(whole, pairs)
-    with application(invocation) as workspace:
-        workspace.jobs.apply()
-        submission = workspace.runs.submit(Request(job=name, arguments=arguments, **options))
+    with open_application(invocation) as application:
+        application.jobs.apply()
+        submission = application.runs.submit(Request(job=name, arguments=arguments, **options))
         if not submission.is_new:
             say(invocation, "That key was used before; this is the run of then.")
-        if not workspace.jobs.get(name).spec.enabled:
+        if not application.jobs.get(name).spec.enabled:
             warn(invocation, f"'{name}' is switched off: the run waits until it is switched on")
         if not watching:
             emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
             return
-        ended = watch_run(invocation, workspace, submission.run_id, timeout=timeout)
+        ended = watch_run(invocation, application, submission.run_id, timeout=timeout)
         emit(invocation, {"run_id": ended.id, "state": ended.state, "result": ended.result})
         exit_with_result(ended)
 
@@ -80,14 +78,14 @@ def explain(invocation: Invocation, name: str) -> None:
     \b
     tsuzuki job explain hello
     """
-    with application(invocation) as workspace:
-        view = workspace.jobs.get(name)
-        waiting = workspace.runs.newest_live(name) if view.job else None
-        explanation = workspace.runs.explain(waiting.id) if waiting else None
+    with open_application(invocation) as application:
+        view = application.jobs.get(name)
+        waiting = application.runs.newest_live(name) if view.job else None
+        explanation = application.runs.explain(waiting.id) if waiting else None
     if explanation is None:
         emit(invocation, {"job": name, "run": None, "why": view.why_idle()})
     elif invocation.output is OutputFormat.TABLE:
         say(invocation, f"Run {explanation.run_id} of {name} is {explanation.state}.")
-        emit(invocation, explanation.grounds, columns=GROUNDS)
+        emit(invocation, explanation.grounds, columns=REASONS)
     else:
         emit(invocation, asdict(explanation))

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from tsuzuki.cli.formatting import format_duration, format_list
 from tsuzuki.cli.output import Column
 from tsuzuki.cli.values import plain_text
-from tsuzuki.cli.words import duration_words, list_words
 
 
 def on_or_off(enabled: bool) -> str:
@@ -31,7 +31,7 @@ def what_it_runs(options: Mapping[str, Any]) -> str:
 def retries(retry: Mapping[str, Any]) -> str:
     if not retry["max_retries"]:
         return "none"
-    first, cap = duration_words(retry["initial_seconds"]), duration_words(retry["cap_seconds"])
+    first, cap = format_duration(retry["initial_seconds"]), format_duration(retry["cap_seconds"])
     return (
         f"{retry['max_retries']}, after {first}, then {retry['factor']:g} times longer up to {cap}"
     )
@@ -49,9 +49,11 @@ SCHEDULE = Column("schedule_words", "SCHEDULE")
 NEXT = Column("next_at", "NEXT")
 RUNS = Column("options", "RUNS", format=what_it_runs)
 KIND = Column("handler", "KIND")
-STANDING = Column("standing", style=lambda standing: "" if standing == "applied" else "bold yellow")
+SYNC_STATE = Column(
+    "standing", style=lambda standing: "" if standing == "applied" else "bold yellow"
+)
 
-LIST = [NAME, ENABLED, SCHEDULE, NEXT, KIND, Column("source"), STANDING]
+LIST = [NAME, ENABLED, SCHEDULE, NEXT, KIND, Column("source"), SYNC_STATE]
 SUMMARY = [NAME, RUNS, SCHEDULE, NEXT, ENABLED]
 OBJECT = [
     NAME,
@@ -61,17 +63,17 @@ OBJECT = [
     RUNS,
     Column("arguments", format=mapping),
     SCHEDULE,
-    Column("next_times", "NEXT", format=list_words),
+    Column("next_times", "NEXT", format=format_list),
     Column("misfire"),
-    Column("catchup_window_seconds", "CATCHUP WINDOW", format=duration_words),
-    Column("timeout_seconds", "TIMEOUT", format=duration_words),
+    Column("catchup_window_seconds", "CATCHUP WINDOW", format=format_duration),
+    Column("timeout_seconds", "TIMEOUT", format=format_duration),
     Column("retry", "RETRIES", format=retries),
     Column("concurrency_policy"),
     Column("max_concurrent"),
     Column("concurrency_key"),
     Column("max_concurrent_per_key"),
     Column("priority"),
-    Column("tags", format=list_words),
+    Column("tags", format=format_list),
     Column("source"),
-    STANDING,
+    SYNC_STATE,
 ]

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation
@@ -28,11 +28,11 @@ def show(invocation: Invocation) -> None:
     \b
     tsuzuki leader show --output json
     """
-    with application(invocation) as workspace:
-        lead = workspace.workers.leader()
+    with open_application(invocation) as application:
+        lead = application.workers.leader()
     emit(invocation, asdict(lead))
     if not lead.is_valid:
-        say(invocation, "Nobody leads. Start a leader with: tsuzuki up")
+        say(invocation, "No process leads. Start a leader with: tsuzuki up")
 
 
 @leader.command("step-down")
@@ -45,6 +45,6 @@ def step_down(invocation: Invocation, yes: bool) -> None:
     tsuzuki leader step-down --yes
     """
     confirm(invocation, "end the current leader's term", yes=yes)
-    with application(invocation) as workspace:
-        before = workspace.workers.step_down()
+    with open_application(invocation) as application:
+        before = application.workers.step_down()
     say(invocation, f"Epoch {before.epoch} of '{before.holder}' has ended.")

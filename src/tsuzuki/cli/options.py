@@ -74,7 +74,7 @@ GLOBAL_OPTIONS: tuple[GlobalOption, ...] = (
 )
 
 
-def glance(arguments: Sequence[str], invocation: Invocation) -> Invocation:
+def read_global_options(arguments: Sequence[str], invocation: Invocation) -> Invocation:
     """Read the global options out of a command line that may be wrong anywhere else.
 
     A failure must be told in the format that was asked for, even when the failure is the command

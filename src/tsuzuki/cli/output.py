@@ -157,7 +157,7 @@ def _write(text: str) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person is looking. A closed stream is nobody's."""
+    """Whether a person is looking. A closed stream is no terminal."""
     return stream is not None and stream.isatty()
 
 

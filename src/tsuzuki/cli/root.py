@@ -20,9 +20,9 @@ from tsuzuki.cli.commands import (
     LazyGroup,
     RefusedCommand,
 )
-from tsuzuki.cli.failures import EXIT_READER_GONE, report
+from tsuzuki.cli.errors import EXIT_CODE_MEANINGS, EXIT_READER_GONE, report
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.options import glance
+from tsuzuki.cli.options import read_global_options
 
 COMMANDS: dict[str, LazyCommand] = {
     "init": LazyCommand(
@@ -32,7 +32,7 @@ COMMANDS: dict[str, LazyCommand] = {
     "up": LazyCommand("tsuzuki.cli.up:up", "Start everything: lead, and work."),
     "run-due": LazyCommand("tsuzuki.cli.run_due:run_due", "Run everything that is due, then end."),
     "job": LazyCommand("tsuzuki.cli.job:job", "Look at jobs and change them."),
-    "run": LazyCommand("tsuzuki.cli.run:run", "Look at runs, follow them, stop and repeat them."),
+    "run": LazyCommand("tsuzuki.cli.run:run", "Look at runs, follow them, cancel and retry them."),
     "event": LazyCommand(
         "tsuzuki.cli.event:event", "Say that something happened, and see what did."
     ),
@@ -93,6 +93,9 @@ ROOT = click.group(
         "show_default": True,
         "max_content_width": 100,
     },
+    epilog="Exit codes: "
+    + ", ".join(f"{code} {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items())
+    + ".",
 )(_root)
 
 
@@ -136,11 +139,11 @@ def _dispatch(arguments: Sequence[str], surroundings: Invocation, root: click.Co
 
 
 def _report(failure: BaseException, arguments: Sequence[str], surroundings: Invocation) -> int:
-    return report(failure, glance(arguments, surroundings))
+    return report(failure, read_global_options(arguments, surroundings))
 
 
 def _reader_is_gone() -> bool:
-    """Whether nobody reads our output any more; a broken pipe may also be a socket of a command."""
+    """Whether the reader of our output has gone; a broken pipe may also be a socket of a command."""
     watch = select.poll()
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.run_watch import exit_with_result, sentence, watch_run
+from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
 from tsuzuki.cli.values import neutralise
 from tsuzuki.model.states import RunState
 
@@ -41,7 +41,6 @@ HISTORY = [
     Column("epoch", align="right"),
     Column("reason"),
 ]
-GROUNDS = [Column("cause"), Column("sentence"), Column("hint")]
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
 
 run_id_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(1))
@@ -52,7 +51,7 @@ timeout_option = click.option(
 
 @click.group(cls=Group)
 def run() -> None:
-    """Look at runs, follow them, stop and repeat them.
+    """Look at runs, follow them, cancel and retry them.
 
     \b
     tsuzuki run ls
@@ -82,8 +81,10 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     """
     from tsuzuki.services.runs import RunFilter
 
-    with application(invocation) as workspace:
-        found = workspace.runs.find(RunFilter(states=frozenset(states), limit=limit + 1, **wanted))
+    with open_application(invocation) as application:
+        found = application.runs.find(
+            RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
+        )
     shown = found[:limit]
     is_narrowed = states or any(value is not None for value in wanted.values())
     empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
@@ -101,8 +102,8 @@ def show(invocation: Invocation, run_id: int) -> None:
     \b
     tsuzuki run show 7
     """
-    with application(invocation) as workspace:
-        view = workspace.runs.get(run_id)
+    with open_application(invocation) as application:
+        view = application.runs.get(run_id)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, view.as_dict())
         return
@@ -124,19 +125,19 @@ def logs(invocation: Invocation, run_id: int, follow: bool, tail: int | None) ->
     \b
     tsuzuki run logs 7 --follow
     """
-    with application(invocation) as workspace:
+    with open_application(invocation) as application:
         if tail is not None and not follow:
-            _print_lines(invocation, workspace.logs.tail(run_id, tail))
+            _print_lines(invocation, application.logs.tail(run_id, tail))
             return
-        start = workspace.logs.tail(run_id, tail)[:1] if tail is not None else []
+        start = application.logs.tail(run_id, tail)[:1] if tail is not None else []
         after_seq = start[0].seq - 1 if start else 0
         if not follow:
-            _print_lines(invocation, workspace.logs.read_all(run_id))
+            _print_lines(invocation, application.logs.read_all(run_id))
             return
         pause = threading.Event()
-        lines = workspace.logs.follow(run_id, wait=pause.wait, after_seq=after_seq)
+        lines = application.logs.follow(run_id, wait=pause.wait, after_seq=after_seq)
         _print_lines(invocation, lines)
-        exit_with_result(workspace.runs.get(run_id).run)
+        exit_with_result(application.runs.get(run_id).run)
 
 
 @run.command()
@@ -149,8 +150,8 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
     \b
     tsuzuki run watch 7 --timeout 60
     """
-    with application(invocation) as workspace:
-        ended = watch_run(invocation, workspace, run_id, timeout=timeout)
+    with open_application(invocation) as application:
+        ended = watch_run(invocation, application, run_id, timeout=timeout)
     emit(invocation, _row(ended), columns=COLUMNS)
     exit_with_result(ended)
 
@@ -164,8 +165,8 @@ def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
     \b
     tsuzuki run cancel 7 8
     """
-    with application(invocation) as workspace:
-        canceled = [workspace.runs.cancel(run_id) for run_id in run_ids]
+    with open_application(invocation) as application:
+        canceled = [application.runs.cancel(run_id) for run_id in run_ids]
     for one in canceled:
         say(invocation, sentence(one))
 
@@ -176,16 +177,16 @@ def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
 @timeout_option
 @click.pass_obj
 def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | None) -> None:
-    """Repeat a run that has ended, as a new run.
+    """Retry a run that has ended, as a new run.
 
     \b
     tsuzuki run retry 7 --watch
     """
-    with application(invocation) as workspace:
-        submission = workspace.runs.retry(run_id)
+    with open_application(invocation) as application:
+        submission = application.runs.retry(run_id)
         emit(invocation, {"run_id": submission.run_id, "retry_of": run_id})
         if watching:
-            exit_with_result(watch_run(invocation, workspace, submission.run_id, timeout=timeout))
+            exit_with_result(watch_run(invocation, application, submission.run_id, timeout=timeout))
 
 
 @run.command()
@@ -197,13 +198,13 @@ def explain(invocation: Invocation, run_id: int) -> None:
     \b
     tsuzuki run explain 7
     """
-    with application(invocation) as workspace:
-        explanation = workspace.runs.explain(run_id)
+    with open_application(invocation) as application:
+        explanation = application.runs.explain(run_id)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, asdict(explanation))
         return
     say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
-    emit(invocation, explanation.grounds, columns=GROUNDS)
+    emit(invocation, explanation.grounds, columns=REASONS)
 
 
 def _row(one: "Run") -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def run_and_wait(
     invocation: Invocation,
-    workspace: "Application",
+    application: "Application",
     name: str,
     *,
     arguments: Mapping[str, Any],
@@ -27,10 +27,10 @@ def run_and_wait(
         say(invocation, "No engine is running: starting one until this is done.")
         write_log(invocation, quiet=True)
 
-    workspace.jobs.apply()
-    submission = workspace.runs.submit(Request(job=name, arguments=arguments))
-    with workspace.local_engine.ensure_running(on_start=say_started):
-        ended = watch_run(invocation, workspace, submission.run_id, timeout=timeout)
+    application.jobs.apply()
+    submission = application.runs.submit(Request(job=name, arguments=arguments))
+    with application.local_engine.ensure_running(on_start=say_started):
+        ended = watch_run(invocation, application, submission.run_id, timeout=timeout)
     emit(
         invocation,
         {

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import StopSignals, engine_options, write_log
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
@@ -40,14 +40,14 @@ def run_due(
     \b
     tsuzuki run-due --dry-run
     """
-    with application(invocation, dry_run=dry_run) as workspace:
+    with open_application(invocation, dry_run=dry_run) as application:
         if dry_run:
-            emit(invocation, workspace.due.find(), columns=DUE, empty="Nothing is due.")
+            emit(invocation, application.due.find(), columns=DUE, empty="Nothing is due.")
             return
-        workspace.jobs.apply()
+        application.jobs.apply()
         write_log(invocation, log_format=log_format)
-        signals = StopSignals(workspace.local_engine)
-        ended = workspace.local_engine.run_until_idle(
+        signals = StopSignals(application.local_engine)
+        ended = application.local_engine.run_until_idle(
             stop=signals.received, capacity=capacity, tags=tags
         )
     emit(

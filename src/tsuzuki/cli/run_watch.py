@@ -7,28 +7,30 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tsuzuki.cli.failures import ExitWith
+from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import is_terminal, say
+from tsuzuki.cli.output import Column, is_terminal, say
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
     from tsuzuki.wiring.application import Application
 
+REASONS = [Column("cause"), Column("sentence"), Column("hint")]
+
 
 def watch_run(
-    invocation: Invocation, workspace: "Application", run_id: int, *, timeout: float | None
+    invocation: Invocation, application: "Application", run_id: int, *, timeout: float | None
 ) -> "Run":
-    """Show how a run goes, and answer with it when it has ended. If it does not begin, say why."""
+    """Show how a run goes, and answer with it when it has ended. If it does not start, say why."""
 
     def say_why() -> None:
-        ground = workspace.runs.explain(run_id).grounds[0]
-        say(invocation, ground.sentence)
-        if ground.hint:
-            say(invocation, ground.hint)
+        reason = application.runs.explain(run_id).grounds[0]
+        say(invocation, reason.sentence)
+        if reason.hint:
+            say(invocation, reason.hint)
 
-    wait = partial(workspace.runs.wait, run_id, timeout_seconds=timeout, on_held_up=say_why)
+    wait = partial(application.runs.wait, run_id, timeout_seconds=timeout, on_held_up=say_why)
     if invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr):
         return wait(on_change=Lines(invocation).show)
     with Bar(invocation) as bar:

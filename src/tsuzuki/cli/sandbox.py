@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from tsuzuki.cli.commands import Command, load
-from tsuzuki.cli.failures import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.model.errors import NotFound, Unreachable

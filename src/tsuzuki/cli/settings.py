@@ -4,28 +4,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.formatting import format_number
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.words import number_words
 
 if TYPE_CHECKING:
     from tsuzuki.services.settings import SettingView
 
 ROW = [
     Column("key"),
-    Column("value", format=number_words, align="right"),
-    Column("default", format=number_words, align="right"),
+    Column("value", format=format_number, align="right"),
+    Column("default", format=format_number, align="right"),
     Column("updated_by", "SET BY"),
     Column("description"),
 ]
 OBJECT = [
     Column("key"),
-    Column("value", format=number_words),
-    Column("default", format=number_words),
-    Column("minimum", format=number_words),
-    Column("maximum", format=number_words),
+    Column("value", format=format_number),
+    Column("default", format=format_number),
+    Column("minimum", format=format_number),
+    Column("maximum", format=format_number),
     Column("updated_by", "SET BY"),
     Column("updated_at", "SET AT"),
     Column("description"),
@@ -46,8 +46,8 @@ def settings() -> None:
 @click.pass_obj
 def ls(invocation: Invocation) -> None:
     """List every setting with the value in force."""
-    with application(invocation) as workspace:
-        views = workspace.settings.find()
+    with open_application(invocation) as application:
+        views = application.settings.find()
     emit(invocation, [view.as_dict() for view in views], columns=ROW)
 
 
@@ -60,8 +60,8 @@ def get(invocation: Invocation, key: str) -> None:
     \b
     tsuzuki settings get lease_seconds --output plain
     """
-    with application(invocation) as workspace:
-        view = workspace.settings.get(key)
+    with open_application(invocation) as application:
+        view = application.settings.get(key)
     _show(invocation, view)
 
 
@@ -75,9 +75,9 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
     \b
     tsuzuki settings set worker_ttl_seconds 12
     """
-    with application(invocation) as workspace:
-        before = workspace.settings.get(key)
-        after = workspace.settings.set(key, value)
+    with open_application(invocation) as application:
+        before = application.settings.get(key)
+        after = application.settings.set(key, value)
     _tell_change(invocation, before, after)
 
 
@@ -90,14 +90,14 @@ def reset(invocation: Invocation, key: str) -> None:
     \b
     tsuzuki settings reset worker_ttl_seconds
     """
-    with application(invocation) as workspace:
-        before = workspace.settings.get(key)
-        after = workspace.settings.reset(key)
+    with open_application(invocation) as application:
+        before = application.settings.get(key)
+        after = application.settings.reset(key)
     _tell_change(invocation, before, after)
 
 
 def _tell_change(invocation: Invocation, before: "SettingView", after: "SettingView") -> None:
-    old, new = number_words(before.value), number_words(after.value)
+    old, new = format_number(before.value), format_number(after.value)
     say(invocation, f"{after.setting.key}: {old} → {new}")
     if invocation.output is not OutputFormat.TABLE:
         _show(invocation, after)

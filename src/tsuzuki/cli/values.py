@@ -45,7 +45,7 @@ def _visible_escape(match: re.Match[str]) -> str:
 
 
 def json_value(value: object) -> Any:
-    """The value in the words of JSON. A type nobody thought of is refused, never guessed."""
+    """The value in the words of JSON. An unknown type is refused, never guessed."""
     for kind, convert in _CONVERSIONS:
         if isinstance(value, kind):
             return convert(value)
@@ -88,7 +88,7 @@ def table_text(value: object) -> str:
 
 def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        raise ValueError(f"{moment.isoformat()} has no time zone, so nobody can say when it was")
+        raise ValueError(f"{moment.isoformat()} has no time zone, so its moment is unknown")
     return moment.astimezone(UTC)
 
 

@@ -4,21 +4,21 @@ from typing import Any
 
 import click
 
-from tsuzuki.cli.application import application
+from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.foreground import engine_options, run_in_foreground
+from tsuzuki.cli.formatting import format_duration, format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.words import duration_words, list_words
 
 COLUMNS = [
     Column("id", "WORKER"),
     Column("state"),
     Column("held", "RUNS", align="right"),
     Column("capacity", align="right"),
-    Column("tags", format=list_words),
-    Column("silent_seconds", "LAST HEARD", format=lambda s: f"{duration_words(round(s))} ago"),
+    Column("tags", format=format_list),
+    Column("silent_seconds", "LAST HEARD", format=lambda s: f"{format_duration(round(s))} ago"),
     Column("leads", format=lambda leads: "leads" if leads else "-"),
 ]
 
@@ -46,8 +46,8 @@ def ls(invocation: Invocation, with_gone: bool) -> None:
     \b
     tsuzuki worker ls --all
     """
-    with application(invocation) as workspace:
-        views = workspace.workers.workers(with_gone=with_gone)
+    with open_application(invocation) as application:
+        views = application.workers.workers(with_gone=with_gone)
     emit(
         invocation,
         [view.as_dict() for view in views],
@@ -65,8 +65,8 @@ def drain(invocation: Invocation, worker_id: str) -> None:
     \b
     tsuzuki worker drain host-1234-a1b2c3
     """
-    with application(invocation) as workspace:
-        workspace.workers.drain(worker_id)
+    with open_application(invocation) as application:
+        application.workers.drain(worker_id)
     say(invocation, f"'{worker_id}' will finish what it has and leave.")
 
 
@@ -75,12 +75,12 @@ def drain(invocation: Invocation, worker_id: str) -> None:
 @yes_option
 @click.pass_obj
 def detach(invocation: Invocation, worker_id: str, yes: bool) -> None:
-    """Cut a worker off: what it runs is stopped, and repeated elsewhere.
+    """Detach a worker: what it runs is stopped, and retried elsewhere.
 
     \b
     tsuzuki worker detach host-1234-a1b2c3 --yes
     """
     confirm(invocation, f"stop everything that runs on {worker_id}", yes=yes)
-    with application(invocation) as workspace:
-        workspace.workers.detach(worker_id)
-    say(invocation, f"'{worker_id}' is cut off.")
+    with open_application(invocation) as application:
+        application.workers.detach(worker_id)
+    say(invocation, f"'{worker_id}' is detached.")

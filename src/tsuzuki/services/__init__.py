@@ -1,1 +1,1 @@
-"""One door for every face: each use-case once, whoever asks."""
+"""The use-cases, each once, for every face: command line, library, web, MCP."""

@@ -1,4 +1,4 @@
-"""The audit log, for reading: it is written by whoever changes something."""
+"""The audit log, for reading; the service that makes a change writes its line."""
 
 from tsuzuki.store import audit
 from tsuzuki.store.audit import AuditEntry

@@ -13,7 +13,7 @@ WAITING_MAX = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Due:
+class DueItem:
     """One thing that would happen now. `ticks` is how many ticks it stands for."""
 
     job: str
@@ -22,11 +22,11 @@ class Due:
     ticks: int = 1
 
 
-class DueNow:
+class DueItems:
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
-    def find(self) -> list[Due]:
+    def find(self) -> list[DueItem]:
         """Everything due at this moment, oldest first. Nothing is changed."""
         with self._database.read() as connection:
             now = self._database.now(connection)
@@ -37,7 +37,7 @@ class DueNow:
                 [run.ref.id for run in queue.due_runs(connection, limit=WAITING_MAX)],
             )
         found = [
-            Due(job=run.job_name, scheduled_for=run.scheduled_for, what=f"run {run.id} waits")
+            DueItem(job=run.job_name, scheduled_for=run.scheduled_for, what=f"run {run.id} waits")
             for run in waiting
         ]
         for job in scheduled:
@@ -45,7 +45,7 @@ class DueNow:
         return sorted(found, key=lambda due: (due.scheduled_for, due.job))
 
 
-def _planned(job: Job, now: datetime, grace: timedelta) -> list[Due]:
+def _planned(job: Job, now: datetime, grace: timedelta) -> list[DueItem]:
     if job.spec.schedule is None:
         return []
     plan = plan_ticks(
@@ -59,8 +59,8 @@ def _planned(job: Job, now: datetime, grace: timedelta) -> list[Due]:
     name = job.spec.name
     return [
         *(
-            Due(job=name, scheduled_for=ticks.first, what="skip (late)", ticks=ticks.count)
+            DueItem(job=name, scheduled_for=ticks.first, what="skip (late)", ticks=ticks.count)
             for ticks in plan.skipped
         ),
-        *(Due(job=name, scheduled_for=tick, what="run") for tick in plan.run),
+        *(DueItem(job=name, scheduled_for=tick, what="run") for tick in plan.run),
     ]

@@ -37,7 +37,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class StatusReason:
     """One reason, in a word and in a sentence, and what to do about it."""
 
     cause: Cause
@@ -52,11 +52,11 @@ class Explanation:
     run_id: int
     job: str
     state: RunState
-    grounds: list[Ground]
+    grounds: list[StatusReason]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Scene:
+class _RunFacts:
     connection: Connection
     run: Run
     job: Job
@@ -69,7 +69,7 @@ def explain(connection: Connection, run: Run, *, now: datetime) -> Explanation:
     job = jobs.get(connection, run.job_definition_id)
     if job is None:
         raise ValueError(f"run {run.id} has no job")
-    scene = _Scene(
+    facts = _RunFacts(
         connection=connection,
         run=run,
         job=job,
@@ -79,154 +79,154 @@ def explain(connection: Connection, run: Run, *, now: datetime) -> Explanation:
     )
     match run.state:
         case RunState.PENDING | RunState.ORPHANED:
-            grounds = _why_waiting(scene)
+            reasons = _why_waiting(facts)
         case RunState.ASSIGNED | RunState.RUNNING:
-            grounds = _where_held(scene)
+            reasons = _where_held(facts)
         case _:
-            grounds = [_ended(scene)]
-    return Explanation(run_id=run.id, job=run.job_name, state=run.state, grounds=grounds)
+            reasons = [_ended(facts)]
+    return Explanation(run_id=run.id, job=run.job_name, state=run.state, grounds=reasons)
 
 
-def _why_waiting(scene: _Scene) -> list[Ground]:
-    questions: list[Callable[[_Scene], Ground | None]] = [
+def _why_waiting(facts: _RunFacts) -> list[StatusReason]:
+    questions: list[Callable[[_RunFacts], StatusReason | None]] = [
         _not_due,
         _paused,
         _at_job_limit,
         _at_key_limit,
         _no_leader,
         _no_worker,
-        _no_room,
+        _no_free_slot,
     ]
-    grounds = [ground for question in questions if (ground := question(scene)) is not None]
-    return grounds or [
-        Ground(cause=Cause.NEXT, sentence="It is due and nothing is in its way: it is next.")
+    reasons = [reason for question in questions if (reason := question(facts)) is not None]
+    return reasons or [
+        StatusReason(cause=Cause.NEXT, sentence="It is due and nothing is in its way: it is next.")
     ]
 
 
-def _not_due(scene: _Scene) -> Ground | None:
-    run = scene.run
-    if run.scheduled_for <= scene.now:
+def _not_due(facts: _RunFacts) -> StatusReason | None:
+    run = facts.run
+    if run.scheduled_for <= facts.now:
         return None
     when = _moment(run.scheduled_for)
     if run.trigger is Trigger.RETRY:
-        return Ground(
+        return StatusReason(
             cause=Cause.WAITING_FOR_RETRY,
-            sentence=f"It repeats run {run.retry_of} and waits for {when} (attempt {run.attempt}).",
+            sentence=f"It retries run {run.retry_of} and waits for {when} (attempt {run.attempt}).",
         )
-    return Ground(cause=Cause.NOT_DUE, sentence=f"It is not due before {when}.")
+    return StatusReason(cause=Cause.NOT_DUE, sentence=f"It is not due before {when}.")
 
 
-def _paused(scene: _Scene) -> Ground | None:
-    name = scene.job.spec.name
-    if scene.job.deleted_at is not None:
-        return Ground(
+def _paused(facts: _RunFacts) -> StatusReason | None:
+    name = facts.job.spec.name
+    if facts.job.deleted_at is not None:
+        return StatusReason(
             cause=Cause.JOB_REMOVED, sentence=f"Its job {name} was removed; it will be canceled."
         )
-    if scene.job.spec.enabled:
+    if facts.job.spec.enabled:
         return None
-    return Ground(
+    return StatusReason(
         cause=Cause.PAUSED,
         sentence=f"Its job {name} is switched off.",
         hint=f"Switch it on with: tsuzuki job enable {name}",
     )
 
 
-def _at_job_limit(scene: _Scene) -> Ground | None:
-    limit = scene.job.spec.concurrency_limit
-    held = scene.held.by_job.get(scene.job.id, 0)
+def _at_job_limit(facts: _RunFacts) -> StatusReason | None:
+    limit = facts.job.spec.concurrency_limit
+    held = facts.held.by_job.get(facts.job.id, 0)
     if limit is None or held < limit:
         return None
     others = [
         f"run {run.id} ({run.state})"
-        for run in runs.find_live(scene.connection, scene.job.id)
+        for run in runs.find_live(facts.connection, facts.job.id)
         if run.state in (RunState.ASSIGNED, RunState.RUNNING)
     ]
-    return Ground(
+    return StatusReason(
         cause=Cause.JOB_LIMIT,
         sentence=f"Its job allows {limit} at once, and {held} are under way: {', '.join(others[:5])}.",
         hint="It starts when one of them ends; or raise max_concurrent.",
     )
 
 
-def _at_key_limit(scene: _Scene) -> Ground | None:
-    limit, key = scene.job.spec.max_concurrent_per_key, scene.run.concurrency_key
+def _at_key_limit(facts: _RunFacts) -> StatusReason | None:
+    limit, key = facts.job.spec.max_concurrent_per_key, facts.run.concurrency_key
     if limit is None or key is None:
         return None
-    held = scene.held.by_key.get((scene.job.id, key), 0)
+    held = facts.held.by_key.get((facts.job.id, key), 0)
     if held < limit:
         return None
-    return Ground(
+    return StatusReason(
         cause=Cause.KEY_LIMIT,
         sentence=f"Its job allows {limit} at once for the key {key!r}, and {held} are under way.",
     )
 
 
-def _no_leader(scene: _Scene) -> Ground | None:
-    lead = leadership.current(scene.connection)
+def _no_leader(facts: _RunFacts) -> StatusReason | None:
+    lead = leadership.current(facts.connection)
     if lead.is_valid:
         return None
-    since = f"since {_moment(lead.lease_expires_at)}" if lead.epoch else "and nobody ever did"
-    return Ground(
+    since = f"since {_moment(lead.lease_expires_at)}" if lead.epoch else "and none ever did"
+    return StatusReason(
         cause=Cause.NO_LEADER,
-        sentence=f"Nobody leads, {since}: nothing is given out.",
+        sentence=f"No process leads, {since}: nothing is assigned.",
         hint="Start one with: tsuzuki up",
     )
 
 
-def _no_worker(scene: _Scene) -> Ground | None:
-    if not scene.attached:
-        return Ground(
+def _no_worker(facts: _RunFacts) -> StatusReason | None:
+    if not facts.attached:
+        return StatusReason(
             cause=Cause.NO_WORKER,
             sentence="No worker is attached.",
             hint="Start one with: tsuzuki up, or: tsuzuki worker",
         )
-    wanted = scene.job.spec.tags
-    if any(wanted <= worker.tags for worker in scene.attached):
+    wanted = facts.job.spec.tags
+    if any(wanted <= worker.tags for worker in facts.attached):
         return None
-    return Ground(
+    return StatusReason(
         cause=Cause.NO_TAGS,
         sentence=f"No attached worker has all of its tags: {', '.join(sorted(wanted))}.",
         hint=f"Start one with: tsuzuki worker {' '.join(f'--tag {tag}' for tag in sorted(wanted))}",
     )
 
 
-def _no_room(scene: _Scene) -> Ground | None:
-    able = [worker for worker in scene.attached if scene.job.spec.tags <= worker.tags]
-    loads = [(scene.held.by_worker.get(worker.id, 0), worker.capacity) for worker in able]
+def _no_free_slot(facts: _RunFacts) -> StatusReason | None:
+    able = [worker for worker in facts.attached if facts.job.spec.tags <= worker.tags]
+    loads = [(facts.held.by_worker.get(worker.id, 0), worker.capacity) for worker in able]
     if not able or any(held < capacity for held, capacity in loads):
         return None
     held, capacity = (sum(column) for column in zip(*loads, strict=True))
-    return Ground(
+    return StatusReason(
         cause=Cause.CAPACITY,
         sentence=f"All {len(able)} workers that may run it are full: {held} of {capacity} slots.",
         hint="It starts when a slot is free; or start another worker.",
     )
 
 
-def _where_held(scene: _Scene) -> list[Ground]:
-    run = scene.run
-    worker = workers.get(scene.connection, run.assigned_worker_id or "")
-    grounds = [_held_by(scene)]
-    in_force = settings.load(scene.connection)
-    silence = _silence(worker, scene.now, in_force.worker_ttl_seconds)
+def _where_held(facts: _RunFacts) -> list[StatusReason]:
+    run = facts.run
+    worker = workers.get(facts.connection, run.assigned_worker_id or "")
+    reasons = [_held_by(facts)]
+    in_force = settings.load(facts.connection)
+    silence = _silence(worker, facts.now, in_force.worker_ttl_seconds)
     if silence is not None:
-        grounds.insert(
+        reasons.insert(
             0,
-            Ground(
+            StatusReason(
                 cause=Cause.WORKER_SILENT,
                 sentence=f"Its worker {run.assigned_worker_id} {silence}; "
                 f"after {in_force.lost_after_seconds:g} s of silence the run is taken from it.",
             ),
         )
     if run.continuation_state is ContinuationState.CONFIRMING:
-        grounds.insert(
+        reasons.insert(
             0,
-            Ground(
+            StatusReason(
                 cause=Cause.CONFIRMING,
                 sentence="Its worker asks to be confirmed before it goes on.",
             ),
         )
-    return grounds
+    return reasons
 
 
 def _silence(worker: Worker | None, now: datetime, ttl_seconds: float) -> str | None:
@@ -241,31 +241,31 @@ def _silence(worker: Worker | None, now: datetime, ttl_seconds: float) -> str | 
     return f"has been silent for {age_seconds:.0f} s"
 
 
-def _held_by(scene: _Scene) -> Ground:
-    run = scene.run
+def _held_by(facts: _RunFacts) -> StatusReason:
+    run = facts.run
     if run.state is RunState.ASSIGNED:
-        return Ground(
+        return StatusReason(
             cause=Cause.ASSIGNED,
-            sentence=f"It was given to {run.assigned_worker_id} at {_moment(run.assigned_at)} "
-            "and has not begun.",
+            sentence=f"It was assigned to {run.assigned_worker_id} at {_moment(run.assigned_at)} "
+            "and has not started.",
         )
-    return Ground(
+    return StatusReason(
         cause=Cause.RUNNING,
         sentence=f"It has been running on {run.assigned_worker_id} since {_moment(run.started_at)}.",
         hint=f"Follow it with: tsuzuki run logs {run.id} --follow",
     )
 
 
-def _ended(scene: _Scene) -> Ground:
-    run = scene.run
+def _ended(facts: _RunFacts) -> StatusReason:
+    run = facts.run
     why = f", {run.reason}" if run.reason else ""
     said = f": {run.error}" if run.error else "."
-    return Ground(
+    return StatusReason(
         cause=Cause.ENDED,
         sentence=f"It ended at {_moment(run.finished_at)}: {run.state}{why}{said}",
         hint=None
         if run.state is RunState.SUCCEEDED
-        else f"Repeat it with: tsuzuki run retry {run.id}",
+        else f"Retry it with: tsuzuki run retry {run.id}",
     )
 
 

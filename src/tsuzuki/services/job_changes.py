@@ -11,7 +11,7 @@ from tsuzuki.store import audit, jobs
 from tsuzuki.store.sql.database import Connection
 
 
-class Deed(StrEnum):
+class ChangeKind(StrEnum):
     ADD = "add"
     CHANGE = "change"
     REMOVE = "remove"
@@ -21,7 +21,7 @@ class Deed(StrEnum):
 class Change:
     """One job that is, or would be, added, changed or removed."""
 
-    deed: Deed
+    kind: ChangeKind
     name: str
     before: Job | None = None
     after: JobSpec | None = None
@@ -42,13 +42,13 @@ def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[Change]:
     for spec in specs:
         job = by_name.pop(spec.name, None)
         if job is None:
-            changes.append(Change(deed=Deed.ADD, name=spec.name, after=spec))
+            changes.append(Change(kind=ChangeKind.ADD, name=spec.name, after=spec))
         elif job.source is JobSource.DATABASE:
             raise taken(spec.name)
         elif job.spec != spec:
-            changes.append(Change(deed=Deed.CHANGE, name=spec.name, before=job, after=spec))
+            changes.append(Change(kind=ChangeKind.CHANGE, name=spec.name, before=job, after=spec))
     changes.extend(
-        Change(deed=Deed.REMOVE, name=job.spec.name, before=job)
+        Change(kind=ChangeKind.REMOVE, name=job.spec.name, before=job)
         for job in by_name.values()
         if job.source is JobSource.FILE
     )
@@ -74,8 +74,8 @@ def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
             hint="Change it there, or choose another name.",
             code="job_source",
         )
-    deed = Deed.ADD if job is None else Deed.CHANGE
-    change = Change(deed=deed, name=spec.name, before=job, after=spec)
+    kind = ChangeKind.ADD if job is None else ChangeKind.CHANGE
+    change = Change(kind=kind, name=spec.name, before=job, after=spec)
     if job is None or job.spec != spec:
         carry_out(connection, change, source=JobSource.DATABASE, actor=actor)
     return change
@@ -86,7 +86,7 @@ def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str)
     job = _present(connection, name)
     if job.spec.enabled != enabled:
         after = replace(job.spec, enabled=enabled)
-        change = Change(deed=Deed.CHANGE, name=name, before=job, after=after)
+        change = Change(kind=ChangeKind.CHANGE, name=name, before=job, after=after)
         carry_out(connection, change, source=job.source, actor=actor)
 
 
@@ -94,7 +94,7 @@ def remove(connection: Connection, name: str, *, actor: str) -> None:
     jobs.hold(connection)
     job = jobs.get_by_name(connection, name)
     if job is not None:
-        change = Change(deed=Deed.REMOVE, name=name, before=job)
+        change = Change(kind=ChangeKind.REMOVE, name=name, before=job)
         carry_out(connection, change, source=job.source, actor=actor)
 
 
@@ -109,14 +109,14 @@ def carry_out(connection: Connection, change: Change, *, source: JobSource, acto
         took = jobs.remove(connection, job=change.before)
     if not took:
         raise Conflict(
-            f"the job {change.name!r} was changed by somebody else at the same moment",
+            f"the job {change.name!r} was changed by another process at the same moment",
             hint="Look at it again and repeat the change if it is still wanted.",
             code="job_changed",
         )
     audit.record(
         connection,
         actor=actor,
-        action=f"job.{change.deed}",
+        action=f"job.{change.kind}",
         object_type="job",
         object_id=change.name,
         before=spec_as_dict(change.before.spec) if change.before else None,

@@ -33,7 +33,7 @@ from tsuzuki.store import jobs
 from tsuzuki.store.sql.database import Connection, Database
 
 
-class Standing(StrEnum):
+class SyncState(StrEnum):
     """Whether the database holds what the file says."""
 
     APPLIED = "applied"
@@ -55,7 +55,7 @@ class JobView:
 
     spec: JobSpec
     source: JobSource
-    standing: Standing
+    sync_state: SyncState
     job: Job | None
     next_at: datetime | None
 
@@ -73,7 +73,7 @@ class JobView:
 
     def why_idle(self) -> str:
         """Why nothing of it is waiting or running."""
-        if self.standing is Standing.NOT_APPLIED:
+        if self.sync_state is SyncState.NOT_APPLIED:
             return "It is in the file, but not applied: tsuzuki job apply"
         if not self.spec.enabled:
             return f"It is switched off: tsuzuki job enable {self.name}"
@@ -90,7 +90,7 @@ class JobView:
             **self.definition(),
             "id": self.job.id if self.job else None,
             "source": self.source,
-            "standing": self.standing,
+            "standing": self.sync_state,
             "schedule_words": self.schedule_words,
             "next_at": self.next_at,
         }
@@ -184,7 +184,7 @@ class Jobs:
     def remove(self, name: str) -> None:
         """Remove a job where it is defined. Its runs and their history stay."""
         view = self.get(name)
-        if view.source is JobSource.FILE and view.standing is not Standing.GONE:
+        if view.source is JobSource.FILE and view.sync_state is not SyncState.GONE:
             edit.remove_job(self.require_file(), name, kinds=self._kinds)
         with self._database.write() as connection:
             job_changes.remove(connection, name, actor=self._actor)
@@ -263,7 +263,7 @@ class Jobs:
         return JobView(
             spec=spec,
             source=source,
-            standing=_standing(in_file, stored),
+            sync_state=_sync_state(in_file, stored),
             job=stored,
             next_at=spec.schedule.next_after(self._database.clock.now())
             if due and spec.schedule
@@ -279,11 +279,11 @@ def parse_key_value(key: str, text: str) -> Any:
         raise UsageError(problem.message, hint=problem.hint, place=problem.place) from problem
 
 
-def _standing(in_file: JobSpec | None, stored: Job | None) -> Standing:
+def _sync_state(in_file: JobSpec | None, stored: Job | None) -> SyncState:
     if stored is None:
-        return Standing.NOT_APPLIED
+        return SyncState.NOT_APPLIED
     if stored.source is JobSource.DATABASE:
-        return Standing.APPLIED
+        return SyncState.APPLIED
     if in_file is None:
-        return Standing.GONE
-    return Standing.APPLIED if in_file == stored.spec else Standing.CHANGED
+        return SyncState.GONE
+    return SyncState.APPLIED if in_file == stored.spec else SyncState.CHANGED

@@ -1,4 +1,4 @@
-"""The log of a run, wherever it is. Nobody who reads one learns whether it has moved meanwhile.
+"""The log of a run, in the database or in the archive. A reader does not notice when it is moved.
 
 Rows leave the database only after the run names the archive that has them all, and a run that names one does
 so for good. So the rows are read first and the run second: as long as it names no archive, the rows were

@@ -1,4 +1,4 @@
-"""Runs: asking for them, looking at them, waiting for them, stopping and repeating them."""
+"""Runs: submit, list, wait for, cancel and retry them."""
 
 import math
 import threading
@@ -27,14 +27,14 @@ __all__ = ["Request", "RunFilter", "RunView", "Runs", "Submission"]
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
 HELD_UP_SECONDS = 2.0
-"""A run that waits longer than this for its begin is held up by something that can be told."""
+"""A run that waits longer than this for its start is held up by something that can be told."""
 
 DELAY_MAX_SECONDS = 3660 * 86_400
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One run that somebody asks for. Asking again with the same key gives the same run."""
+    """One run to be stored. Asking again with the same key gives the same run."""
 
     job: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Submission(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunView:
-    """A run with its history and the run that repeats it, if any."""
+    """A run with its history and the run that retries it, if any."""
 
     run: Run
     history: list[Transition]
@@ -145,7 +145,7 @@ class Runs:
         return self.get(run_id).run
 
     def retry(self, run_id: int) -> Submission:
-        """Repeat a run that ended, as a new one with the same arguments."""
+        """Retry a run that ended, as a new one with the same arguments."""
         with self._database.write() as connection:
             run = _run(connection, run_id)
             if not run.state.is_final:
@@ -160,7 +160,7 @@ class Runs:
             if new_id is None:
                 other = runs.get_by_key(connection, retry_key(run_id))
                 raise Conflict(
-                    f"run {run_id} was repeated already, as run {other.id if other else '?'}",
+                    f"run {run_id} was retried already, as run {other.id if other else '?'}",
                     hint="Retry that one, if it failed too.",
                     code="run_retried",
                 )
@@ -179,7 +179,7 @@ class Runs:
         on_held_up: Callable[[], None] = lambda: None,
     ) -> Run:
         """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_held_up`
-        is called once if it has not begun after `HELD_UP_SECONDS`."""
+        is called once if it has not started after `HELD_UP_SECONDS`."""
         clock = self._database.clock
         held_up_at = clock.monotonic() + HELD_UP_SECONDS
         end = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
@@ -285,7 +285,7 @@ def _existing(connection: Connection, request: Request) -> int:
     run = runs.get_by_key(connection, f"key:{request.idempotency_key}")
     if run is None:
         raise Conflict(
-            f"a run with the key {request.idempotency_key!r} is being stored by somebody else",
+            f"a run with the key {request.idempotency_key!r} is being stored by another process",
             hint="Ask again.",
         )
     return run.id

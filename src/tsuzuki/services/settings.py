@@ -10,7 +10,7 @@ from tsuzuki.store.sql.database import Database
 
 @dataclass(frozen=True, kw_only=True)
 class SettingView:
-    """A setting, its value in force and who set it (nobody: it is the default)."""
+    """A setting, its value in force and who set it; None for a default."""
 
     setting: Setting
     value: int | float

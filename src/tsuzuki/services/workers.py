@@ -1,4 +1,4 @@
-"""The fleet: who works, who leads, and telling them to stop."""
+"""Workers and the leader: which there are, and orders to them (drain, detach, step down)."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -66,7 +66,7 @@ class Workers:
             self._note(connection, "worker.drain", worker, WorkerState.DRAINING)
 
     def detach(self, worker_id: str) -> None:
-        """Cut a worker off: what it runs is stopped, and repeated elsewhere."""
+        """Detach a worker: what it runs is stopped, and retried elsewhere."""
         with self._database.write() as connection:
             worker = _worker(connection, worker_id)
             if not workers.detach(connection, [worker_id]):
@@ -79,7 +79,7 @@ class Workers:
             before = leadership.current(connection)
             if leadership.depose(connection) is None:
                 raise Conflict(
-                    "nobody leads", hint="Start a leader with: tsuzuki up", code="no_leader"
+                    "no process leads", hint="Start a leader with: tsuzuki up", code="no_leader"
                 )
             audit.record(
                 connection,

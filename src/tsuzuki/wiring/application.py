@@ -17,7 +17,7 @@ from tsuzuki.model.errors import ConfigurationError, NotFound
 from tsuzuki.services import configuration as configuration_service
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.configuration import ConfigurationView
-from tsuzuki.services.due import DueNow
+from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
@@ -47,7 +47,7 @@ class Application:
     workers: Workers
     liveness: Liveness
     logs: RunLogs
-    due: DueNow
+    due: DueItems
     settings: Settings
     audit: Audit
     maintenance: Maintenance
@@ -137,7 +137,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         workers=workers,
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
-        due=DueNow(database=database),
+        due=DueItems(database=database),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         maintenance=Maintenance(

@@ -35,8 +35,8 @@ PENDING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun:
-    """A collection that is under way. `is_takeover` says that another process had begun it."""
+class StartedCollection:
+    """A collection that is under way. `is_takeover`: another process had started it."""
 
     run_id: str
     job_run_id: int
@@ -82,7 +82,9 @@ class BulkRuns:
         self._actor = actor
         self._liveness = liveness
 
-    def start(self, references: Sequence[str] = (), *, branch: str | None = None) -> Begun:
+    def start(
+        self, references: Sequence[str] = (), *, branch: str | None = None
+    ) -> StartedCollection:
         """Begin a collection of all targets, or of some; or take over one that was left.
 
         Raises `Conflict` with the running one's id if a run works on it.
@@ -101,7 +103,7 @@ class BulkRuns:
                 )
             return self._begin(connection, wanted)
 
-    def retry(self, reference: str) -> Begun:
+    def retry(self, reference: str) -> StartedCollection:
         """A new collection of what failed, or was left pending, in an earlier one."""
         self._define_job()
         with self._database.write() as connection:
@@ -176,7 +178,7 @@ class BulkRuns:
 
     def _begin(
         self, connection: Connection, wanted: Sequence[Target], *, retry_of: str | None = None
-    ) -> Begun:
+    ) -> StartedCollection:
         run_id = ledger.new_id()
         now = self._database.now(connection)
         opened = ledger.open_run(
@@ -185,7 +187,7 @@ class BulkRuns:
         if opened is None:
             raise already_running(ledger.running(connection))
         job_run_id = self._submit(connection, run_id)
-        return Begun(run_id=run_id, job_run_id=job_run_id, total_targets=len(wanted))
+        return StartedCollection(run_id=run_id, job_run_id=job_run_id, total_targets=len(wanted))
 
     def _submit(self, connection: Connection, run_id: str) -> int:
         request = Request(job=JOB, arguments={"run_id": run_id}, priority=PRIORITY_MAX)
@@ -206,12 +208,12 @@ class BulkRuns:
             raise already_running(running)
         return running
 
-    def _taken_over(self, connection: Connection, run_id: str) -> Begun:
+    def _taken_over(self, connection: Connection, run_id: str) -> StartedCollection:
         """Give a collection that was left to a new run; the former one can write no more."""
         self._cancel_owner(connection, run_id)
         job_run_id = self._submit(connection, run_id)
         (summary,) = reports.summaries(connection, run_id=run_id)
-        return Begun(
+        return StartedCollection(
             run_id=run_id,
             job_run_id=job_run_id,
             total_targets=summary.total_targets,

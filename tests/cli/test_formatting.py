@@ -2,12 +2,12 @@
 
 import pytest
 
-from tsuzuki.cli.words import (
-    change_words,
-    duration_words,
-    list_words,
-    number_words,
-    size_words,
+from tsuzuki.cli.formatting import (
+    describe_changes,
+    format_duration,
+    format_list,
+    format_number,
+    format_size,
 )
 
 
@@ -23,7 +23,7 @@ from tsuzuki.cli.words import (
     ],
 )
 def test_a_duration_is_told_as_it_is_written_in_the_file(seconds: float | None, words: str) -> None:
-    assert duration_words(seconds) == words
+    assert format_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -37,23 +37,23 @@ def test_a_duration_is_told_as_it_is_written_in_the_file(seconds: float | None, 
     ],
 )
 def test_a_size_is_told_in_the_unit_that_fits(size: int, words: str) -> None:
-    assert size_words(size) == words
+    assert format_size(size) == words
 
 
 def test_a_whole_number_has_no_decimals_whatever_its_kind() -> None:
-    told = [number_words(value) for value in (10.0, 10, 0.3, None, "x")]
+    told = [format_number(value) for value in (10.0, 10, 0.3, None, "x")]
     assert told == ["10", "10", "0.3", "-", "x"]
 
 
 def test_a_list_is_told_with_commas_and_an_empty_one_with_a_dash() -> None:
-    assert list_words(["a", 1]) == "a, 1"
-    assert list_words([]) == "-"
+    assert format_list(["a", 1]) == "a, 1"
+    assert format_list([]) == "-"
 
 
 def test_a_change_is_told_part_by_part() -> None:
     before = {"same": 1, "deep": {"a": 1, "b": 2.0}, "old": True}
     after = {"same": 1, "deep": {"a": 5, "b": 2.0}, "new": [1]}
-    assert change_words(before, after) == ["deep.a: 1 → 5", "old: yes → -", "new: - → [1]"]
-    assert change_words(10.0, 12.0) == ["10 → 12"]
-    assert change_words(None, after) == []
-    assert change_words(before, None) == []
+    assert describe_changes(before, after) == ["deep.a: 1 → 5", "old: yes → -", "new: - → [1]"]
+    assert describe_changes(10.0, 12.0) == ["10 → 12"]
+    assert describe_changes(None, after) == []
+    assert describe_changes(before, None) == []

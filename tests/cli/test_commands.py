@@ -12,7 +12,7 @@ import pytest
 from tsuzuki.cli import run_cli
 from tsuzuki.cli.commands import Command, Group, LazyCommand, LazyGroup
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.options import GLOBAL_OPTIONS, EnumChoice, glance
+from tsuzuki.cli.options import GLOBAL_OPTIONS, EnumChoice, read_global_options
 from tsuzuki.cli.root import COMMANDS, ROOT, collector_commands
 
 seen: list[Invocation] = []
@@ -101,13 +101,13 @@ def test_colour_is_allowed_unless_somebody_objects(
 
 
 @pytest.mark.parametrize("words", ["--bogus -o json", "nope nope --output json", "-vo json --bad="])
-def test_a_glance_reads_the_global_options_of_a_wrong_command_line(words: str) -> None:
-    assert glance(words.split(), Invocation()).output is OutputFormat.JSON
+def test_the_global_options_are_read_from_a_wrong_command_line(words: str) -> None:
+    assert read_global_options(words.split(), Invocation()).output is OutputFormat.JSON
 
 
 @pytest.mark.parametrize("words", ["-o nonsense", "thing -o", "-- -o json", ""])
-def test_a_glance_never_fails(words: str) -> None:
-    assert glance(words.split(), Invocation()).output is OutputFormat.TABLE
+def test_reading_the_global_options_never_fails(words: str) -> None:
+    assert read_global_options(words.split(), Invocation()).output is OutputFormat.TABLE
 
 
 def test_an_unknown_command_is_answered_with_a_guess(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,14 +1,22 @@
 """Every failure has one exit code and one way to be told."""
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
 
 from tsuzuki.cli import run_cli
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.failures import EXIT_CODES, ExitWith, mask_secrets
+from tsuzuki.cli.errors import (
+    EXIT_CODE_MEANINGS,
+    EXIT_CODES,
+    EXIT_READER_GONE,
+    ExitWith,
+    mask_secrets,
+)
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
@@ -258,3 +266,18 @@ def test_no_part_of_an_error_shows_a_password(
 )
 def test_credentials_in_urls_are_masked_and_nothing_else(text: str, masked: str) -> None:
     assert mask_secrets(text) == masked
+
+
+def test_every_exit_code_is_documented_in_the_readme_and_in_the_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    codes = {0, *EXIT_CODES.values(), EXIT_READER_GONE}
+    assert set(EXIT_CODE_MEANINGS) == codes
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    listed = re.search(r"^Exit codes: (.+?)\. ", readme, flags=re.DOTALL | re.MULTILINE)
+    assert listed is not None
+    entries = [" ".join(entry.split()) for entry in listed[1].split("·")]
+    assert entries == [f"{code} {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()]
+    assert run_cli(["--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert all(f"{code} {meaning}" in told for code, meaning in EXIT_CODE_MEANINGS.items())

@@ -8,7 +8,7 @@ import pytest
 
 from support.databases import opened
 from tsuzuki.config import Configuration, load_configuration
-from tsuzuki.services.jobs import Jobs, Standing
+from tsuzuki.services.jobs import Jobs, SyncState
 from tsuzuki.store.sql.database import Database
 
 
@@ -39,4 +39,4 @@ def test_a_job_added_by_another_process_meanwhile_is_not_removed(
 
     jobs_of(live_database, read_while_others_act).apply()
     (view,) = theirs.find()
-    assert (view.name, view.standing) == ("theirs", Standing.APPLIED)
+    assert (view.name, view.sync_state) == ("theirs", SyncState.APPLIED)

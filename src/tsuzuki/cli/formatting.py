@@ -9,14 +9,14 @@ _LONGER_THAN_SECONDS = (("d", 86_400), ("h", 3_600), ("m", 60))
 _LARGER_THAN_BYTES = ("KiB", "MiB", "GiB", "TiB")
 
 
-def number_words(value: object) -> str:
+def format_number(value: object) -> str:
     """10 instead of 10.0: a reader does not care about kinds of numbers."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return table_text(value)
 
 
-def duration_words(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """As it is written in the file: 90 is 1m30s."""
     if seconds is None:
         return "-"
@@ -27,7 +27,7 @@ def duration_words(seconds: float | None) -> str:
     return words if words and not seconds else f"{words}{seconds:g}s"
 
 
-def size_words(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     """Bytes are counted; larger units have one decimal."""
     if size_bytes < 1024:
         return f"{size_bytes} bytes"
@@ -40,16 +40,16 @@ def size_words(size_bytes: int) -> str:
     return f"{size:.1f} {unit}"
 
 
-def list_words(values: Sequence[object]) -> str:
+def format_list(values: Sequence[object]) -> str:
     return ", ".join(map(plain_text, values)) or "-"
 
 
-def change_words(before: Any, after: Any) -> list[str]:
+def describe_changes(before: Any, after: Any) -> list[str]:
     """What differs, part by part, from which value to which; what is new or gone has no parts."""
     if before is None or after is None:
         return []
     return [
-        f"{path}: {number_words(old)} → {number_words(new)}".removeprefix(": ")
+        f"{path}: {format_number(old)} → {format_number(new)}".removeprefix(": ")
         for path, old, new in _differences(before, after)
     ]
 

@@ -39,7 +39,7 @@ class ExitWith(Exit):
 
 
 class UnexpectedError(TsuzukiError):
-    """An exception nobody expected, in the clothes of an error we know how to tell."""
+    """An exception that was not expected, as an error of our tree."""
 
     code = "bug"
 
@@ -69,6 +69,23 @@ EXIT_CODES: dict[type[TsuzukiError], int] = {
 EXIT_INTERRUPTED = EXIT_CODES[Interrupted]
 EXIT_READER_GONE = 141
 """What a shell reports for a program that SIGPIPE ended, as with `cat file | head`."""
+
+
+EXIT_CODE_MEANINGS = {
+    0: "ok",
+    1: "the run failed or a check found a fault",
+    2: "usage",
+    3: "invalid configuration",
+    4: "not found",
+    5: "database unreachable",
+    6: "conflict",
+    7: "not permitted",
+    70: "a bug in Tsuzuki",
+    124: "wait timed out",
+    130: "interrupted",
+    141: "the reader of the output has gone (SIGPIPE)",
+}
+"""Every code that a command can end with, as `tsuzuki --help` and the README list them."""
 
 
 def exit_code_of(error: TsuzukiError) -> int:
