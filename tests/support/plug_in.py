@@ -1,4 +1,4 @@
-"""A tiny distribution of somebody else's with a collector in it, as `pip install` leaves it on `sys.path`."""
+"""A tiny distribution with a collector in it, as `pip install` leaves it on `sys.path`."""
 
 from pathlib import Path
 

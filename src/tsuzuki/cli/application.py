@@ -41,13 +41,7 @@ def open_as_it_is(invocation: Invocation) -> "Iterator[Application]":
     from tsuzuki.wiring.application import opened
 
     _warn_of_refused_collectors(invocation)
-    with opened(
-        config_file=invocation.config_file,
-        database_url=invocation.database_url,
-        environ=invocation.environ,
-        cwd=invocation.cwd,
-        migrate=False,
-    ) as application:
+    with opened(**invocation.sources, migrate=False) as application:
         yield application
 
 
@@ -56,12 +50,7 @@ def configuration_of(invocation: Invocation) -> "ConfigurationView":
     from tsuzuki.wiring.application import read_configuration
 
     _warn_of_refused_collectors(invocation)
-    return read_configuration(
-        config_file=invocation.config_file,
-        database_url=invocation.database_url,
-        environ=invocation.environ,
-        cwd=invocation.cwd,
-    )
+    return read_configuration(**invocation.sources)
 
 
 def _warn_of_refused_collectors(invocation: Invocation) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 
 class OutputFormat(StrEnum):
@@ -44,6 +45,16 @@ class Invocation:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     cwd: Path = field(default_factory=Path)
     """Where relative names begin; relative itself unless another place is given."""
+
+    @property
+    def sources(self) -> dict[str, Any]:
+        """What the configuration is read from."""
+        return {
+            "config_file": self.config_file,
+            "database_url": self.database_url,
+            "environ": self.environ,
+            "cwd": self.cwd,
+        }
 
     @property
     def color(self) -> bool:

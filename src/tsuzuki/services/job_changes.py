@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.model.errors import Conflict
 from tsuzuki.model.job import Job, JobSource, JobSpec
+from tsuzuki.services.lookup import require_job
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.sql.database import Connection
 
@@ -83,7 +84,7 @@ def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
 
 def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str) -> None:
     jobs.hold(connection)
-    job = _present(connection, name)
+    job = require_job(connection, name)
     if job.spec.enabled != enabled:
         after = replace(job.spec, enabled=enabled)
         change = Change(kind=ChangeKind.CHANGE, name=name, before=job, after=after)
@@ -135,10 +136,3 @@ def taken(name: str) -> Conflict:
 def spec_as_dict(spec: JobSpec) -> dict[str, Any]:
     """A job as JSON: what is kept, in the order in which people read it."""
     return jobs.columns_of(spec)
-
-
-def _present(connection: Connection, name: str) -> Job:
-    job = jobs.get_by_name(connection, name)
-    if job is None:
-        raise NotFound(f"there is no job {name!r}", hint="See: tsuzuki job ls", code="job_unknown")
-    return job

@@ -23,12 +23,13 @@ from tsuzuki.config import (
 )
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
-from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound, UsageError
+from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import upcoming
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.job_changes import Change
+from tsuzuki.services.lookup import job_unknown
 from tsuzuki.store import jobs
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -124,11 +125,7 @@ class Jobs:
     def get(self, name: str) -> JobView:
         views = {view.name: view for view in self.find()}
         if name not in views:
-            raise NotFound(
-                f"there is no job {name!r}",
-                hint=did_you_mean(name, views) + "See: tsuzuki job ls",
-                code="job_unknown",
-            )
+            raise job_unknown(name, views)
         return views[name]
 
     def next_times(self, name: str, count: int) -> list[datetime]:

@@ -12,10 +12,10 @@ from itertools import islice
 from tsuzuki.engine.archive.log_archive import LogArchive
 from tsuzuki.model.errors import ConfigurationError, NotFound, UsageError
 from tsuzuki.model.run import Run
+from tsuzuki.services.lookup import require_run
 from tsuzuki.store import logs, pruning
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.runs import runs
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Database
 
 __all__ = ["LogLine", "RunLogs"]
 
@@ -57,7 +57,7 @@ class RunLogs:
         _check_count("count", count)
         with self._database.read() as connection:
             lines = logs.tail(connection, run_id=run_id, count=count)
-            run = _find(connection, run_id)
+            run = require_run(connection, run_id)
         if run.log_ref is None:
             return lines
         return list(deque(self._archived(run, run.log_ref), maxlen=count))
@@ -87,7 +87,7 @@ class RunLogs:
         """The rows, and then the run that says whether they are all there is."""
         with self._database.read() as connection:
             lines = logs.read(connection, run_id=run_id, after_seq=after_seq, limit=limit)
-            return lines, _find(connection, run_id)
+            return lines, require_run(connection, run_id)
 
     def _archived(self, run: Run, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
         if pruning.is_marked(ref):
@@ -103,13 +103,6 @@ class RunLogs:
                 code="log_archive_missing",
             )
         return self._archive.read(ref, after_seq=after_seq)
-
-
-def _find(connection: Connection, run_id: int) -> Run:
-    run = runs.get(connection, run_id)
-    if run is None:
-        raise NotFound(f"there is no run {run_id}", hint="See: tsuzuki run ls", code="run_unknown")
-    return run
 
 
 def _check_count(name: str, count: int) -> None:

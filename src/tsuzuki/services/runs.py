@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import Conflict, NotFound, UsageError, WaitTimedOut
+from tsuzuki.model.errors import Conflict, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, RunRef, Transition, new_retry, retry_key
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
-from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.explain import Explanation, explain
+from tsuzuki.services.lookup import job_unknown, require_job, require_run
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
 from tsuzuki.store.runs import moves, runs
@@ -108,12 +108,12 @@ class Runs:
         """Runs, newest first."""
         with self._database.read() as connection:
             if wanted.job_name is not None:
-                _job(connection, wanted.job_name)
+                require_job(connection, wanted.job_name)
             return runs.find(connection, wanted)
 
     def get(self, run_id: int) -> RunView:
         with self._database.read() as connection:
-            run = _run(connection, run_id)
+            run = require_run(connection, run_id)
             retry = runs.get_by_key(connection, retry_key(run_id))
             return RunView(
                 run=run,
@@ -129,13 +129,13 @@ class Runs:
     def explain(self, run_id: int) -> Explanation:
         """Why a run is where it is, and what must happen for it to go on."""
         with self._database.read() as connection:
-            run = _run(connection, run_id)
+            run = require_run(connection, run_id)
             return explain(connection, run, now=self._database.now(connection))
 
     def cancel(self, run_id: int) -> Run:
         """Stop a run, or never let it start. Raises `Conflict` if it has ended already."""
         with self._database.write() as connection:
-            run = _run(connection, run_id)
+            run = require_run(connection, run_id)
             ref = RunRef(id=run.id, version=run.version)
             if not moves.cancel(connection, operator=self._actor, runs=[ref]):
                 raise _moved(connection, run)
@@ -147,7 +147,7 @@ class Runs:
     def retry(self, run_id: int) -> Submission:
         """Retry a run that ended, as a new one with the same arguments."""
         with self._database.write() as connection:
-            run = _run(connection, run_id)
+            run = require_run(connection, run_id)
             if not run.state.is_final:
                 raise Conflict(
                     f"run {run_id} has not ended yet; it is {run.state}",
@@ -186,7 +186,7 @@ class Runs:
         pause, never, seen = WAIT_FIRST_SECONDS, threading.Event(), None
         while True:
             with self._database.read() as connection:
-                run = _run(connection, run_id)
+                run = require_run(connection, run_id)
             if run != seen:
                 seen, pause = run, WAIT_FIRST_SECONDS
                 on_change(run)
@@ -237,7 +237,7 @@ class Runs:
     def _look_up(self, connection: Connection, name: str) -> Named:
         found = jobs.look_up(connection, name, known=self._jobs)
         if found is None:
-            raise _job_unknown(connection, name)
+            raise job_unknown(name, (job.spec.name for job in jobs.find(connection)))
         self._jobs[name] = found.job
         return found
 
@@ -289,30 +289,6 @@ def _existing(connection: Connection, request: Request) -> int:
             hint="Ask again.",
         )
     return run.id
-
-
-def _run(connection: Connection, run_id: int) -> Run:
-    run = runs.get(connection, run_id)
-    if run is None:
-        raise NotFound(f"there is no run {run_id}", hint="See: tsuzuki run ls", code="run_unknown")
-    return run
-
-
-def _job(connection: Connection, name: str) -> Job:
-    job = jobs.get_by_name(connection, name)
-    if job is None:
-        raise _job_unknown(connection, name)
-    return job
-
-
-def _job_unknown(connection: Connection, name: str) -> NotFound:
-    known = [job.spec.name for job in jobs.find(connection)]
-    return NotFound(
-        f"there is no job {name!r}",
-        hint=did_you_mean(name, known)
-        + "See: tsuzuki job ls; the file is read by: tsuzuki job apply",
-        code="job_unknown",
-    )
 
 
 def _moved(connection: Connection, before: Run) -> Conflict:

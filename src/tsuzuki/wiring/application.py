@@ -65,14 +65,23 @@ def read_configuration(
     cwd: Path | None = None,
 ) -> ConfigurationView:
     """What file, environment and flags say. No database is touched."""
-    return configuration_service.view(
-        load_configuration(
-            file=config_file,
-            database_url=database_url,
-            environ=environ,
-            cwd=cwd or Path.cwd(),
-            kinds=installed_collectors().kinds,
-        )
+    read = _configuration_reader(config_file, database_url, environ, cwd)
+    return configuration_service.view(read())
+
+
+def _configuration_reader(
+    config_file: Path | None,
+    database_url: str | None,
+    environ: Mapping[str, str],
+    cwd: Path | None,
+) -> Callable[[], Configuration]:
+    return partial(
+        load_configuration,
+        file=config_file,
+        database_url=database_url,
+        environ=environ,
+        cwd=cwd or Path.cwd(),
+        kinds=installed_collectors().kinds,
     )
 
 
@@ -88,22 +97,14 @@ def opened(
     migrate: bool = True,
 ) -> Iterator[Application]:
     """An application, ready to use; `migrate` brings its database to this version first."""
-    collectors = installed_collectors()
-    read = partial(
-        load_configuration,
-        file=config_file,
-        database_url=database_url,
-        environ=environ,
-        cwd=cwd or Path.cwd(),
-        kinds=collectors.kinds,
-    )
+    read = _configuration_reader(config_file, database_url, environ, cwd)
     configuration = read()
     database = open_database(configuration.database_url, clock=clock or SystemClock())
     coordination = cache(partial(connect_coordination, configuration, database))
     resources = Resources(
         configuration=configuration,
         database=database,
-        collectors=collectors,
+        collectors=installed_collectors(),
         coordination=coordination,
         environ=environ,
     )
@@ -166,7 +167,10 @@ def _build_engine(resources: Resources, role: Role, functions: Functions) -> "En
 
 
 def build_service(resources: Resources, name: str, **services: Any) -> Any:
-    """The service of a collector. Raises `NotFound` if there is none by that name."""
+    """The service of a collector. Raises `NotFound` if there is none by that name, and what is wrong with
+    one that is refused."""
+    if name in resources.collectors.refused and name not in resources.collectors.usable:
+        raise resources.collectors.refused[name]
     collector = resources.collectors.usable.get(name)
     if collector is None or collector.service is None:
         raise NotFound(f"there is no collector {name!r} with a service", code="collector_unknown")

@@ -1,0 +1,34 @@
+"""A run or a job by its number or name; the error if there is none is the same everywhere."""
+
+from collections.abc import Iterable
+
+from tsuzuki.model.errors import NotFound
+from tsuzuki.model.job import Job
+from tsuzuki.model.run import Run
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.store import jobs
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Connection
+
+
+def require_run(connection: Connection, run_id: int) -> Run:
+    run = runs.get(connection, run_id)
+    if run is None:
+        raise NotFound(f"there is no run {run_id}", hint="See: tsuzuki run ls", code="run_unknown")
+    return run
+
+
+def require_job(connection: Connection, name: str) -> Job:
+    job = jobs.get_by_name(connection, name)
+    if job is None:
+        raise job_unknown(name, (job.spec.name for job in jobs.find(connection)))
+    return job
+
+
+def job_unknown(name: str, known: Iterable[str]) -> NotFound:
+    return NotFound(
+        f"there is no job {name!r}",
+        hint=did_you_mean(name, list(known))
+        + "See: tsuzuki job ls; the file is read by: tsuzuki job apply",
+        code="job_unknown",
+    )
