@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from support.makers import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from support.waiting import wait_until
 from tsuzuki.model.states import RunState

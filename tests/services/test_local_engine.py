@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text, update
 
-from support.makers import WORKER, add_worker, take_lead
+from support.factories import WORKER, add_worker, take_lead
 from support.waiting import PATIENCE_SECONDS, wait_until
 from tsuzuki.engine import settings_cache
 from tsuzuki.model.errors import Conflict, SchemaMismatch
@@ -145,6 +145,20 @@ def test_for_one_run_an_engine_is_started_if_those_that_live_do_not_start_it_in_
     clock.now = 12.0
     checked.check(is_running=False)
     assert engine.is_started
+
+
+def test_for_one_run_an_engine_that_runs_here_already_is_left_alone(
+    application: Application,
+    engine: LocalEngine,
+    one_run: tuple[OneRunEngine, MonotonicClock],
+) -> None:
+    checked, _ = one_run
+    engine.start()
+    checked.check(is_running=False)
+    checked.check(is_running=True)
+    checked.close()
+    assert engine.is_started
+    assert run_hello(application) is RunState.SUCCEEDED
 
 
 def test_for_one_run_nothing_else_is_executed(

@@ -185,6 +185,7 @@ class OneRunEngine:
         self._engine = engine
         self._liveness = liveness
         self._clock = clock
+        self._is_ours = False
         self._checked_at = -CHECK_SECONDS
         self._waits_since = clock.monotonic()
 
@@ -193,19 +194,22 @@ class OneRunEngine:
         now = self._clock.monotonic()
         if is_running:
             self._waits_since = now
-        if self._engine.has_left():
+        if self._is_ours and self._engine.has_left():
             self.close()  # it has executed its one run, and another attempt follows
-        if self._engine.is_started:
-            if is_running:
-                self._engine.stop_accepting_once_busy()
-        elif now - self._checked_at >= CHECK_SECONDS:
+        if self._is_ours and is_running:
+            self._engine.stop_accepting_once_busy()
+        elif not self._engine.is_started and now - self._checked_at >= CHECK_SECONDS:
             self._checked_at = now
             is_held_up = now - self._waits_since > HELD_UP_SECONDS
             if is_held_up or not self._liveness.has_live_leader_and_worker():
+                self._is_ours = True
                 self._engine.replace_dead_leader(capacity=1)
 
     def close(self) -> None:
-        self._engine.stop(at_once=True)
+        """Stop the engine, if it was started for this run."""
+        if self._is_ours:
+            self._is_ours = False
+            self._engine.stop(at_once=True)
 
 
 def freeze_loaded_objects() -> None:
