@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from support.history_checker import check_history
 from support.factories import (
     add_job,
     add_worker,
@@ -16,6 +15,7 @@ from support.factories import (
     spec,
     take_lead,
 )
+from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
 from support.statement_recorder import recorded, writes
 from support.threads import at_once
