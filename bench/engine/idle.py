@@ -30,14 +30,14 @@ def measure(name: str, *, seconds: float = WATCH_SECONDS) -> dict[str, dict[str,
     ):
         with processes(url) as watched:
             pids = {role: watched.start(*words).pid for role, words in roles.items()}
-            wait_until(lambda: len(app.fleet.workers()) == len(roles), "the processes")
+            wait_until(lambda: len(app.workers.workers()) == len(roles), "the processes")
             figures = _watch(pids, seconds)
             watched.end_all()
         with processes(url) as counted:
             for role, words in roles.items():
                 counted.start(str(Path(notes, role)), *words, program=COUNTED)
             known = len(roles) * 2
-            wait_until(lambda: len(app.fleet.workers(with_gone=True)) == known, "the processes")
+            wait_until(lambda: len(app.workers.workers(with_gone=True)) == known, "the processes")
             _count(notes, figures, seconds)
     return figures
 

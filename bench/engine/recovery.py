@@ -98,13 +98,13 @@ def _repeats(app: Application, run_id: int) -> bool:
 
 
 def _leads(app: Application, pid: int) -> bool:
-    leader = app.fleet.leader()
+    leader = app.workers.leader()
     return leader.is_valid and f"-{pid}-" in str(leader.holder)
 
 
 def _wait_for_workers(app: Application, pids: set[int]) -> None:
-    fleet = app.fleet
-    wait_until(lambda: pids <= {view.worker.pid for view in fleet.workers()}, "the workers")
+    workers = app.workers
+    wait_until(lambda: pids <= {view.worker.pid for view in workers.workers()}, "the workers")
 
 
 def main() -> None:

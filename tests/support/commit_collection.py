@@ -11,14 +11,13 @@ from sqlalchemy import text
 from support.executions import a_task
 from support.git_oracle import Row
 from tsuzuki.collectors.collector import CollectorContext
-from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.collectors.commits.collect import collect
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import projects, reports, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.reports import Result
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.tables import ProjectKind
+from tsuzuki.collectors.commits.tables import COMPONENT, ProjectKind
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
@@ -70,7 +69,7 @@ class Collecting:
     _numbers = itertools.count(1000)
 
     def __init__(self, database: Database, workspace: Path, **section: Any) -> None:
-        upgrade(database, (ENGINE, COMMITS.component))
+        upgrade(database, (ENGINE, COMPONENT))
         self.database = database
         self.workspace = workspace
         self.section = CommitsSection(**section)

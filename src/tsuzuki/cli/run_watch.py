@@ -32,8 +32,8 @@ def watch_run(
 
     wait = partial(application.runs.wait, run_id, timeout_seconds=timeout, on_held_up=say_why)
     if invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr):
-        return wait(on_change=Lines(invocation).show)
-    with Bar(invocation) as bar:
+        return wait(on_change=StateLines(invocation).show)
+    with ProgressBar(invocation) as bar:
         return wait(on_change=bar.show)
 
 
@@ -42,7 +42,7 @@ def exit_with_result(run: "Run") -> None:
         raise ExitWith(1)
 
 
-class Lines:
+class StateLines:
     """One line whenever the state has changed."""
 
     def __init__(self, invocation: Invocation) -> None:
@@ -55,7 +55,7 @@ class Lines:
             say(self._invocation, sentence(run))
 
 
-class Bar:
+class ProgressBar:
     """Done, total, rate and remaining time, drawn by rich."""
 
     def __init__(self, invocation: Invocation) -> None:
@@ -80,7 +80,7 @@ class Bar:
         )
         self._bar = self._progress.add_task("waiting", total=None)
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self) -> "ProgressBar":
         self._progress.start()
         return self
 

@@ -10,7 +10,7 @@ from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.config import Configuration, InvalidFile, load_configuration, parse_job
 from tsuzuki.model.errors import ConfigurationError
 
-KINDS = {"books": BOOKS.kind}
+KINDS = {"books": BOOKS.kind()}
 
 
 def refusal(**keys: Any) -> str:

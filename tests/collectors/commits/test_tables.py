@@ -8,9 +8,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from support.commit_collection import Collecting
-from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.collectors.commits.queries import ledger, reports
 from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.tables import COMPONENT
 from tsuzuki.store.schema.migration_steps import drift
 
 RUN = {
@@ -45,7 +45,7 @@ def insert(collecting: Collecting, table: str, row: dict[str, Any]) -> None:
 
 def test_the_migrations_make_the_tables_that_are_defined(collecting: Collecting) -> None:
     with collecting.database.read() as connection:
-        assert drift(connection, COMMITS.component) == []
+        assert drift(connection, COMPONENT) == []
 
 
 @pytest.mark.parametrize(

@@ -212,8 +212,8 @@ def attempt_of(run: RunContext) -> int:
 
 
 def is_helped(*applications: Tsuzuki) -> bool:
-    helpers = [application._application.coordination() for application in applications]
-    return all(helper.listener() is not None for helper in helpers)
+    engines = [application._application.local_engine._engine for application in applications]
+    return all(engine and engine.coordination.listener() is not None for engine in engines)
 
 
 def test_runs_do_not_notice_that_redis_comes_and_goes(
