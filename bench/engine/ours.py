@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 
+import tsuzuki.wiring.engine  # noqa: F401 -- loaded before the clock starts, as by `tsuzuki up`
 from bench.engine import idle, recovery
 from bench.engine.finished_runs import add_finished_runs
 from bench.engine.peers.protocol import (
