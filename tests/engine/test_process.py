@@ -35,7 +35,7 @@ from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import AutocommitConnection
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 FREE = spec("free", concurrency_policy=ConcurrencyPolicy.ALLOW)
 
 QUICK = {
@@ -76,12 +76,12 @@ class Gate:
     def wait_for(self, count: int) -> None:
         with self._changed:
             enough = self._changed.wait_for(
-                lambda: sum(self.inside.values()) >= count, PATIENCE_SECONDS
+                lambda: sum(self.inside.values()) >= count, TIMEOUT_SECONDS
             )
         assert enough, f"only {dict(self.inside)} came in"
 
 
-class House:
+class Engines:
     """Engines on one database, all gone at the end of the test."""
 
     def __init__(self, database: Database, stack: ExitStack) -> None:
@@ -96,7 +96,7 @@ class House:
             for key, value in values.items():
                 settings.put(connection, key=key, value=value, actor="test")
 
-    def engine(
+    def create(
         self,
         handler: Handler | None = None,
         *,
@@ -114,7 +114,7 @@ class House:
         )
 
     def start(self, handler: Handler | None = None, **options: Any) -> Engine:
-        engine = self.engine(handler, **options)
+        engine = self.create(handler, **options)
         engine.start()
         self._stack.callback(self.end, engine)
         return engine
@@ -127,7 +127,7 @@ class House:
         return [s.run_id for s in self.runs.submit_many([Request(job=job)] * count)]
 
     def wait(self, run_id: int) -> Run:
-        return self.runs.wait(run_id, timeout_seconds=PATIENCE_SECONDS)
+        return self.runs.wait(run_id, timeout_seconds=TIMEOUT_SECONDS)
 
     def worker_state(self, worker_id: str) -> WorkerState | None:
         with self.database.read() as connection:
@@ -136,46 +136,46 @@ class House:
 
 
 @pytest.fixture
-def house(live_database: Database) -> Iterator[House]:
+def engines(live_database: Database) -> Iterator[Engines]:
     with ExitStack() as stack:
-        yield House(live_database, stack)
+        yield Engines(live_database, stack)
     check_history(live_database)
 
 
 @contextmanager
-def within_patience(event: threading.Event, what: str) -> Iterator[None]:
+def expecting(event: threading.Event, what: str) -> Iterator[None]:
     yield
-    assert event.wait(PATIENCE_SECONDS), f"waited in vain until {what}"
+    assert event.wait(TIMEOUT_SECONDS), f"waited in vain until {what}"
 
 
 # --- it runs --------------------------------------------------------------------------------------
 
 
-def test_what_is_submitted_is_executed_once_within_the_limits(house: House) -> None:
-    add_job(house.database, FREE)
-    add_job(house.database, spec("two", max_concurrent=2))
+def test_what_is_submitted_is_executed_once_within_the_limits(engines: Engines) -> None:
+    add_job(engines.database, FREE)
+    add_job(engines.database, spec("two", max_concurrent=2))
     open_gate, narrow = Gate(), Gate()
     open_gate.open.set()
 
     def handler(task: Task, stopping: threading.Event) -> Outcome:
         return (narrow if task.job_name == "two" else open_gate)(task, stopping)
 
-    house.start(handler, capacity=5)
-    ids = [*house.submit(60), *house.submit(6, "two")]
+    engines.start(handler, capacity=5)
+    ids = [*engines.submit(60), *engines.submit(6, "two")]
     narrow.wait_for(2)
     narrow.open.set()
     for run_id in ids:
-        run = house.wait(run_id)
+        run = engines.wait(run_id)
         assert (run.state, run.result, run.attempt) == (RunState.SUCCEEDED, run_id, 1)
     assert set((open_gate.inside + narrow.inside).values()) == {1}
     assert open_gate.most <= 5
     assert narrow.most <= 2
 
 
-def test_ticks_and_events_become_runs_that_end(house: House) -> None:
-    add_job(house.database, FREE)
-    add_job(house.database, spec("ticking", schedule=parse_schedule("every 1s")))
-    add_job(house.database, spec("listening", on_event="rung"))
+def test_ticks_and_events_become_runs_that_end(engines: Engines) -> None:
+    add_job(engines.database, FREE)
+    add_job(engines.database, spec("ticking", schedule=parse_schedule("every 1s")))
+    add_job(engines.database, spec("listening", on_event="rung"))
     heard: list[Any] = []
 
     def handler(task: Task, _stopping: threading.Event) -> Outcome:
@@ -183,21 +183,21 @@ def test_ticks_and_events_become_runs_that_end(house: House) -> None:
             heard.append(task.event)
         return Succeeded()
 
-    house.start(handler)
-    Events(database=house.database).emit("rung", {"bell": 1}, dedupe_key="once")
+    engines.start(handler)
+    Events(database=engines.database).emit("rung", {"bell": 1}, dedupe_key="once")
 
     def ended(job: str) -> list[Run]:
         wanted = RunFilter(job_name=job, states=frozenset({RunState.SUCCEEDED}))
-        return house.runs.find(wanted)
+        return engines.runs.find(wanted)
 
     wait_until(lambda: len(ended("ticking")) >= 2, "two ticks have run")
     wait_until(lambda: len(ended("listening")) == 1, "the event has run")
     assert heard == [{"bell": 1}]
 
 
-def test_a_failure_is_tried_again_until_it_succeeds(house: House) -> None:
+def test_a_failure_is_tried_again_until_it_succeeds(engines: Engines) -> None:
     add_job(
-        house.database,
+        engines.database,
         spec("stubborn", retry=RetryPolicy(max_retries=5, initial_seconds=0.01, jitter=0)),
     )
     keys: list[str] = []
@@ -208,212 +208,212 @@ def test_a_failure_is_tried_again_until_it_succeeds(house: House) -> None:
             return Failed(reason=Reason.HANDLER_FAILED, error="not yet")
         return Succeeded(result="at last")
 
-    engine = house.start(handler)
-    (first,) = house.submit(job="stubborn")
-    house.wait(first)
+    engine = engines.start(handler)
+    (first,) = engines.submit(job="stubborn")
+    engines.wait(first)
     run_id: int | None = first
-    while (retried := house.runs.get(run_id or 0).retried_as) is not None:
+    while (retried := engines.runs.get(run_id or 0).retried_as) is not None:
         run_id = retried
-        house.wait(run_id)
-    assert house.wait(run_id or 0).result == "at last"
+        engines.wait(run_id)
+    assert engines.wait(run_id or 0).result == "at last"
     assert len(keys) == 3
     assert set(keys) == {f"run-{first}"}
     wait_until(lambda: engine.ended.total() == 3, "the engine has counted")
     assert engine.ended == {RunState.FAILED: 2, RunState.SUCCEEDED: 1}
 
 
-def test_a_canceled_run_is_stopped_while_it_runs(house: House) -> None:
-    add_job(house.database, FREE)
+def test_a_canceled_run_is_stopped_while_it_runs(engines: Engines) -> None:
+    add_job(engines.database, FREE)
     gate = Gate()
-    engine = house.start(gate)
-    (run_id,) = house.submit()
+    engine = engines.start(gate)
+    (run_id,) = engines.submit()
     gate.wait_for(1)
-    with within_patience(gate.stopped, "the handler was stopped"):
-        house.runs.cancel(run_id)
+    with expecting(gate.stopped, "the handler was stopped"):
+        engines.runs.cancel(run_id)
     wait_until(lambda: engine.worker.running == 0, "the slot is free")
-    assert house.wait(run_id).state is RunState.CANCELED
+    assert engines.wait(run_id).state is RunState.CANCELED
     gate.open.set()
-    (next_id,) = house.submit()
-    assert house.wait(next_id).state is RunState.SUCCEEDED
+    (next_id,) = engines.submit()
+    assert engines.wait(next_id).state is RunState.SUCCEEDED
 
 
-def test_a_run_that_takes_too_long_is_stopped(house: House) -> None:
-    add_job(house.database, spec("slow", timeout_seconds=0.1))
-    house.start(Gate())
-    (run_id,) = house.submit(job="slow")
-    run = house.wait(run_id)
+def test_a_run_that_takes_too_long_is_stopped(engines: Engines) -> None:
+    add_job(engines.database, spec("slow", timeout_seconds=0.1))
+    engines.start(Gate())
+    (run_id,) = engines.submit(job="slow")
+    run = engines.wait(run_id)
     assert (run.state, run.reason) == (RunState.TIMED_OUT, Reason.TIMEOUT)
 
 
 # --- several processes ----------------------------------------------------------------------------
 
 
-def test_one_leads_the_others_work_and_when_it_goes_another_leads(house: House) -> None:
-    add_job(house.database, FREE)
+def test_one_leads_the_others_work_and_when_it_goes_another_leads(engines: Engines) -> None:
+    add_job(engines.database, FREE)
     done: Counter[int] = Counter()
 
     def handler(task: Task, _stopping: threading.Event) -> Outcome:
         done[task.run.id] += 1
         return Succeeded()
 
-    first = house.start(handler, seed=1)
+    first = engines.start(handler, seed=1)
     wait_until(lambda: first.lease.term is not None, "the first leads")
-    others = [house.start(handler, seed=n) for n in (2, 3)]
-    for run_id in house.submit(30):
-        house.wait(run_id)
+    others = [engines.start(handler, seed=n) for n in (2, 3)]
+    for run_id in engines.submit(30):
+        engines.wait(run_id)
     assert [engine.lease.term for engine in others] == [None, None]
     first.shut_down()
     wait_until(lambda: any(e.lease.term for e in others), "another leads")
-    for run_id in house.submit(30):
-        house.wait(run_id)
+    for run_id in engines.submit(30):
+        engines.wait(run_id)
     assert set(done.values()) == {1}
-    assert house.workers.leader().epoch >= 2
-    assert house.worker_state(first.worker.identity.id) is WorkerState.GONE
+    assert engines.workers.leader().epoch >= 2
+    assert engines.worker_state(first.worker.identity.id) is WorkerState.GONE
 
 
-def test_leading_and_working_can_be_two_processes(house: House) -> None:
-    add_job(house.database, FREE)
-    lead = house.start(work=False)
-    work = house.start(lead=False, capacity=2)
-    (run_id,) = house.submit()
-    run = house.wait(run_id)
+def test_leading_and_working_can_be_two_processes(engines: Engines) -> None:
+    add_job(engines.database, FREE)
+    lead = engines.start(work=False)
+    work = engines.start(lead=False, capacity=2)
+    (run_id,) = engines.submit()
+    run = engines.wait(run_id)
     assert run.assigned_worker_id == work.worker.identity.id
     assert work.lease.term is None
-    assert house.worker_state(lead.worker.identity.id) is None
+    assert engines.worker_state(lead.worker.identity.id) is None
 
 
-def test_a_leader_that_an_operator_deposed_is_followed_under_a_new_epoch(house: House) -> None:
-    add_job(house.database, FREE)
-    engine = house.start()
+def test_a_leader_that_an_operator_deposed_is_followed_under_a_new_epoch(engines: Engines) -> None:
+    add_job(engines.database, FREE)
+    engine = engines.start()
     wait_until(lambda: engine.lease.term is not None, "it leads")
-    house.workers.step_down()
-    wait_until(lambda: house.workers.leader().epoch >= 2, "somebody leads again")
-    (run_id,) = house.submit()
-    assert house.wait(run_id).state is RunState.SUCCEEDED
+    engines.workers.step_down()
+    wait_until(lambda: engines.workers.leader().epoch >= 2, "somebody leads again")
+    (run_id,) = engines.submit()
+    assert engines.wait(run_id).state is RunState.SUCCEEDED
 
 
 # --- settings that change meanwhile ---------------------------------------------------------------
 
 
 def test_changed_settings_reach_also_a_process_that_only_works(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader that judges by new settings a worker that lives by old ones judges too early."""
     monkeypatch.setattr("tsuzuki.engine.settings_cache.SETTINGS_MAX_AGE_SECONDS", 0.0)
-    worker = house.start(lead=False)
-    house.put(worker_ttl_seconds=17.0)
+    worker = engines.start(lead=False)
+    engines.put(worker_ttl_seconds=17.0)
     wait_until(lambda: worker.settings().worker_ttl_seconds == 17.0, "the worker knows")
 
 
 # --- going ----------------------------------------------------------------------------------------
 
 
-def test_shutting_down_waits_for_what_runs_and_hands_back_the_rest(house: House) -> None:
-    add_job(house.database, FREE)
+def test_shutting_down_waits_for_what_runs_and_hands_back_the_rest(engines: Engines) -> None:
+    add_job(engines.database, FREE)
     gate = Gate()
-    engine = house.start(gate, capacity=1)
-    ids = house.submit(3)
+    engine = engines.start(gate, capacity=1)
+    ids = engines.submit(3)
     gate.wait_for(1)
     going = threading.Thread(target=engine.shut_down)
     going.start()
     wait_until(lambda: not engine.worker.accepting, "it takes nothing new")
     gate.open.set()
-    going.join(PATIENCE_SECONDS)
+    going.join(TIMEOUT_SECONDS)
     assert not going.is_alive()
-    states = Counter(house.runs.get(run_id).run.state for run_id in ids)
+    states = Counter(engines.runs.get(run_id).run.state for run_id in ids)
     assert states[RunState.SUCCEEDED] == 1
     assert set(states) <= {RunState.SUCCEEDED, RunState.PENDING, RunState.ORPHANED}
     assert engine.drained.is_set()
-    assert house.worker_state(engine.worker.identity.id) is WorkerState.GONE
-    assert not house.workers.leader().is_valid
+    assert engines.worker_state(engine.worker.identity.id) is WorkerState.GONE
+    assert not engines.workers.leader().is_valid
 
 
 def test_asked_to_hurry_it_stops_what_runs_and_the_run_is_repeated_elsewhere(
-    house: House,
+    engines: Engines,
 ) -> None:
-    add_job(house.database, FREE)
+    add_job(engines.database, FREE)
     gate = Gate()
-    engine = house.start(gate)
-    (run_id,) = house.submit()
+    engine = engines.start(gate)
+    (run_id,) = engines.submit()
     gate.wait_for(1)
-    house.end(engine)
-    run = house.runs.get(run_id)
+    engines.end(engine)
+    run = engines.runs.get(run_id)
     assert (run.run.state, run.run.reason) == (RunState.FAILED, Reason.WORKER_SHUTDOWN)
-    house.start()
+    engines.start()
     assert run.retried_as is not None
-    assert house.wait(run.retried_as).state is RunState.SUCCEEDED
+    assert engines.wait(run.retried_as).state is RunState.SUCCEEDED
 
 
-def test_a_worker_that_an_operator_drains_finishes_and_leaves(house: House) -> None:
-    add_job(house.database, FREE)
+def test_a_worker_that_an_operator_drains_finishes_and_leaves(engines: Engines) -> None:
+    add_job(engines.database, FREE)
     gate = Gate()
-    engine = house.start(gate)
-    (run_id,) = house.submit()
+    engine = engines.start(gate)
+    (run_id,) = engines.submit()
     gate.wait_for(1)
-    house.workers.drain(engine.worker.identity.id)
+    engines.workers.drain(engine.worker.identity.id)
     wait_until(lambda: not engine.worker.accepting, "it takes nothing new")
-    (waiting,) = house.submit()
+    (waiting,) = engines.submit()
     assert not engine.drained.is_set()
-    with within_patience(engine.drained, "it has left"):
+    with expecting(engine.drained, "it has left"):
         gate.open.set()
-    assert house.wait(run_id).state is RunState.SUCCEEDED
-    assert house.runs.get(waiting).run.state is not RunState.RUNNING
-    assert house.worker_state(engine.worker.identity.id) is WorkerState.GONE
+    assert engines.wait(run_id).state is RunState.SUCCEEDED
+    assert engines.runs.get(waiting).run.state is not RunState.RUNNING
+    assert engines.worker_state(engine.worker.identity.id) is WorkerState.GONE
 
 
 # --- cut off --------------------------------------------------------------------------------------
 
 
 def test_a_worker_that_an_operator_expels_stops_what_it_runs_and_comes_back_under_a_new_name(
-    house: House,
+    engines: Engines,
 ) -> None:
-    add_job(house.database, FREE)
+    add_job(engines.database, FREE)
     gate = Gate()
-    engine = house.start(gate)
+    engine = engines.start(gate)
     old_name = engine.worker.identity.id
-    (run_id,) = house.submit()
+    (run_id,) = engines.submit()
     gate.wait_for(1)
-    with within_patience(gate.stopped, "the handler was stopped"):
-        house.workers.detach(old_name)
+    with expecting(gate.stopped, "the handler was stopped"):
+        engines.workers.detach(old_name)
     gate.open.set()
-    run = house.wait(run_id)
+    run = engines.wait(run_id)
     assert (run.state, run.reason) == (RunState.FAILED, Reason.NOT_CONFIRMED)
-    retried = house.runs.get(run_id).retried_as
+    retried = engines.runs.get(run_id).retried_as
     assert retried is not None
-    again = house.wait(retried)
+    again = engines.wait(retried)
     assert (again.state, again.retries_used) == (RunState.SUCCEEDED, 0)
     assert again.assigned_worker_id == engine.worker.identity.id != old_name
 
 
-def outage(house: House) -> UnreliableDatabase:
+def outage(engines: Engines) -> UnreliableDatabase:
     """Short patience, so that an outage is soon too long; and the door that it shuts."""
-    house.put(
+    engines.put(
         worker_ttl_seconds=1.0,
         continuation_retry_interval_seconds=0.05,
         worker_grace_seconds=1.0,
     )
-    return UnreliableDatabase(house.database)
+    return UnreliableDatabase(engines.database)
 
 
 def test_a_worker_that_loses_the_database_for_too_long_stops_and_comes_back(
-    house: House,
+    engines: Engines,
 ) -> None:
-    door = outage(house)
-    add_job(house.database, FREE)
+    door = outage(engines)
+    add_job(engines.database, FREE)
     gate = Gate()
-    house.start(work=False)
-    engine = house.start(gate, database=door, lead=False)
+    engines.start(work=False)
+    engine = engines.start(gate, database=door, lead=False)
     old_name = engine.worker.identity.id
-    (run_id,) = house.submit()
+    (run_id,) = engines.submit()
     gate.wait_for(1)
-    with within_patience(gate.stopped, "the handler was stopped"):
+    with expecting(gate.stopped, "the handler was stopped"):
         door.is_away = True
-    assert house.wait(run_id).reason is Reason.WORKER_LOST
+    assert engines.wait(run_id).reason is Reason.WORKER_LOST
     gate.open.set()
     door.is_away = False
-    retried = house.runs.get(run_id).retried_as
+    retried = engines.runs.get(run_id).retried_as
     assert retried is not None
-    assert house.wait(retried).assigned_worker_id != old_name
+    assert engines.wait(retried).assigned_worker_id != old_name
     assert engine.worker.identity.id != old_name
 
 
@@ -428,104 +428,104 @@ class HangingBeats(UnreliableDatabase):
 
     @contextmanager
     def statement(self) -> Iterator[AutocommitConnection]:
-        self.flows.wait(PATIENCE_SECONDS)
+        self.flows.wait(TIMEOUT_SECONDS)
         with super().statement() as line:
             yield line
         self.beats += 1
 
 
 def test_a_beat_that_arrives_late_says_nothing_about_the_name_the_worker_has_since(
-    house: House,
+    engines: Engines,
 ) -> None:
-    outage(house)
-    house.put(worker_ttl_seconds=4.0)
-    add_job(house.database, FREE)
-    gate, door = Gate(), HangingBeats(house.database)
-    house.start(work=False)
-    engine = house.start(gate, database=door, lead=False)
+    outage(engines)
+    engines.put(worker_ttl_seconds=4.0)
+    add_job(engines.database, FREE)
+    gate, door = Gate(), HangingBeats(engines.database)
+    engines.start(work=False)
+    engine = engines.start(gate, database=door, lead=False)
     name = engine.worker.identity.id
     door.flows.clear()
     wait_until(lambda: engine.worker.identity.id != name, "it came back under another name")
-    (run_id,) = house.submit()
+    (run_id,) = engines.submit()
     gate.wait_for(1)
     seen = door.beats
     door.flows.set()
     wait_until(lambda: door.beats >= seen + 3, "the late beat, and some more")
     assert not gate.stopped.is_set()
     gate.open.set()
-    assert house.wait(run_id).state is RunState.SUCCEEDED
+    assert engines.wait(run_id).state is RunState.SUCCEEDED
 
 
 @pytest.mark.parametrize("who_asked", ["an operator", "a signal"])
 def test_a_worker_that_was_to_leave_and_is_cut_off_does_not_come_back(
-    house: House, who_asked: str
+    engines: Engines, who_asked: str
 ) -> None:
-    door = outage(house)
-    add_job(house.database, FREE)
+    door = outage(engines)
+    add_job(engines.database, FREE)
     gate = Gate()
-    house.start(work=False)
-    engine = house.start(gate, database=door, lead=False)
+    engines.start(work=False)
+    engine = engines.start(gate, database=door, lead=False)
     name = engine.worker.identity.id
-    house.submit()
+    engines.submit()
     gate.wait_for(1)
     going = threading.Thread(target=engine.shut_down)
     if who_asked == "an operator":
-        house.workers.drain(name)
+        engines.workers.drain(name)
     else:
         going.start()
     wait_until(lambda: not engine.worker.accepting, "it takes nothing new")
-    with within_patience(gate.stopped, "the handler was stopped"):
+    with expecting(gate.stopped, "the handler was stopped"):
         door.is_away = True
     door.is_away = False
-    assert engine.drained.wait(PATIENCE_SECONDS)
+    assert engine.drained.wait(TIMEOUT_SECONDS)
     if who_asked == "a signal":
-        going.join(PATIENCE_SECONDS)
+        going.join(TIMEOUT_SECONDS)
     assert engine.worker.identity.id == name
     assert not engine.worker.accepting
-    wait_until(lambda: house.worker_state(name) is WorkerState.GONE, "it is gone")
-    with house.database.read() as connection:
+    wait_until(lambda: engines.worker_state(name) is WorkerState.GONE, "it is gone")
+    with engines.database.read() as connection:
         assert workers.find(connection) == []
 
 
-def test_answers_lost_at_random_cost_nothing_but_time(house: House) -> None:
-    house.put(lease_seconds=1.0)  # a lost answer about the lease costs what is left of it
-    add_job(house.database, FREE)
+def test_answers_lost_at_random_cost_nothing_but_time(engines: Engines) -> None:
+    engines.put(lease_seconds=1.0)  # a lost answer about the lease costs what is left of it
+    add_job(engines.database, FREE)
     executed: Counter[int] = Counter()
 
     def handler(task: Task, _stopping: threading.Event) -> Outcome:
         executed[task.run.id] += 1
         return Succeeded(result=task.run.id)
 
-    door, chance = UnreliableDatabase(house.database), Random(7)
-    engine = house.start(handler, database=door)
+    door, chance = UnreliableDatabase(engines.database), Random(7)
+    engine = engines.start(handler, database=door)
     ids = []
     for _ in range(12):
-        ids += house.submit(4)
+        ids += engines.submit(4)
         door.replies_to_lose = chance.randint(0, 2)
         engine.leader_steps.rounds.clear()
         engine.leader_steps.rounds.wait(0.5)
     door.replies_to_lose = 0
     for run_id in ids:
-        assert house.wait(run_id).result == run_id
+        assert engines.wait(run_id).result == run_id
     assert executed == dict.fromkeys(ids, 1)
 
 
 # --- until nothing is due -------------------------------------------------------------------------
 
 
-def test_running_until_nothing_is_due_runs_all_of_it_and_leaves(house: House) -> None:
-    add_job(house.database, FREE)
-    ids = house.submit(12)
-    engine = house.engine(capacity=4)
+def test_running_until_nothing_is_due_runs_all_of_it_and_leaves(engines: Engines) -> None:
+    add_job(engines.database, FREE)
+    ids = engines.submit(12)
+    engine = engines.create(capacity=4)
     ended = run_until_idle(engine, stop=threading.Event())
     assert ended == {RunState.SUCCEEDED: 12}
-    assert {house.runs.get(run_id).run.state for run_id in ids} == {RunState.SUCCEEDED}
-    assert not house.workers.leader().is_valid
-    assert house.worker_state(engine.worker.identity.id) is WorkerState.GONE
+    assert {engines.runs.get(run_id).run.state for run_id in ids} == {RunState.SUCCEEDED}
+    assert not engines.workers.leader().is_valid
+    assert engines.worker_state(engine.worker.identity.id) is WorkerState.GONE
 
 
-def test_running_until_nothing_is_due_leaves_it_to_whoever_leads(house: House) -> None:
-    engine = house.start()
+def test_running_until_nothing_is_due_leaves_it_to_whoever_leads(engines: Engines) -> None:
+    engine = engines.start()
     wait_until(lambda: engine.lease.term is not None, "it leads")
     with pytest.raises(Conflict, match="another process leads"):
-        run_until_idle(house.engine(), stop=threading.Event())
+        run_until_idle(engines.create(), stop=threading.Event())

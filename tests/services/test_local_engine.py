@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text, update
 
 from support.factories import WORKER, add_worker, take_lead
-from support.waiting import PATIENCE_SECONDS, wait_until
+from support.waiting import TIMEOUT_SECONDS, wait_until
 from tsuzuki.engine import settings_cache
 from tsuzuki.model.errors import Conflict, SchemaMismatch
 from tsuzuki.model.states import RunState
@@ -56,7 +56,7 @@ def lead_and_work_elsewhere(database: Database) -> None:
 
 def run_hello(application: Application) -> RunState:
     run_id = application.runs.submit(Request(job="hello")).run_id
-    return application.runs.wait(run_id, timeout_seconds=PATIENCE_SECONDS).state
+    return application.runs.wait(run_id, timeout_seconds=TIMEOUT_SECONDS).state
 
 
 def test_one_engine_at_a_time_runs_here(application: Application, engine: LocalEngine) -> None:
@@ -213,7 +213,7 @@ def test_in_the_foreground_it_runs_until_asked_to_stop_and_serves_metrics(
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         assert b"tsuzuki_runs_ended" in answer.read()
     stop.set()
-    serving.join(PATIENCE_SECONDS)
+    serving.join(TIMEOUT_SECONDS)
     assert left_running == [0]
 
 
@@ -239,4 +239,4 @@ def test_a_newer_version_that_upgrades_any_component_ends_it_with_a_clear_error(
         SchemaMismatch, match=f"brought to revision of the future of {component} while"
     ):
         serve(engine, threading.Event())
-    upgrading.join(PATIENCE_SECONDS)
+    upgrading.join(TIMEOUT_SECONDS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.log_archiving import WORDS, Stage, files_in, folder_stage, numbered
+from support.log_archiving import WORDS, ArchivingFixture, files_in, folder_archiving, numbered
 from support.moving_clock import MovingClock
 from tsuzuki.engine.archive.format import DamagedLog
 from tsuzuki.model.errors import ConfigurationError, NotFound, UsageError
@@ -26,12 +26,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stage(database: Database, clock: MovingClock, folder: Path) -> Stage:
-    return folder_stage(database, clock, folder)
+def stage(database: Database, clock: MovingClock, folder: Path) -> ArchivingFixture:
+    return folder_archiving(database, clock, folder)
 
 
 @pytest.fixture(params=["in the table", "in the archive"])
-def run_id(stage: Stage, request: pytest.FixtureRequest) -> int:
+def run_id(stage: ArchivingFixture, request: pytest.FixtureRequest) -> int:
     run_id = stage.old_run()
     if request.param == "in the archive":
         stage.tick()
@@ -69,7 +69,7 @@ def after_call(
     monkeypatch.setattr(place, name, called)
 
 
-def test_a_log_reads_the_same_wherever_it_is(stage: Stage, run_id: int) -> None:
+def test_a_log_reads_the_same_wherever_it_is(stage: ArchivingFixture, run_id: int) -> None:
     reader = stage.reader
 
     assert reader.read(run_id) == LINES
@@ -83,7 +83,7 @@ def test_a_log_reads_the_same_wherever_it_is(stage: Stage, run_id: int) -> None:
     assert list(reader.follow(run_id, wait=never, after_seq=4)) == LINES[4:]
 
 
-def test_a_run_that_says_nothing_has_an_empty_log(stage: Stage) -> None:
+def test_a_run_that_says_nothing_has_an_empty_log(stage: ArchivingFixture) -> None:
     run_id = stage.ended_run([])
 
     assert stage.reader.read(run_id) == []
@@ -91,7 +91,7 @@ def test_a_run_that_says_nothing_has_an_empty_log(stage: Stage) -> None:
     assert list(stage.reader.follow(run_id, wait=never)) == []
 
 
-def test_an_unknown_run_is_not_found(stage: Stage) -> None:
+def test_an_unknown_run_is_not_found(stage: ArchivingFixture) -> None:
     for ask in (
         lambda: stage.reader.read(NOBODY),
         lambda: stage.reader.tail(NOBODY, 1),
@@ -103,7 +103,7 @@ def test_an_unknown_run_is_not_found(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 0, 10_001])
-def test_no_answer_is_without_bounds(stage: Stage, count: int) -> None:
+def test_no_answer_is_without_bounds(stage: ArchivingFixture, count: int) -> None:
     run_id = stage.ended_run()
 
     with pytest.raises(UsageError, match="limit must be from 1 to 10000"):
@@ -113,7 +113,7 @@ def test_no_answer_is_without_bounds(stage: Stage, count: int) -> None:
 
 
 def test_a_log_that_moves_after_either_look_of_a_reader_is_read_once_and_whole(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place, name, ask in (
         (logs, "read", stage.reader.read),
@@ -130,7 +130,7 @@ def test_a_log_that_moves_after_either_look_of_a_reader_is_read_once_and_whole(
         assert stage.rows_of(run_id) == []
 
 
-def test_pages_of_a_log_that_moves_between_them_fit_together(stage: Stage) -> None:
+def test_pages_of_a_log_that_moves_between_them_fit_together(stage: ArchivingFixture) -> None:
     run_id = stage.old_run()
     pages = [stage.reader.read(run_id, limit=2)]
     stage.tick()
@@ -139,7 +139,9 @@ def test_pages_of_a_log_that_moves_between_them_fit_together(stage: Stage) -> No
     assert [line for page in pages for line in page] == LINES
 
 
-def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(stage: Stage) -> None:
+def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(
+    stage: ArchivingFixture,
+) -> None:
     run = stage.started_run()
     stage.say(run, LINES[:1])
     wait = script(
@@ -153,7 +155,7 @@ def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(stage:
 
 
 def test_following_misses_no_line_that_came_with_the_end(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = stage.started_run()
     after_call(monkeypatch, logs, "read", lambda: stage.end(run, LINES))
@@ -162,7 +164,7 @@ def test_following_misses_no_line_that_came_with_the_end(
 
 
 def test_reading_all_ends_with_what_is_there_although_the_run_goes_on(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
     run = stage.started_run()
@@ -171,7 +173,9 @@ def test_reading_all_ends_with_what_is_there_although_the_run_goes_on(
     assert list(stage.reader.read_all(run.id)) == LINES
 
 
-def test_reading_all_goes_on_in_the_archive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_all_goes_on_in_the_archive(
+    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
     run_id = stage.old_run()
     reading = stage.reader.read_all(run_id)
@@ -181,7 +185,9 @@ def test_reading_all_goes_on_in_the_archive(stage: Stage, monkeypatch: pytest.Mo
     assert [first, *reading] == LINES
 
 
-def test_following_goes_on_in_the_archive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_goes_on_in_the_archive(
+    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
     run_id = stage.old_run()
     following = stage.reader.follow(run_id, wait=never)
@@ -191,7 +197,7 @@ def test_following_goes_on_in_the_archive(stage: Stage, monkeypatch: pytest.Monk
     assert [first, *following] == LINES
 
 
-def test_following_holds_no_connection_between_two_lines(stage: Stage) -> None:
+def test_following_holds_no_connection_between_two_lines(stage: ArchivingFixture) -> None:
     run_id = stage.ended_run()
     following = stage.reader.follow(run_id, wait=never)
     next(following)
@@ -199,7 +205,9 @@ def test_following_holds_no_connection_between_two_lines(stage: Stage) -> None:
     assert stage.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 
-def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(stage: Stage) -> None:
+def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(
+    stage: ArchivingFixture,
+) -> None:
     run = stage.started_run()
     stage.say(run, LINES)
 
@@ -213,7 +221,7 @@ def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(stage:
         list(stage.reader.follow(run.id, wait=script(forget)))
 
 
-def test_a_damaged_archive_is_said_clearly(stage: Stage, folder: Path) -> None:
+def test_a_damaged_archive_is_said_clearly(stage: ArchivingFixture, folder: Path) -> None:
     run_id = stage.old_run()
     stage.tick()
     (path,) = files_in(folder)
@@ -228,7 +236,7 @@ def test_a_damaged_archive_is_said_clearly(stage: Stage, folder: Path) -> None:
             ask()
 
 
-def test_a_missing_archive_file_is_said_clearly(stage: Stage, folder: Path) -> None:
+def test_a_missing_archive_file_is_said_clearly(stage: ArchivingFixture, folder: Path) -> None:
     run_id = stage.old_run()
     stage.tick()
     files_in(folder)[0].unlink()
@@ -239,7 +247,7 @@ def test_a_missing_archive_file_is_said_clearly(stage: Stage, folder: Path) -> N
     assert caught.value.specific_code == "log_archive_missing"
 
 
-def test_an_archived_log_without_an_archive_says_what_to_set(stage: Stage) -> None:
+def test_an_archived_log_without_an_archive_says_what_to_set(stage: ArchivingFixture) -> None:
     run_id = stage.old_run()
     stage.tick()
 
@@ -250,7 +258,7 @@ def test_an_archived_log_without_an_archive_says_what_to_set(stage: Stage) -> No
 
 
 def test_the_first_lines_of_a_huge_archived_log_are_read_without_the_rest(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = stage.old_run()
     stage.tick()

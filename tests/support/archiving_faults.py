@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from support.log_archiving import Stage
+from support.log_archiving import ArchivingFixture
 from tsuzuki.engine.archive.log_archive import LogArchive
 from tsuzuki.store.logs import LogLine
 from tsuzuki.store.sql.database import Connection, Database
@@ -90,16 +90,19 @@ POINTS = [
 
 
 def arrange(
-    point: str, stage: Stage, patch: pytest.MonkeyPatch, act: Callable[[], object] = crash
+    point: str,
+    fixture: ArchivingFixture,
+    patch: pytest.MonkeyPatch,
+    act: Callable[[], object] = crash,
 ) -> LogArchive:
     """Call `act` at a point of archiving. Answers the archive to use."""
-    assert stage.archive is not None
+    assert fixture.archive is not None
     match point:
         case "before the file is written":
-            return Interposed(stage.archive, before=act)
+            return Interposed(fixture.archive, before=act)
         case "while the file is written":
-            return Interposed(stage.archive, after_first_line=act)
+            return Interposed(fixture.archive, after_first_line=act)
         case "after the file is written":
-            return Interposed(stage.archive, after=act)
-    Writes(stage.database, patch).before(TRANSACTIONS[point], act)
-    return stage.archive
+            return Interposed(fixture.archive, after=act)
+    Writes(fixture.database, patch).before(TRANSACTIONS[point], act)
+    return fixture.archive

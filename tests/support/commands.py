@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from support.executions import Begun, Ears, a_task
+from support.executions import Executions, RecordingRunIO, a_task
 from tsuzuki.config import expand
 from tsuzuki.engine.executors.command.executor import CommandExecutor
 from tsuzuki.engine.outcome import Outcome
@@ -26,14 +26,16 @@ class Commands:
             environ=self.environ,
         )
 
-    def start(self, *argv: str, task: Task | None = None, **options: Any) -> Begun:
-        begun = Begun(self.executor)
-        begun.start(task or a_task("command", {"argv": list(argv), **options}))
-        return begun
+    def start(self, *argv: str, task: Task | None = None, **options: Any) -> Executions:
+        executions = Executions(self.executor)
+        executions.start(task or a_task("command", {"argv": list(argv), **options}))
+        return executions
 
-    def run(self, *argv: str, task: Task | None = None, **options: Any) -> tuple[Outcome, Ears]:
-        begun = self.start(*argv, task=task, **options)
-        return begun.outcome(), begun.ears
+    def run(
+        self, *argv: str, task: Task | None = None, **options: Any
+    ) -> tuple[Outcome, RecordingRunIO]:
+        executions = self.start(*argv, task=task, **options)
+        return executions.outcome(), executions.run_io
 
     def fresh(self) -> "Commands":
         """Itself, with an empty workspace and a fresh environment."""

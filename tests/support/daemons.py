@@ -18,7 +18,7 @@ from sqlalchemy import text
 from tsuzuki.store import settings
 from tsuzuki.store.sql.database import Database
 
-PATIENCE_SECONDS = 40.0
+TIMEOUT_SECONDS = 40.0
 T = TypeVar("T")
 
 QUICK = {
@@ -44,7 +44,7 @@ def be_quick(database: Database, **changes: float) -> None:
 
 
 def eventually(
-    question: Callable[[], T | None], *, what: str, seconds: float = PATIENCE_SECONDS
+    question: Callable[[], T | None], *, what: str, seconds: float = TIMEOUT_SECONDS
 ) -> T:
     """The first answer that is neither None nor False."""
     pause = threading.Event()
@@ -132,7 +132,7 @@ class Daemon:
 
     def ended(self) -> int:
         """Wait for its end. Answers the exit code."""
-        code = self.process.wait(PATIENCE_SECONDS)
+        code = self.process.wait(TIMEOUT_SECONDS)
         self._reader.join(5)
         if self.process.stderr is not None:
             self.process.stderr.close()

@@ -17,7 +17,7 @@ from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Run, Started
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 
-PATIENCE_SECONDS = 20.0
+TIMEOUT_SECONDS = 20.0
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 _RUN = Run(
@@ -69,7 +69,7 @@ def a_task(
     )
 
 
-class Ears:
+class RecordingRunIO:
     """A `RunIO` that records log lines and progress; a test can wait for lines."""
 
     def __init__(self) -> None:
@@ -102,25 +102,25 @@ class Ears:
             return sum(name == stream for name, _ in self.lines) >= count
 
         with self._line_added:
-            assert self._line_added.wait_for(enough, PATIENCE_SECONDS), f"only got {self.lines}"
+            assert self._line_added.wait_for(enough, TIMEOUT_SECONDS), f"only got {self.lines}"
         return self.of(stream)[:count]
 
 
-class Begun:
+class Executions:
     """Starts executions and collects their outcomes."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
-        self.ears = Ears()
+        self.run_io = RecordingRunIO()
         self.outcomes: list[tuple[int, Outcome]] = []
-        self.executions: list[Execution] = []
+        self.started: list[Execution] = []
         self._ended = threading.Condition()
 
     def start(self, *tasks: Task) -> Execution:
         """Start all tasks. Answers the execution of the last."""
         for task in tasks:
-            self.executions.append(self.executor.start(task, self.ears, self._done))
-        return self.executions[-1]
+            self.started.append(self.executor.start(task, self.run_io, self._done))
+        return self.started[-1]
 
     def outcome(self) -> Outcome:
         """Wait for the outcome of the only execution."""
@@ -130,9 +130,9 @@ class Begun:
     def wait_for_all(self) -> list[tuple[int, Outcome]]:
         with self._ended:
             enough = self._ended.wait_for(
-                lambda: len(self.outcomes) >= len(self.executions), PATIENCE_SECONDS
+                lambda: len(self.outcomes) >= len(self.started), TIMEOUT_SECONDS
             )
-        assert enough, f"only {len(self.outcomes)} of {len(self.executions)} have ended"
+        assert enough, f"only {len(self.outcomes)} of {len(self.started)} have ended"
         assert max(Counter(run_id for run_id, _ in self.outcomes).values()) == 1
         return self.outcomes
 
@@ -144,7 +144,7 @@ class Begun:
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Poll until it holds, for changes without a signal."""
-    for _ in range(int(PATIENCE_SECONDS * 100)):
+    for _ in range(int(TIMEOUT_SECONDS * 100)):
         if holds():
             return
         threading.Event().wait(0.01)
@@ -170,5 +170,5 @@ class Watched:
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
-    def has_ended(self, *, within_seconds: float = PATIENCE_SECONDS) -> bool:
+    def has_ended(self, *, within_seconds: float = TIMEOUT_SECONDS) -> bool:
         return bool(select.select([self._handle], [], [], within_seconds)[0])

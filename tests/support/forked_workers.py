@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 
-class Fleet:
+class ForkedWorkers:
     """Starts the processes when it is made; leaving it kills them."""
 
     def __init__(self, url: str, folder: Path, count: int, *arguments: str) -> None:

@@ -34,7 +34,7 @@ def numbered(bodies: Iterable[str]) -> list[LogLine]:
     return [line(seq, body) for seq, body in enumerate(bodies, start=1)]
 
 
-class Stage:
+class ArchivingFixture:
     """One database with a leader, and an archive."""
 
     def __init__(self, database: Database, clock: MovingClock, archive: LogArchive | None) -> None:
@@ -107,8 +107,8 @@ class Stage:
             }
 
 
-def folder_stage(database: Database, clock: MovingClock, folder: Path) -> Stage:
-    return Stage(database, clock, FolderArchive(folder))
+def folder_archiving(database: Database, clock: MovingClock, folder: Path) -> ArchivingFixture:
+    return ArchivingFixture(database, clock, FolderArchive(folder))
 
 
 def files_in(folder: Path) -> list[Path]:

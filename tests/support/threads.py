@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 def at_once(count: int, work: Callable[[int], T]) -> list[T]:
@@ -15,12 +15,12 @@ def at_once(count: int, work: Callable[[int], T]) -> list[T]:
     gate = threading.Barrier(count)
 
     def enter(number: int) -> T:
-        gate.wait(PATIENCE_SECONDS)
+        gate.wait(TIMEOUT_SECONDS)
         return work(number)
 
     with ThreadPoolExecutor(count) as pool:
         futures = [pool.submit(enter, number) for number in range(count)]
-        return [future.result(PATIENCE_SECONDS) for future in futures]
+        return [future.result(TIMEOUT_SECONDS) for future in futures]
 
 
 def in_background(work: Callable[[], T]) -> "Future[T]":

@@ -8,14 +8,14 @@ from sqlalchemy import text
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.store.sql.database import Database
 
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 POLL_SECONDS = 0.002
 """Between two checks: the code waited for needs the processor too."""
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
     clock, never = SystemClock(), threading.Event()
-    deadline = clock.monotonic() + PATIENCE_SECONDS
+    deadline = clock.monotonic() + TIMEOUT_SECONDS
     while not is_so():
         assert clock.monotonic() < deadline, f"timed out waiting until {what}"
         never.wait(POLL_SECONDS)

@@ -11,7 +11,7 @@ import pytest
 from support.archiving_faults import Interposed, Writes
 from support.databases import opened
 from support.factories import depose_and_take
-from support.log_archiving import Stage, files_in, folder_stage, numbered
+from support.log_archiving import ArchivingFixture, files_in, folder_archiving, numbered
 from support.moving_clock import MovingClock
 from tsuzuki.engine.archive.archivist import Archivist
 from tsuzuki.engine.archive.log_archive import FolderArchive
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 BODIES = [f"line {number}" for number in range(4_500)]
 LINES = numbered(BODIES)
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 # The transactions of moving a log of this length: its ref, then three slices of rows; of forgetting
 # the run afterwards: the mark, then the run itself.
@@ -52,13 +52,13 @@ def archive_and_die(
         ).tick(term)
 
 
-def run_until_killed(stage: Stage, url: str, folder: Path, point: int) -> None:
+def run_until_killed(fixture: ArchivingFixture, url: str, folder: Path, point: int) -> None:
     process = multiprocessing.get_context("spawn").Process(
         target=archive_and_die,
-        args=(url, stage.clock.now(), folder, stage.term, stage.settings, point),
+        args=(url, fixture.clock.now(), folder, fixture.term, fixture.settings, point),
     )
     process.start()
-    process.join(PATIENCE_SECONDS)
+    process.join(TIMEOUT_SECONDS)
     assert process.exitcode == -signal.SIGKILL
 
 
@@ -66,29 +66,29 @@ def run_until_killed(stage: Stage, url: str, folder: Path, point: int) -> None:
 def test_a_log_survives_the_killing_of_its_archivist_and_the_next_one_finishes(
     database: Database, database_url: str, clock: MovingClock, tmp_path: Path, point: int
 ) -> None:
-    stage = folder_stage(database, clock, tmp_path)
-    run_id = stage.old_run(BODIES)
-    run_until_killed(stage, database_url, tmp_path, point)
-    assert stage.reader.read(run_id, limit=10_000) == LINES
+    fixture = folder_archiving(database, clock, tmp_path)
+    run_id = fixture.old_run(BODIES)
+    run_until_killed(fixture, database_url, tmp_path, point)
+    assert fixture.reader.read(run_id, limit=10_000) == LINES
 
-    stage.new_archivist().tick(depose_and_take(database))
+    fixture.new_archivist().tick(depose_and_take(database))
 
-    assert stage.rows_of(run_id) == []
-    assert stage.reader.read(run_id, limit=10_000) == LINES
+    assert fixture.rows_of(run_id) == []
+    assert fixture.reader.read(run_id, limit=10_000) == LINES
     assert len(files_in(tmp_path)) == 1
 
 
 def test_a_run_that_was_being_forgotten_when_its_archivist_was_killed_goes_with_the_next_one(
     database: Database, database_url: str, clock: MovingClock, tmp_path: Path
 ) -> None:
-    stage = folder_stage(database, clock, tmp_path)
-    run_id = stage.old_run()
-    stage.tick()
-    stage.settings = EngineSettings(run_retention_days=1)
-    run_until_killed(stage, database_url, tmp_path, BEFORE_RUN_GOES)
+    fixture = folder_archiving(database, clock, tmp_path)
+    run_id = fixture.old_run()
+    fixture.tick()
+    fixture.settings = EngineSettings(run_retention_days=1)
+    run_until_killed(fixture, database_url, tmp_path, BEFORE_RUN_GOES)
     assert files_in(tmp_path) == []
-    assert stage.left_of(run_id) == {"job_runs", "job_run_transitions"}
+    assert fixture.left_of(run_id) == {"job_runs", "job_run_transitions"}
 
-    stage.new_archivist().tick(depose_and_take(database))
+    fixture.new_archivist().tick(depose_and_take(database))
 
-    assert stage.left_of(run_id) == set()
+    assert fixture.left_of(run_id) == set()

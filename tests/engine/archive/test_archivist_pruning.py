@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from support.archiving_faults import Crash, Interposed, Writes, crash
 from support.factories import depose_and_take, new_run, read_run, run_in_state
-from support.log_archiving import WORDS, Stage, files_in, folder_stage, numbered
+from support.log_archiving import WORDS, ArchivingFixture, files_in, folder_archiving, numbered
 from support.moving_clock import MovingClock
 from tsuzuki.engine.archive.archivist import Archived
 from tsuzuki.engine.archive.log_archive import open_archive
@@ -31,121 +31,123 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stage(
+def fixture(
     database: Database, clock: MovingClock, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Stage:
+) -> ArchivingFixture:
     monkeypatch.setattr("tsuzuki.engine.archive.archivist.SLICE_LINES", 3)
-    stage = folder_stage(database, clock, folder)
-    stage.settings = EngineSettings(run_retention_days=RUN_DAYS)
-    return stage
+    fixture = folder_archiving(database, clock, folder)
+    fixture.settings = EngineSettings(run_retention_days=RUN_DAYS)
+    return fixture
 
 
-def archived_run(stage: Stage) -> int:
+def archived_run(fixture: ArchivingFixture) -> int:
     """A run past its time, whose log is in the archive."""
-    run_id = stage.old_run()
-    stage.tick()
-    assert stage.ref_of(run_id) is not None
-    stage.days_pass(RUN_DAYS + 1)
+    run_id = fixture.old_run()
+    fixture.tick()
+    assert fixture.ref_of(run_id) is not None
+    fixture.days_pass(RUN_DAYS + 1)
     return run_id
 
 
-def run_with_rows(stage: Stage) -> int:
+def run_with_rows(fixture: ArchivingFixture) -> int:
     """A run past its time, whose lines are still in the table."""
-    run_id = stage.ended_run()
-    stage.settings = EngineSettings(run_retention_days=2)
-    stage.days_pass(3)
+    run_id = fixture.ended_run()
+    fixture.settings = EngineSettings(run_retention_days=2)
+    fixture.days_pass(3)
     return run_id
 
 
 def test_a_run_past_its_time_goes_with_its_history_and_its_archived_log(
-    stage: Stage, folder: Path
+    fixture: ArchivingFixture, folder: Path
 ) -> None:
-    run_id = archived_run(stage)
+    run_id = archived_run(fixture)
 
-    assert stage.tick() == Archived(pruned=1)
+    assert fixture.tick() == Archived(pruned=1)
 
-    assert stage.left_of(run_id) == set()
+    assert fixture.left_of(run_id) == set()
     assert files_in(folder) == []
     with pytest.raises(NotFound, match="there is no run"):
-        stage.reader.read(run_id)
+        fixture.reader.read(run_id)
 
 
 def test_a_run_past_its_time_goes_with_lines_that_never_left_the_table(
-    stage: Stage, folder: Path
+    fixture: ArchivingFixture, folder: Path
 ) -> None:
-    run_id = run_with_rows(stage)
+    run_id = run_with_rows(fixture)
 
-    assert stage.tick() == Archived(pruned=1)
+    assert fixture.tick() == Archived(pruned=1)
 
-    assert stage.left_of(run_id) == set()
+    assert fixture.left_of(run_id) == set()
     assert files_in(folder) == []
 
 
-def test_zero_days_keep_runs_for_ever(stage: Stage) -> None:
-    stage.settings = EngineSettings(run_retention_days=0)
-    run_id = stage.ended_run()
-    stage.days_pass(36_000)
+def test_zero_days_keep_runs_for_ever(fixture: ArchivingFixture) -> None:
+    fixture.settings = EngineSettings(run_retention_days=0)
+    run_id = fixture.ended_run()
+    fixture.days_pass(36_000)
 
-    stage.tick()
+    fixture.tick()
 
-    assert read_run(stage.database, run_id).log_ref is not None
-
-
-def test_a_run_stays_until_it_has_been_finished_for_long_enough(stage: Stage) -> None:
-    run = stage.started_run()
-    stage.days_pass(RUN_DAYS + 1)
-    stage.end(run)
-    stage.days_pass(RUN_DAYS - 0.001)
-
-    assert stage.tick() == Archived()
-    stage.days_pass(0.002)
-    assert stage.tick() == Archived(pruned=1)
+    assert read_run(fixture.database, run_id).log_ref is not None
 
 
-def test_whatever_a_run_ended_as_it_goes_and_no_unfinished_one_does(stage: Stage) -> None:
-    ended = [run_in_state(stage.database, state, stage.term).id for state in FINAL_STATES]
-    live = [run_in_state(stage.database, state, stage.term).id for state in LIVE_STATES]
-    stage.days_pass(1000)
+def test_a_run_stays_until_it_has_been_finished_for_long_enough(fixture: ArchivingFixture) -> None:
+    run = fixture.started_run()
+    fixture.days_pass(RUN_DAYS + 1)
+    fixture.end(run)
+    fixture.days_pass(RUN_DAYS - 0.001)
 
-    assert stage.tick() == Archived(pruned=len(ended))
+    assert fixture.tick() == Archived()
+    fixture.days_pass(0.002)
+    assert fixture.tick() == Archived(pruned=1)
 
-    assert [stage.left_of(run_id) for run_id in ended] == [set()] * len(ended)
-    assert all("job_runs" in stage.left_of(run_id) for run_id in live)
+
+def test_whatever_a_run_ended_as_it_goes_and_no_unfinished_one_does(
+    fixture: ArchivingFixture,
+) -> None:
+    ended = [run_in_state(fixture.database, state, fixture.term).id for state in FINAL_STATES]
+    live = [run_in_state(fixture.database, state, fixture.term).id for state in LIVE_STATES]
+    fixture.days_pass(1000)
+
+    assert fixture.tick() == Archived(pruned=len(ended))
+
+    assert [fixture.left_of(run_id) for run_id in ended] == [set()] * len(ended)
+    assert all("job_runs" in fixture.left_of(run_id) for run_id in live)
 
 
-def test_a_run_goes_although_its_retry_still_waits(stage: Stage) -> None:
-    run_id = stage.ended_run([])
-    job_id = read_run(stage.database, run_id).job_definition_id
-    retry = new_run(stage.database, job_id, trigger=Trigger.RETRY, retry_of=run_id, attempt=2)
-    with stage.database.write() as connection:
+def test_a_run_goes_although_its_retry_still_waits(fixture: ArchivingFixture) -> None:
+    run_id = fixture.ended_run([])
+    job_id = read_run(fixture.database, run_id).job_definition_id
+    retry = new_run(fixture.database, job_id, trigger=Trigger.RETRY, retry_of=run_id, attempt=2)
+    with fixture.database.write() as connection:
         (retry_id,) = runs.create(connection, [retry])
     assert retry_id is not None
-    stage.days_pass(RUN_DAYS + 1)
+    fixture.days_pass(RUN_DAYS + 1)
 
-    assert stage.tick() == Archived(pruned=1)
-    assert read_run(stage.database, retry_id).retry_of == run_id
+    assert fixture.tick() == Archived(pruned=1)
+    assert read_run(fixture.database, retry_id).retry_of == run_id
 
 
 def test_one_tick_forgets_so_many_runs_oldest_first_and_asks_to_be_called_again(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    fixture: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tsuzuki.engine.archive.archivist.PRUNED_MAX", 2)
-    first, second, third = (stage.ended_run([]) for _ in range(3))
-    stage.days_pass(RUN_DAYS + 1)
+    first, second, third = (fixture.ended_run([]) for _ in range(3))
+    fixture.days_pass(RUN_DAYS + 1)
 
-    assert stage.tick() == Archived(pruned=2, more=True)
-    assert (stage.left_of(first), stage.left_of(second)) == (set(), set())
-    assert "job_runs" in stage.left_of(third)
-    assert stage.tick() == Archived(pruned=1)
+    assert fixture.tick() == Archived(pruned=2, more=True)
+    assert (fixture.left_of(first), fixture.left_of(second)) == (set(), set())
+    assert "job_runs" in fixture.left_of(third)
+    assert fixture.tick() == Archived(pruned=1)
 
 
-def no_reference_dangles(stage: Stage) -> bool:
+def no_reference_dangles(fixture: ArchivingFixture) -> bool:
     """Every log that a run names can be read in full."""
-    with stage.database.read() as connection:
+    with fixture.database.read() as connection:
         refs = connection.execute(select(job_runs.c.log_ref)).scalars().all()
-    assert stage.archive is not None
+    assert fixture.archive is not None
     return all(
-        list(stage.archive.read(ref)) == LINES
+        list(fixture.archive.read(ref)) == LINES
         for ref in refs
         if ref is not None and not ref.startswith("pruned:")
     )
@@ -153,130 +155,130 @@ def no_reference_dangles(stage: Stage) -> bool:
 
 @pytest.mark.parametrize("transaction", [1, 2])
 def test_interrupted_anywhere_no_archived_log_is_named_that_is_not_there(
-    stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch, transaction: int
+    fixture: ArchivingFixture, folder: Path, monkeypatch: pytest.MonkeyPatch, transaction: int
 ) -> None:
-    run_id = archived_run(stage)
+    run_id = archived_run(fixture)
     with monkeypatch.context() as patch:
-        Writes(stage.database, patch).before(transaction, crash)
+        Writes(fixture.database, patch).before(transaction, crash)
         with pytest.raises(Crash):
-            stage.new_archivist().tick(stage.term)
+            fixture.new_archivist().tick(fixture.term)
     assert len(files_in(folder)) == 2 - transaction
-    assert no_reference_dangles(stage)
+    assert no_reference_dangles(fixture)
 
-    stage.new_archivist().tick(depose_and_take(stage.database))
+    fixture.new_archivist().tick(depose_and_take(fixture.database))
 
-    assert stage.left_of(run_id) == set()
+    assert fixture.left_of(run_id) == set()
     assert files_in(folder) == []
 
 
 @pytest.mark.parametrize(("transaction", "rows"), [(1, 5), (2, 5), (3, 2), (4, 0)])
 def test_interrupted_anywhere_no_half_of_a_log_is_shown(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, transaction: int, rows: int
+    fixture: ArchivingFixture, monkeypatch: pytest.MonkeyPatch, transaction: int, rows: int
 ) -> None:
-    run_id = run_with_rows(stage)
+    run_id = run_with_rows(fixture)
     with monkeypatch.context() as patch:
-        Writes(stage.database, patch).before(transaction, crash)
+        Writes(fixture.database, patch).before(transaction, crash)
         with pytest.raises(Crash):
-            stage.new_archivist().tick(stage.term)
-    assert len(stage.rows_of(run_id)) == rows
+            fixture.new_archivist().tick(fixture.term)
+    assert len(fixture.rows_of(run_id)) == rows
     if transaction == 1:
-        assert stage.reader.read(run_id) == LINES
+        assert fixture.reader.read(run_id) == LINES
     else:
         with pytest.raises(NotFound, match="was deleted"):
-            stage.reader.read(run_id)
+            fixture.reader.read(run_id)
 
-    stage.new_archivist().tick(depose_and_take(stage.database))
+    fixture.new_archivist().tick(depose_and_take(fixture.database))
 
-    assert stage.left_of(run_id) == set()
+    assert fixture.left_of(run_id) == set()
 
 
 @pytest.mark.parametrize("arrangement", [archived_run, run_with_rows])
 def test_a_deposed_leader_forgets_nothing(
-    stage: Stage, folder: Path, arrangement: Callable[[Stage], int]
+    fixture: ArchivingFixture, folder: Path, arrangement: Callable[[ArchivingFixture], int]
 ) -> None:
-    run_id = arrangement(stage)
+    run_id = arrangement(fixture)
     files = files_in(folder)
-    depose_and_take(stage.database)
+    depose_and_take(fixture.database)
 
-    assert stage.tick() == Archived()
+    assert fixture.tick() == Archived()
 
-    assert stage.reader.read(run_id) == LINES
-    assert stage.left_of(run_id) >= {"job_runs", "job_run_transitions"}
+    assert fixture.reader.read(run_id) == LINES
+    assert fixture.left_of(run_id) >= {"job_runs", "job_run_transitions"}
     assert files_in(folder) == files
 
 
 def test_rows_of_a_run_marked_before_retention_was_turned_off_still_leave(
-    stage: Stage, folder: Path, monkeypatch: pytest.MonkeyPatch
+    fixture: ArchivingFixture, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id = run_with_rows(stage)
+    run_id = run_with_rows(fixture)
     with monkeypatch.context() as patch:
-        Writes(stage.database, patch).before(2, crash)
+        Writes(fixture.database, patch).before(2, crash)
         with pytest.raises(Crash):
-            stage.tick()
-    stage.settings = EngineSettings(run_retention_days=0)
-    stage.days_pass(30)
+            fixture.tick()
+    fixture.settings = EngineSettings(run_retention_days=0)
+    fixture.days_pass(30)
 
-    stage.tick()
+    fixture.tick()
 
-    assert stage.left_of(run_id) == ALL - {"job_run_logs"}
+    assert fixture.left_of(run_id) == ALL - {"job_run_logs"}
     assert files_in(folder) == []
 
 
 def test_an_archive_that_does_not_answer_keeps_what_it_has_and_the_run(
-    stage: Stage, folder: Path
+    fixture: ArchivingFixture, folder: Path
 ) -> None:
-    run_id = archived_run(stage)
+    run_id = archived_run(fixture)
 
     class Away(Interposed):
         def delete(self, ref: str) -> None:
             raise Unreachable("no answer")
 
-    assert stage.archive is not None
+    assert fixture.archive is not None
     with pytest.raises(Unreachable):
-        stage.new_archivist(Away(stage.archive)).tick(stage.term)
+        fixture.new_archivist(Away(fixture.archive)).tick(fixture.term)
 
-    assert "job_runs" in stage.left_of(run_id)
+    assert "job_runs" in fixture.left_of(run_id)
     assert len(files_in(folder)) == 1
 
 
-def test_a_failing_archive_does_not_keep_runs_without_one(stage: Stage) -> None:
-    forgotten = run_with_rows(stage)
-    kept = stage.old_run()
-    stage.settings = EngineSettings(run_retention_days=RUN_DAYS - 20)
-    assert stage.archive is not None
+def test_a_failing_archive_does_not_keep_runs_without_one(fixture: ArchivingFixture) -> None:
+    forgotten = run_with_rows(fixture)
+    kept = fixture.old_run()
+    fixture.settings = EngineSettings(run_retention_days=RUN_DAYS - 20)
+    assert fixture.archive is not None
 
     def fail() -> None:
         raise Unreachable("no room")
 
     with pytest.raises(Unreachable, match="no room"):
-        stage.new_archivist(Interposed(stage.archive, before=fail)).tick(stage.term)
+        fixture.new_archivist(Interposed(fixture.archive, before=fail)).tick(fixture.term)
 
-    assert stage.left_of(forgotten) == set()
-    assert stage.reader.read(kept) == LINES
+    assert fixture.left_of(forgotten) == set()
+    assert fixture.reader.read(kept) == LINES
 
 
 @pytest.mark.parametrize("ref", [None, "folder:../../etc/passwd"])
 def test_a_log_out_of_reach_for_good_does_not_keep_its_run(
-    stage: Stage, folder: Path, ref: str | None
+    fixture: ArchivingFixture, folder: Path, ref: str | None
 ) -> None:
-    run_id = archived_run(stage)
-    with stage.database.write() as connection:
+    run_id = archived_run(fixture)
+    with fixture.database.write() as connection:
         if ref is not None:
             connection.execute(update(job_runs).values(log_ref=ref))
 
-    stage.new_archivist(open_archive("memory:///")).tick(stage.term)
+    fixture.new_archivist(open_archive("memory:///")).tick(fixture.term)
 
-    assert stage.left_of(run_id) == set()
+    assert fixture.left_of(run_id) == set()
     assert len(files_in(folder)) == 1
 
 
 def test_without_an_archive_runs_are_forgotten_all_the_same(
     database: Database, clock: MovingClock
 ) -> None:
-    stage = Stage(database, clock, None)
-    stage.settings = EngineSettings(run_retention_days=RUN_DAYS)
-    run_id = stage.ended_run()
-    stage.days_pass(RUN_DAYS + 1)
+    fixture = ArchivingFixture(database, clock, None)
+    fixture.settings = EngineSettings(run_retention_days=RUN_DAYS)
+    run_id = fixture.ended_run()
+    fixture.days_pass(RUN_DAYS + 1)
 
-    assert stage.tick() == Archived(pruned=1)
-    assert stage.left_of(run_id) == set()
+    assert fixture.tick() == Archived(pruned=1)
+    assert fixture.left_of(run_id) == set()

@@ -24,7 +24,7 @@ SETTINGS = EngineSettings()
 
 
 @dataclass(kw_only=True)
-class Bench:
+class StepsFixture:
     """One process's steps, over a real Redis."""
 
     server: RedisServer
@@ -32,11 +32,11 @@ class Bench:
     clock: MovingClock
     wakeups: ProcessWakeUps
     steps: CoordinationSteps
-    living: str | None = "w-1"
+    live_worker_id: str | None = "w-1"
 
 
 @pytest.fixture
-def bench(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def fixture(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[StepsFixture]:
     use_long_timeouts(monkeypatch)
     wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
     with RedisServer() as server, closing(connect(server.url, clock)) as coordination:
@@ -44,24 +44,26 @@ def bench(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench
             coordination=coordination,
             wakeups=wakeups,
             settings=lambda: SETTINGS,
-            live_worker_id=lambda: bench.living,
+            live_worker_id=lambda: fixture.live_worker_id,
         )
-        bench = Bench(
+        fixture = StepsFixture(
             server=server, coordination=coordination, clock=clock, wakeups=wakeups, steps=steps
         )
         with closing(steps):
-            yield bench
+            yield fixture
 
 
-def test_a_worker_that_lives_is_heard_and_two_beats_fit_into_one_ones_time(bench: Bench) -> None:
-    assert bench.steps.heartbeat_step() * 2 <= heartbeat_ttl_seconds(SETTINGS)
-    assert bench.coordination.live_workers(["w-1"]) == {"w-1"}
+def test_a_worker_that_lives_is_heard_and_two_beats_fit_into_one_ones_time(
+    fixture: StepsFixture,
+) -> None:
+    assert fixture.steps.heartbeat_step() * 2 <= heartbeat_ttl_seconds(SETTINGS)
+    assert fixture.coordination.live_workers(["w-1"]) == {"w-1"}
 
 
-def test_a_worker_that_may_not_go_on_says_nothing(bench: Bench) -> None:
-    bench.living = None
-    bench.steps.heartbeat_step()
-    assert bench.coordination.live_workers(["w-1"]) == frozenset()
+def test_a_worker_that_may_not_go_on_says_nothing(fixture: StepsFixture) -> None:
+    fixture.live_worker_id = None
+    fixture.steps.heartbeat_step()
+    assert fixture.coordination.live_workers(["w-1"]) == frozenset()
 
 
 @pytest.mark.parametrize("interval_seconds", [0.1, 2.0, 3.0])
@@ -70,38 +72,44 @@ def test_a_sign_never_counts_as_long_as_a_worker_may_be_silent(interval_seconds:
     assert interval_seconds <= heartbeat_ttl_seconds(settings) < settings.worker_ttl_seconds
 
 
-def test_a_new_listener_wakes_everybody_and_then_whom_others_ring_for(bench: Bench) -> None:
-    assert bench.steps.listen_step() == 0.0
-    assert bench.wakeups.leader.wait(0)
-    assert bench.wakeups.worker.wait(0)
-    bench.coordination.wake({Channel.WORKERS})
-    bench.steps.listen_step()
-    assert bench.wakeups.worker.wait(0)
-    assert not bench.wakeups.leader.wait(0)
+def test_a_new_listener_wakes_everybody_and_then_whom_others_ring_for(
+    fixture: StepsFixture,
+) -> None:
+    assert fixture.steps.listen_step() == 0.0
+    assert fixture.wakeups.leader.wait(0)
+    assert fixture.wakeups.worker.wait(0)
+    fixture.coordination.wake({Channel.WORKERS})
+    fixture.steps.listen_step()
+    assert fixture.wakeups.worker.wait(0)
+    assert not fixture.wakeups.leader.wait(0)
 
 
-def test_a_worker_that_is_called_by_its_name_wakes_and_another_does_not(bench: Bench) -> None:
-    bench.steps.listen_step()
-    bench.wakeups.worker.wait(0)
-    bench.coordination.wake({"w-2", "w-3"})
-    bench.steps.listen_step()
-    assert not bench.wakeups.worker.wait(0)
-    bench.coordination.wake({"w-1", "w-2"})
-    bench.steps.listen_step()
-    assert bench.wakeups.worker.wait(0)
+def test_a_worker_that_is_called_by_its_name_wakes_and_another_does_not(
+    fixture: StepsFixture,
+) -> None:
+    fixture.steps.listen_step()
+    fixture.wakeups.worker.wait(0)
+    fixture.coordination.wake({"w-2", "w-3"})
+    fixture.steps.listen_step()
+    assert not fixture.wakeups.worker.wait(0)
+    fixture.coordination.wake({"w-1", "w-2"})
+    fixture.steps.listen_step()
+    assert fixture.wakeups.worker.wait(0)
 
 
-def test_a_server_that_went_away_is_listened_to_again_when_it_is_back(bench: Bench) -> None:
-    bench.steps.listen_step()
-    bench.server.kill()
-    assert bench.steps.listen_step() == WAIT_SECONDS
-    detect_outage(bench.coordination)
-    assert bench.steps.listen_step() == WAIT_SECONDS
-    bench.server.start()
-    reach(bench.coordination, bench.clock)
-    assert bench.wakeups.leader.wait(0), "from the first listener"
-    assert bench.steps.listen_step() == 0.0
-    assert bench.wakeups.leader.wait(0)
+def test_a_server_that_went_away_is_listened_to_again_when_it_is_back(
+    fixture: StepsFixture,
+) -> None:
+    fixture.steps.listen_step()
+    fixture.server.kill()
+    assert fixture.steps.listen_step() == WAIT_SECONDS
+    detect_outage(fixture.coordination)
+    assert fixture.steps.listen_step() == WAIT_SECONDS
+    fixture.server.start()
+    reach(fixture.coordination, fixture.clock)
+    assert fixture.wakeups.leader.wait(0), "from the first listener"
+    assert fixture.steps.listen_step() == 0.0
+    assert fixture.wakeups.leader.wait(0)
 
 
 def test_without_coordination_there_is_nothing_to_hear(clock: MovingClock) -> None:

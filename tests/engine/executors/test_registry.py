@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from support.executions import Begun, a_task
+from support.executions import Executions, a_task
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.outcome import Failed, StopCause, Succeeded
 from tsuzuki.engine.task import Execution, NotStarted, OnOutcome, RunIO, Task
@@ -27,15 +27,15 @@ class Immediate:
 
 
 def test_a_task_goes_to_the_executor_of_its_handler() -> None:
-    begun = Begun(ExecutorRegistry({"a": Immediate(), "b": Immediate()}))
-    begun.start(a_task("b", {}))
-    assert begun.outcome() == Succeeded(result="b")
+    executions = Executions(ExecutorRegistry({"a": Immediate(), "b": Immediate()}))
+    executions.start(a_task("b", {}))
+    assert executions.outcome() == Succeeded(result="b")
 
 
 def test_an_unknown_handler_is_a_failure_that_tells_the_known_ones() -> None:
-    begun = Begun(ExecutorRegistry({"python": Immediate(), "command": Immediate()}))
-    begun.start(a_task("ruby", {})).stop(StopCause.CANCELED)
-    assert begun.outcome() == Failed(
+    executions = Executions(ExecutorRegistry({"python": Immediate(), "command": Immediate()}))
+    executions.start(a_task("ruby", {})).stop(StopCause.CANCELED)
+    assert executions.outcome() == Failed(
         reason=Reason.HANDLER_UNKNOWN,
         error="unknown handler 'ruby'; this worker has: command, python",
     )
@@ -61,4 +61,4 @@ def test_closing_closes_them_all_and_nothing_begins_after_it() -> None:
     executors.close()
     assert [part.closed for part in parts] == [1, 1]
     with pytest.raises(RuntimeError, match="closed"):
-        Begun(executors).start(a_task("a", {}))
+        Executions(executors).start(a_task("a", {}))

@@ -6,11 +6,11 @@ import pytest
 
 from support.history_checker import check_history
 from support.moving_clock import MovingClock
-from support.worker_bench import Bench
+from support.worker_fixture import WorkerFixture
 from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture
-def bench(database: Database, clock: MovingClock) -> Iterator[Bench]:
-    yield Bench(database, clock)
+def fixture(database: Database, clock: MovingClock) -> Iterator[WorkerFixture]:
+    yield WorkerFixture(database, clock)
     check_history(database)

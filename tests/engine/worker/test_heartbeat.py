@@ -42,15 +42,15 @@ SETTINGS = EngineSettings(
 DEADLINE = SETTINGS.worker_ttl_seconds + SETTINGS.continuation_seconds
 
 
-class Bench:
+class HeartbeatFixture:
     def __init__(self, database: Database, clock: MovingClock) -> None:
-        self.truth = database
+        self.database = database
         self.clock = clock
-        self.door = UnreliableDatabase(database)
+        self.faulty_database = UnreliableDatabase(database)
         self.worker_id = add_worker(database)
         self.term: Term = take_lead(database, lease_seconds=1_000_000)
         self.heartbeat = Heartbeat(
-            database=self.door,
+            database=self.faulty_database,
             clock=clock,
             settings=lambda: SETTINGS,
             worker_id=lambda: self.worker_id,
@@ -58,22 +58,22 @@ class Bench:
 
     def lead(self) -> None:
         """One look of the leader's."""
-        Rescuer(database=self.truth, settings=lambda: SETTINGS, random=Random(1)).tick(self.term)
+        Rescuer(database=self.database, settings=lambda: SETTINGS, random=Random(1)).tick(self.term)
 
     def running(self) -> int:
-        return run_in_state(self.truth, RunState.RUNNING, self.term).id
+        return run_in_state(self.database, RunState.RUNNING, self.term).id
 
     def doubt(self, run_id: int) -> ContinuationState:
-        state: ContinuationState = read_run(self.truth, run_id).continuation_state
+        state: ContinuationState = read_run(self.database, run_id).continuation_state
         return state
 
     def state(self) -> WorkerState:
-        with self.truth.read() as connection:
+        with self.database.read() as connection:
             worker = workers.get(connection, self.worker_id)
         assert worker is not None
         return worker.state
 
-    def pulses(self, count: int) -> list[HeartbeatResult]:
+    def heartbeats(self, count: int) -> list[HeartbeatResult]:
         """So many beats, each as late as the one before it says."""
         heard = []
         for _ in range(count):
@@ -81,68 +81,68 @@ class Bench:
             self.clock.advance(self.heartbeat.seconds_to_next(heard[-1]))
         return heard
 
-    def expel(self) -> None:
-        with self.truth.write() as connection:
+    def detach(self) -> None:
+        with self.database.write() as connection:
             workers.detach(connection, [self.worker_id])
 
 
 @pytest.fixture
-def bench(database: Database, clock: MovingClock) -> Iterator[Bench]:
-    yield Bench(database, clock)
+def fixture(database: Database, clock: MovingClock) -> Iterator[HeartbeatFixture]:
+    yield HeartbeatFixture(database, clock)
     check_history(database)
 
 
-# --- each pulse -----------------------------------------------------------------------------------
+# --- each result -----------------------------------------------------------------------------------
 
 
-def test_a_beat_is_one_write_whatever_the_worker_runs(bench: Bench) -> None:
+def test_a_beat_is_one_write_whatever_the_worker_runs(fixture: HeartbeatFixture) -> None:
     for _ in range(3):
-        bench.running()
-    bench.clock.advance(2.0)
-    with recorded(bench.truth) as sent:
-        assert bench.heartbeat.tick() is HeartbeatResult.OK
+        fixture.running()
+    fixture.clock.advance(2.0)
+    with recorded(fixture.database) as sent:
+        assert fixture.heartbeat.tick() is HeartbeatResult.OK
     assert len(sent) == 1
-    with bench.truth.read() as connection:
+    with fixture.database.read() as connection:
         worker = workers.get(connection, WORKER)
     assert worker is not None
     assert (worker.heartbeat_at - NOON).total_seconds() == 2.0
-    assert bench.heartbeat.seconds_to_next(HeartbeatResult.OK) == 2.0
+    assert fixture.heartbeat.seconds_to_next(HeartbeatResult.OK) == 2.0
 
 
-def test_a_draining_worker_hears_that_it_is(bench: Bench) -> None:
-    with bench.truth.write() as connection:
+def test_a_draining_worker_hears_that_it_is(fixture: HeartbeatFixture) -> None:
+    with fixture.database.write() as connection:
         workers.drain(connection, [WORKER])
-    assert bench.heartbeat.tick() is HeartbeatResult.DRAINING
-    assert bench.heartbeat.seconds_to_next(HeartbeatResult.DRAINING) == 2.0
+    assert fixture.heartbeat.tick() is HeartbeatResult.DRAINING
+    assert fixture.heartbeat.seconds_to_next(HeartbeatResult.DRAINING) == 2.0
 
 
 @pytest.mark.parametrize("why", ["gone", "unknown"])
-def test_a_worker_that_nobody_knows_any_more_is_lost(bench: Bench, why: str) -> None:
+def test_a_worker_that_nobody_knows_any_more_is_lost(fixture: HeartbeatFixture, why: str) -> None:
     if why == "gone":
-        with bench.truth.write() as connection:
+        with fixture.database.write() as connection:
             workers.deregister(connection, WORKER)
     else:
-        bench.worker_id = "never-was"
-    assert bench.heartbeat.tick() is HeartbeatResult.LOST
+        fixture.worker_id = "never-was"
+    assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
-def test_a_beat_without_an_answer_is_unheard(bench: Bench) -> None:
-    bench.door.is_away = True
-    assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    bench.door.is_away = False
-    bench.door.replies_to_lose = 1
-    assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
+def test_a_beat_without_an_answer_is_unheard(fixture: HeartbeatFixture) -> None:
+    fixture.faulty_database.is_away = True
+    assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+    fixture.faulty_database.is_away = False
+    fixture.faulty_database.replies_to_lose = 1
+    assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
 
 
-def test_an_error_that_is_not_an_outage_is_not_taken_for_one(bench: Bench) -> None:
+def test_an_error_that_is_not_an_outage_is_not_taken_for_one(fixture: HeartbeatFixture) -> None:
     class Broken(UnreliableDatabase):
         def statement(self) -> Any:
             raise ZeroDivisionError
 
     heartbeat = Heartbeat(
-        database=Broken(bench.truth),
-        clock=bench.clock,
+        database=Broken(fixture.database),
+        clock=fixture.clock,
         settings=lambda: SETTINGS,
         worker_id=lambda: WORKER,
     )
@@ -153,208 +153,219 @@ def test_an_error_that_is_not_an_outage_is_not_taken_for_one(bench: Bench) -> No
 # --- out of reach ---------------------------------------------------------------------------------
 
 
-def test_out_of_reach_there_is_time_until_the_deadline_and_not_longer(bench: Bench) -> None:
-    bench.heartbeat.tick()
-    bench.door.is_away = True
-    bench.clock.advance(DEADLINE - 0.001)
-    assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    assert bench.heartbeat.seconds_to_next(HeartbeatResult.UNREACHABLE) == pytest.approx(0.001)
-    bench.clock.advance(0.001)
-    assert bench.heartbeat.tick() is HeartbeatResult.LOST
+def test_out_of_reach_there_is_time_until_the_deadline_and_not_longer(
+    fixture: HeartbeatFixture,
+) -> None:
+    fixture.heartbeat.tick()
+    fixture.faulty_database.is_away = True
+    fixture.clock.advance(DEADLINE - 0.001)
+    assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+    assert fixture.heartbeat.seconds_to_next(HeartbeatResult.UNREACHABLE) == pytest.approx(0.001)
+    fixture.clock.advance(0.001)
+    assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
-def test_back_before_the_deadline_all_is_well_and_the_time_counts_anew(bench: Bench) -> None:
-    bench.door.is_away = True
-    bench.clock.advance(DEADLINE - 0.001)
-    assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    bench.door.is_away = False
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
-    bench.door.is_away = True
-    bench.clock.advance(DEADLINE - 0.001)
-    assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+def test_back_before_the_deadline_all_is_well_and_the_time_counts_anew(
+    fixture: HeartbeatFixture,
+) -> None:
+    fixture.faulty_database.is_away = True
+    fixture.clock.advance(DEADLINE - 0.001)
+    assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+    fixture.faulty_database.is_away = False
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
+    fixture.faulty_database.is_away = True
+    fixture.clock.advance(DEADLINE - 0.001)
+    assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
 
 
-def test_the_deadline_counts_from_before_the_question(bench: Bench) -> None:
+def test_the_deadline_counts_from_before_the_question(fixture: HeartbeatFixture) -> None:
     """The database may have heard us at any moment between the question and its answer."""
-    bench.door.after_commit.append(lambda: bench.clock.advance(3.0))
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
-    bench.door.is_away = True
-    bench.clock.advance(DEADLINE - 3.0)
-    assert bench.heartbeat.tick() is HeartbeatResult.LOST
+    fixture.faulty_database.after_commit.append(lambda: fixture.clock.advance(3.0))
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
+    fixture.faulty_database.is_away = True
+    fixture.clock.advance(DEADLINE - 3.0)
+    assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
 @pytest.mark.parametrize("step_seconds", [3600.0, -3600.0])
 def test_a_step_of_the_wall_clock_neither_shortens_nor_lengthens_the_deadline(
-    bench: Bench, step_seconds: float
+    fixture: HeartbeatFixture, step_seconds: float
 ) -> None:
-    bench.heartbeat.tick()
-    bench.door.is_away = True
-    bench.clock.advance(DEADLINE - 0.001)
-    bench.clock.step(step_seconds)
-    assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    bench.clock.advance(0.001)
-    assert bench.heartbeat.tick() is HeartbeatResult.LOST
+    fixture.heartbeat.tick()
+    fixture.faulty_database.is_away = True
+    fixture.clock.advance(DEADLINE - 0.001)
+    fixture.clock.step(step_seconds)
+    assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+    fixture.clock.advance(0.001)
+    assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
-def test_a_worker_that_slept_while_nobody_led_is_well(bench: Bench) -> None:
-    run_id = bench.running()
-    bench.clock.advance(3600)
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
-    bench.lead()
-    assert read_run(bench.truth, run_id).state is RunState.RUNNING
+def test_a_worker_that_slept_while_nobody_led_is_well(fixture: HeartbeatFixture) -> None:
+    run_id = fixture.running()
+    fixture.clock.advance(3600)
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
+    fixture.lead()
+    assert read_run(fixture.database, run_id).state is RunState.RUNNING
 
 
-def test_a_worker_that_slept_until_it_was_judged_is_lost(bench: Bench) -> None:
-    run_id = bench.running()
-    bench.clock.advance(3600)
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.LOST
-    assert read_run(bench.truth, run_id).state is RunState.FAILED
+def test_a_worker_that_slept_until_it_was_judged_is_lost(fixture: HeartbeatFixture) -> None:
+    run_id = fixture.running()
+    fixture.clock.advance(3600)
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.LOST
+    assert read_run(fixture.database, run_id).state is RunState.FAILED
 
 
 # --- cut off --------------------------------------------------------------------------------------
 
 
-def test_cut_off_for_silence_it_asks_and_is_confirmed(bench: Bench) -> None:
-    run_id = bench.running()
-    bench.clock.advance(6.0)
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.CONFIRMING
-    assert bench.doubt(run_id) is ContinuationState.CONFIRMING
-    deadline = read_run(bench.truth, run_id).continuation_check_deadline_at
-    assert (deadline - bench.clock.now()).total_seconds() == pytest.approx(0.9)
-    bench.clock.advance(bench.heartbeat.seconds_to_next(HeartbeatResult.CONFIRMING))
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
-    assert (bench.state(), bench.doubt(run_id)) == (WorkerState.ATTACHED, ContinuationState.NONE)
-    assert read_run(bench.truth, run_id).state is RunState.RUNNING
+def test_cut_off_for_silence_it_asks_and_is_confirmed(fixture: HeartbeatFixture) -> None:
+    run_id = fixture.running()
+    fixture.clock.advance(6.0)
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.CONFIRMING
+    assert fixture.doubt(run_id) is ContinuationState.CONFIRMING
+    deadline = read_run(fixture.database, run_id).continuation_check_deadline_at
+    assert (deadline - fixture.clock.now()).total_seconds() == pytest.approx(0.9)
+    fixture.clock.advance(fixture.heartbeat.seconds_to_next(HeartbeatResult.CONFIRMING))
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
+    assert (fixture.state(), fixture.doubt(run_id)) == (
+        WorkerState.ATTACHED,
+        ContinuationState.NONE,
+    )
+    assert read_run(fixture.database, run_id).state is RunState.RUNNING
 
 
-def test_asking_is_never_too_late_while_the_runs_are_still_ours(bench: Bench) -> None:
+def test_asking_is_never_too_late_while_the_runs_are_still_ours(fixture: HeartbeatFixture) -> None:
     """A process that was paused beyond its deadline asks before it gives anything up."""
-    run_id = bench.running()
-    bench.clock.advance(8.0)
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.CONFIRMING
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
-    assert read_run(bench.truth, run_id).state is RunState.RUNNING
+    run_id = fixture.running()
+    fixture.clock.advance(8.0)
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.CONFIRMING
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
+    assert read_run(fixture.database, run_id).state is RunState.RUNNING
 
 
-def test_expelled_by_an_operator_it_asks_as_often_as_it_may_and_is_lost(bench: Bench) -> None:
-    run_id = bench.running()
-    bench.expel()
-    began = bench.clock.now()
+def test_expelled_by_an_operator_it_asks_as_often_as_it_may_and_is_lost(
+    fixture: HeartbeatFixture,
+) -> None:
+    run_id = fixture.running()
+    fixture.detach()
+    began = fixture.clock.now()
     heard = []
     for _ in range(4):
-        heard.append(bench.heartbeat.tick())
-        bench.lead()
+        heard.append(fixture.heartbeat.tick())
+        fixture.lead()
         if heard[-1] is HeartbeatResult.LOST:
             break
-        bench.clock.advance(bench.heartbeat.seconds_to_next(heard[-1]))
+        fixture.clock.advance(fixture.heartbeat.seconds_to_next(heard[-1]))
     assert heard == [
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.LOST,
     ]
-    asked_seconds = (bench.clock.now() - began).total_seconds()
+    asked_seconds = (fixture.clock.now() - began).total_seconds()
     assert asked_seconds == pytest.approx(SETTINGS.continuation_seconds)
-    assert read_run(bench.truth, run_id).state is RunState.RUNNING
+    assert read_run(fixture.database, run_id).state is RunState.RUNNING
 
 
-def test_without_a_leader_nobody_confirms_and_it_is_lost(bench: Bench) -> None:
-    bench.running()
-    bench.clock.advance(6.0)
-    bench.lead()
-    assert bench.pulses(4) == [HeartbeatResult.CONFIRMING] * 3 + [HeartbeatResult.LOST]
+def test_without_a_leader_nobody_confirms_and_it_is_lost(fixture: HeartbeatFixture) -> None:
+    fixture.running()
+    fixture.clock.advance(6.0)
+    fixture.lead()
+    assert fixture.heartbeats(4) == [HeartbeatResult.CONFIRMING] * 3 + [HeartbeatResult.LOST]
 
 
 def test_attached_again_after_the_answer_was_due_its_runs_stay_in_doubt_and_it_is_lost(
-    bench: Bench,
+    fixture: HeartbeatFixture,
 ) -> None:
-    run_id = bench.running()
-    bench.clock.advance(6.0)
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.CONFIRMING
-    bench.clock.advance(SETTINGS.continuation_seconds)
-    bench.lead()
-    assert bench.state() is WorkerState.ATTACHED
-    assert bench.doubt(run_id) is ContinuationState.CONFIRMING
-    assert bench.pulses(3) == [
+    run_id = fixture.running()
+    fixture.clock.advance(6.0)
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.CONFIRMING
+    fixture.clock.advance(SETTINGS.continuation_seconds)
+    fixture.lead()
+    assert fixture.state() is WorkerState.ATTACHED
+    assert fixture.doubt(run_id) is ContinuationState.CONFIRMING
+    assert fixture.heartbeats(3) == [
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.LOST,
     ]
 
 
-def test_once_confirmed_it_may_ask_as_often_again(bench: Bench) -> None:
-    bench.running()
+def test_once_confirmed_it_may_ask_as_often_again(fixture: HeartbeatFixture) -> None:
+    fixture.running()
     for _ in range(3):
-        bench.clock.advance(6.0)
-        bench.lead()
-        assert bench.pulses(2) == [HeartbeatResult.CONFIRMING, HeartbeatResult.CONFIRMING]
-        bench.lead()
-        assert bench.heartbeat.tick() is HeartbeatResult.OK
+        fixture.clock.advance(6.0)
+        fixture.lead()
+        assert fixture.heartbeats(2) == [HeartbeatResult.CONFIRMING, HeartbeatResult.CONFIRMING]
+        fixture.lead()
+        assert fixture.heartbeat.tick() is HeartbeatResult.OK
 
 
-def test_a_question_whose_answer_was_lost_was_asked_and_is_answered(bench: Bench) -> None:
-    run_id = bench.running()
-    bench.clock.advance(6.0)
-    bench.lead()
-    with losing_the_second_reply(bench):
-        assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    assert bench.doubt(run_id) is ContinuationState.CONFIRMING
-    bench.clock.advance(0.3)
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
-    assert bench.doubt(run_id) is ContinuationState.NONE
+def test_a_question_whose_answer_was_lost_was_asked_and_is_answered(
+    fixture: HeartbeatFixture,
+) -> None:
+    run_id = fixture.running()
+    fixture.clock.advance(6.0)
+    fixture.lead()
+    with losing_the_second_reply(fixture):
+        assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+    assert fixture.doubt(run_id) is ContinuationState.CONFIRMING
+    fixture.clock.advance(0.3)
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
+    assert fixture.doubt(run_id) is ContinuationState.NONE
 
 
 @contextmanager
-def losing_the_second_reply(bench: Bench) -> Iterator[None]:
+def losing_the_second_reply(fixture: HeartbeatFixture) -> Iterator[None]:
     """Of a beat and a question the question's answer is lost."""
-    write, calls = bench.door.write, []
+    write, calls = fixture.faulty_database.write, []
 
     def losing() -> Any:
         calls.append(1)
-        bench.door.replies_to_lose = 1
+        fixture.faulty_database.replies_to_lose = 1
         return write()
 
-    bench.door.write = losing  # type: ignore[method-assign]
+    fixture.faulty_database.write = losing  # type: ignore[method-assign]
     yield
-    bench.door.write = write  # type: ignore[method-assign]
+    fixture.faulty_database.write = write  # type: ignore[method-assign]
     assert len(calls) == 1
 
 
-def test_cut_off_with_nothing_running_it_comes_back(bench: Bench) -> None:
-    bench.clock.advance(6.0)
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.CONFIRMING
-    bench.lead()
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
+def test_cut_off_with_nothing_running_it_comes_back(fixture: HeartbeatFixture) -> None:
+    fixture.clock.advance(6.0)
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.CONFIRMING
+    fixture.lead()
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
 
 
 def test_out_of_reach_while_asking_the_deadline_of_the_last_good_beat_counts(
-    bench: Bench,
+    fixture: HeartbeatFixture,
 ) -> None:
-    bench.heartbeat.tick()
-    bench.clock.advance(1.0)
-    bench.expel()
-    assert bench.heartbeat.tick() is HeartbeatResult.CONFIRMING
-    bench.door.is_away = True
-    bench.clock.advance(DEADLINE - 1.001)
-    assert bench.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    bench.clock.advance(0.001)
-    assert bench.heartbeat.tick() is HeartbeatResult.LOST
+    fixture.heartbeat.tick()
+    fixture.clock.advance(1.0)
+    fixture.detach()
+    assert fixture.heartbeat.tick() is HeartbeatResult.CONFIRMING
+    fixture.faulty_database.is_away = True
+    fixture.clock.advance(DEADLINE - 1.001)
+    assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
+    fixture.clock.advance(0.001)
+    assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
-def test_under_a_new_name_nothing_of_the_old_doubt_is_left(bench: Bench) -> None:
-    bench.expel()
-    bench.pulses(2)
-    bench.worker_id = add_worker(bench.truth, "new")
-    bench.heartbeat.renew(bench.clock.monotonic())
-    assert bench.heartbeat.tick() is HeartbeatResult.OK
+def test_under_a_new_name_nothing_of_the_old_doubt_is_left(fixture: HeartbeatFixture) -> None:
+    fixture.detach()
+    fixture.heartbeats(2)
+    fixture.worker_id = add_worker(fixture.database, "new")
+    fixture.heartbeat.renew(fixture.clock.monotonic())
+    assert fixture.heartbeat.tick() is HeartbeatResult.OK
 
 
 # --- the law --------------------------------------------------------------------------------------
@@ -410,9 +421,9 @@ def test_a_worker_out_of_reach_stops_before_the_leader_can_take_its_runs(
     )
     clock.advance(chosen.heartbeat_interval_seconds * phase)
     beats = 0
-    while (pulse := heartbeat.tick()) is not HeartbeatResult.LOST:
-        assert pulse is HeartbeatResult.UNREACHABLE
-        clock.advance(heartbeat.seconds_to_next(pulse))
+    while (result := heartbeat.tick()) is not HeartbeatResult.LOST:
+        assert result is HeartbeatResult.UNREACHABLE
+        clock.advance(heartbeat.seconds_to_next(result))
         beats += 1
         assert beats < 100_000
     assert clock.monotonic() < chosen.lost_after_seconds

@@ -8,7 +8,7 @@ from support.factories import depose_and_take
 from support.moving_clock import NOON
 from support.scripted_executors import ScriptedExecution
 from support.statement_recorder import recorded
-from support.worker_bench import ME, Bench, away
+from support.worker_fixture import ME, WorkerFixture, unreachable
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.worker import worker as worker_module
 from tsuzuki.engine.worker.step import WorkerStep
@@ -45,126 +45,136 @@ ENDINGS: list[tuple[Outcome, RunState, Reason | None, str | None]] = [
 ]
 
 
-def test_each_outcome_is_one_end(bench: Bench) -> None:
-    bench.worker.identity = replace(ME, capacity=len(ENDINGS))
-    executions = bench.begin(len(ENDINGS), job_id=bench.job(timeout_seconds=60))
+def test_each_outcome_is_one_end(fixture: WorkerFixture) -> None:
+    fixture.worker.identity = replace(ME, capacity=len(ENDINGS))
+    executions = fixture.start(len(ENDINGS), job_id=fixture.job(timeout_seconds=60))
     for execution, (outcome, *_) in zip(executions, ENDINGS, strict=True):
         execution.end(outcome)
-    worked = bench.worker.tick()
+    worked = fixture.worker.tick()
     assert len(worked.ended) == len(ENDINGS)
     for execution, (outcome, state, reason, error) in zip(executions, ENDINGS, strict=True):
-        run = bench.run(execution.task.run.id)
+        run = fixture.run(execution.task.run.id)
         assert (run.state, run.reason, run.error) == (state, reason, error)
         assert run.finished_at == NOON
         assert run.result == (outcome.result if isinstance(outcome, Succeeded) else None)
-    assert bench.worker.running == 0
-    assert bench.worker.tick(poll=False) == WorkerStep()
+    assert fixture.worker.running == 0
+    assert fixture.worker.tick(poll=False) == WorkerStep()
 
 
 @pytest.mark.parametrize("cause", [StopCause.CANCELED, StopCause.FENCED])
-def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(bench: Bench, cause: StopCause) -> None:
-    (execution,) = bench.begin()
+def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(
+    fixture: WorkerFixture, cause: StopCause
+) -> None:
+    (execution,) = fixture.start()
     execution.end(Stopped(cause=cause))
-    with recorded(bench.truth) as sent:
-        worked = bench.worker.tick(poll=False)
-    assert (worked, sent, bench.worker.running) == (WorkerStep(), [], 0)
-    assert bench.run(execution.task.run.id).state is RunState.RUNNING
+    with recorded(fixture.database) as sent:
+        worked = fixture.worker.tick(poll=False)
+    assert (worked, sent, fixture.worker.running) == (WorkerStep(), [], 0)
+    assert fixture.run(execution.task.run.id).state is RunState.RUNNING
 
 
-def test_a_slot_is_free_only_after_the_database_accepted_the_end(bench: Bench) -> None:
-    executions = bench.begin(3)
-    (next_id,) = bench.give()
+def test_a_slot_is_free_only_after_the_database_accepted_the_end(fixture: WorkerFixture) -> None:
+    executions = fixture.start(3)
+    (next_id,) = fixture.assign()
     executions[0].succeed()
-    with away(bench):
-        bench.worker.tick()
-    assert (bench.worker.running, bench.worker.free) == (3, 0)
-    assert bench.worker.has_outcomes()
-    assert len(bench.executor.begun) == 3
-    worked = bench.worker.tick()
+    with unreachable(fixture):
+        fixture.worker.tick()
+    assert (fixture.worker.running, fixture.worker.free) == (3, 0)
+    assert fixture.worker.has_outcomes()
+    assert len(fixture.executor.started) == 3
+    worked = fixture.worker.tick()
     assert [task.run.id for task, _ in worked.ended] == [executions[0].task.run.id]
     assert [task.run.id for task in worked.started] == [next_id]
-    assert bench.worker.running == 3
-    assert not bench.worker.has_outcomes()
+    assert fixture.worker.running == 3
+    assert not fixture.worker.has_outcomes()
 
 
 def test_many_ends_are_written_in_bounded_batches(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    fixture: WorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_module, "RUN_ENDS_MAX", 2)
-    for execution in bench.begin(3):
+    for execution in fixture.start(3):
         execution.succeed()
-    assert [len(bench.worker.tick().ended) for _ in range(3)] == [2, 1, 0]
+    assert [len(fixture.worker.tick().ended) for _ in range(3)] == [2, 1, 0]
 
 
-def test_a_run_ends_under_the_epoch_it_began_under_whoever_leads_by_then(bench: Bench) -> None:
-    (execution,) = bench.begin()
-    bench.term = depose_and_take(bench.truth)
+def test_a_run_ends_under_the_epoch_it_began_under_whoever_leads_by_then(
+    fixture: WorkerFixture,
+) -> None:
+    (execution,) = fixture.start()
+    fixture.term = depose_and_take(fixture.database)
     execution.succeed()
-    assert len(bench.worker.tick().ended) == 1
-    (later,) = bench.begin()
-    assert later.task.started.epoch == bench.term.epoch == 2
+    assert len(fixture.worker.tick().ended) == 1
+    (later,) = fixture.start()
+    assert later.task.started.epoch == fixture.term.epoch == 2
     later.succeed()
-    assert len(bench.worker.tick().ended) == 1
+    assert len(fixture.worker.tick().ended) == 1
 
 
 # --- time -----------------------------------------------------------------------------------------
 
 
-def test_a_run_that_takes_too_long_is_stopped_once_and_ends_as_timed_out(bench: Bench) -> None:
-    job_id = bench.job(timeout_seconds=30.0, retry=RetryPolicy(max_retries=1, jitter=0))
-    (execution,) = bench.begin(job_id=job_id)
-    assert bench.worker.seconds_to_next_deadline() == 30.0
-    bench.clock.advance(29.999)
-    bench.worker.tick()
+def test_a_run_that_takes_too_long_is_stopped_once_and_ends_as_timed_out(
+    fixture: WorkerFixture,
+) -> None:
+    job_id = fixture.job(timeout_seconds=30.0, retry=RetryPolicy(max_retries=1, jitter=0))
+    (execution,) = fixture.start(job_id=job_id)
+    assert fixture.worker.seconds_to_next_deadline() == 30.0
+    fixture.clock.advance(29.999)
+    fixture.worker.tick()
     assert execution.stops == []
-    bench.clock.advance(0.001)
-    bench.worker.tick()
-    bench.worker.tick()
+    fixture.clock.advance(0.001)
+    fixture.worker.tick()
+    fixture.worker.tick()
     assert execution.stops == [(StopCause.TIMEOUT, False)]
-    assert bench.worker.seconds_to_next_deadline() is None
+    assert fixture.worker.seconds_to_next_deadline() is None
     execution.obey()
-    assert bench.worker.tick().retries == 1
-    run = bench.run(execution.task.run.id)
+    assert fixture.worker.tick().retries == 1
+    run = fixture.run(execution.task.run.id)
     assert (run.state, run.reason) == (RunState.TIMED_OUT, Reason.TIMEOUT)
 
 
-def test_a_run_whose_time_is_up_before_it_has_begun_is_stopped_when_it_has(bench: Bench) -> None:
+def test_a_run_whose_time_is_up_before_it_has_begun_is_stopped_when_it_has(
+    fixture: WorkerFixture,
+) -> None:
     """It may be begun by one thread while another looks for what takes too long."""
 
     def look_meanwhile(_execution: ScriptedExecution) -> None:
-        bench.clock.advance(6)
-        bench.worker._slots.stop_overdue()
+        fixture.clock.advance(6)
+        fixture.worker._slots.stop_overdue()
 
-    bench.executor.on_begin = look_meanwhile
-    (execution,) = bench.begin(job_id=bench.job(timeout_seconds=5))
-    bench.worker.tick()
-    bench.worker.tick()
+    fixture.executor.on_start = look_meanwhile
+    (execution,) = fixture.start(job_id=fixture.job(timeout_seconds=5))
+    fixture.worker.tick()
+    fixture.worker.tick()
     assert execution.stops == [(StopCause.TIMEOUT, False)]
 
 
-def test_a_step_of_the_wall_clock_is_not_time_that_a_run_has_taken(bench: Bench) -> None:
-    (execution,) = bench.begin(job_id=bench.job(timeout_seconds=30.0))
-    bench.clock.step(3600)
-    bench.worker.tick()
+def test_a_step_of_the_wall_clock_is_not_time_that_a_run_has_taken(fixture: WorkerFixture) -> None:
+    (execution,) = fixture.start(job_id=fixture.job(timeout_seconds=30.0))
+    fixture.clock.step(3600)
+    fixture.worker.tick()
     assert execution.stops == []
-    bench.clock.step(-7200)
-    bench.clock.advance(30)
-    bench.worker.tick()
+    fixture.clock.step(-7200)
+    fixture.clock.advance(30)
+    fixture.worker.tick()
     assert execution.stops == [(StopCause.TIMEOUT, False)]
 
 
-def test_a_run_is_stopped_in_time_though_the_database_is_away(bench: Bench) -> None:
-    (execution,) = bench.begin(job_id=bench.job(timeout_seconds=30.0))
-    bench.clock.advance(30)
-    with away(bench):
-        bench.worker.tick()
+def test_a_run_is_stopped_in_time_though_the_database_is_away(fixture: WorkerFixture) -> None:
+    (execution,) = fixture.start(job_id=fixture.job(timeout_seconds=30.0))
+    fixture.clock.advance(30)
+    with unreachable(fixture):
+        fixture.worker.tick()
     assert execution.stops == [(StopCause.TIMEOUT, False)]
 
 
-def test_a_run_that_ended_by_itself_before_it_could_be_stopped_has_ended_so(bench: Bench) -> None:
-    (execution,) = bench.begin(job_id=bench.job(timeout_seconds=30.0))
-    bench.clock.advance(30)
-    bench.worker.tick()
+def test_a_run_that_ended_by_itself_before_it_could_be_stopped_has_ended_so(
+    fixture: WorkerFixture,
+) -> None:
+    (execution,) = fixture.start(job_id=fixture.job(timeout_seconds=30.0))
+    fixture.clock.advance(30)
+    fixture.worker.tick()
     execution.succeed("just made it")
-    bench.worker.tick()
-    assert bench.run(execution.task.run.id).result == "just made it"
+    fixture.worker.tick()
+    assert fixture.run(execution.task.run.id).result == "just made it"

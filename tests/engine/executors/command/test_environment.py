@@ -35,9 +35,9 @@ def failed(error: str, reason: Reason = Reason.HANDLER_FAILED) -> Failed:
 
 
 def environment_of(commands: Commands, task: Task) -> dict[str, str]:
-    outcome, ears = commands.run(task=task)
+    outcome, run_io = commands.run(task=task)
     assert outcome == SUCCEEDED
-    return dict(line.split("=", 1) for line in ears.of("stdout"))
+    return dict(line.split("=", 1) for line in run_io.of("stdout"))
 
 
 def test_a_command_knows_which_run_it_works_for(commands: Commands) -> None:
@@ -124,9 +124,9 @@ def test_a_huge_payload_comes_in_a_file_that_goes_with_the_run(commands: Command
     task = a_task(
         "command", {"argv": [sys.executable, "-c", script]}, event=event, arguments=arguments
     )
-    outcome, ears = commands.run(task=task)
+    outcome, run_io = commands.run(task=task)
     assert outcome == SUCCEEDED
-    for line, value in zip(ears.of("stdout"), (event, arguments), strict=True):
+    for line, value in zip(run_io.of("stdout"), (event, arguments), strict=True):
         path, mode, length = line.split()
         assert (mode, int(length)) == ("0o100600", len(str(value)))
         assert not Path(path).exists()
@@ -167,10 +167,10 @@ def test_a_worker_without_descriptors_fails_the_run_and_keeps_nothing_of_it(
 
 def test_bytes_that_are_not_text_reach_the_command_as_they_are(commands: Commands) -> None:
     commands.environ["RAW"] = os.fsdecode(b"\xff\xfe")
-    outcome, ears = commands.run(
+    outcome, run_io = commands.run(
         "sh", "-c", 'printf %s%s "$RAW" "$0" | od -An -tx1', os.fsdecode(b"\x80")
     )
-    assert (outcome, ears.of("stdout")) == (SUCCEEDED, [" ff fe 80"])
+    assert (outcome, run_io.of("stdout")) == (SUCCEEDED, [" ff fe 80"])
 
 
 def test_a_command_runs_in_the_workspace_or_in_a_folder_from_there(commands: Commands) -> None:
@@ -185,19 +185,19 @@ def test_a_command_has_no_input_no_terminal_and_no_file_of_ours(commands: Comman
         "import os, sys; print(repr(sys.stdin.read()), os.getsid(0) == os.getpid(), "
         "sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1])"
     )
-    _, ears = commands.run(sys.executable, "-c", script)
-    assert ears.of("stdout") == ["'' True [0, 1, 2]"]
+    _, run_io = commands.run(sys.executable, "-c", script)
+    assert run_io.of("stdout") == ["'' True [0, 1, 2]"]
 
 
 def test_an_argument_is_never_read_by_a_shell(commands: Commands) -> None:
-    _, ears = commands.run("echo", "$(touch pwned); `touch pwned` | *")
-    assert ears.of("stdout") == ["$(touch pwned); `touch pwned` | *"]
+    _, run_io = commands.run("echo", "$(touch pwned); `touch pwned` | *")
+    assert run_io.of("stdout") == ["$(touch pwned); `touch pwned` | *"]
     assert list(commands.folder.iterdir()) == []
 
 
 def test_the_document_handed_over_survives_any_text(commands: Commands) -> None:
     words = ['"', "\\", "\n", "'", "\u2028", "🎈", json.dumps({"a": "b"})]
-    _, ears = commands.run(
+    _, run_io = commands.run(
         sys.executable, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))", *words
     )
-    assert json.loads(ears.of("stdout")[0]) == words
+    assert json.loads(run_io.of("stdout")[0]) == words

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from support.executions import Begun, a_task, eventually, watching
+from support.executions import Executions, a_task, eventually, watching
 from support.threads import at_once
 from tsuzuki.engine.executors.command.executor import CommandExecutor
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped, Succeeded
@@ -54,13 +54,13 @@ def grace() -> Grace:
 
 
 @pytest.fixture
-def begun(grace: Grace) -> Iterator[Begun]:
+def executions(grace: Grace) -> Iterator[Executions]:
     executor = CommandExecutor(
         expand=lambda text, _: text,
         base_folder=Path("/"),
         kill_grace_seconds=lambda: grace.seconds,
     )
-    yield Begun(executor)
+    yield Executions(executor)
     executor.close()
 
 
@@ -86,134 +86,142 @@ def supervisors(*, below: int | None = None) -> list[psutil.Process]:
 # --- being asked ----------------------------------------------------------------------------------
 
 
-def test_a_command_that_is_asked_to_end_is_stopped_even_if_it_exits_with_0(begun: Begun) -> None:
+def test_a_command_that_is_asked_to_end_is_stopped_even_if_it_exits_with_0(
+    executions: Executions,
+) -> None:
     script = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
-    execution = begun.start(shell(script))
-    begun.ears.wait_for(1)
+    execution = executions.start(shell(script))
+    executions.run_io.wait_for(1)
     execution.stop(StopCause.TIMEOUT)
-    assert begun.outcome() == Stopped(cause=StopCause.TIMEOUT)
-    assert begun.ears.of("stdout") == ["ready", "bye"]
+    assert executions.outcome() == Stopped(cause=StopCause.TIMEOUT)
+    assert executions.run_io.of("stdout") == ["ready", "bye"]
 
 
 def test_a_command_that_does_not_listen_is_killed_after_the_grace(
-    begun: Begun, grace: Grace
+    executions: Executions, grace: Grace
 ) -> None:
     grace.seconds = SHORT_GRACE
-    execution = begun.start(shell("trap '' TERM; echo $$; while :; do sleep 0.05; done"))
-    (pid,) = begun.ears.wait_for(1)
+    execution = executions.start(shell("trap '' TERM; echo $$; while :; do sleep 0.05; done"))
+    (pid,) = executions.run_io.wait_for(1)
     with watching(int(pid)) as command:
         execution.stop(StopCause.CANCELED)
-        assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
+        assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
         assert command.has_ended(within_seconds=0)
 
 
-def test_a_harsher_stop_does_not_wait_for_the_grace_of_the_first(begun: Begun) -> None:
-    execution = begun.start(shell("trap 'echo no' TERM; echo $$; while :; do sleep 0.05; done"))
-    begun.ears.wait_for(1)
+def test_a_harsher_stop_does_not_wait_for_the_grace_of_the_first(executions: Executions) -> None:
+    execution = executions.start(
+        shell("trap 'echo no' TERM; echo $$; while :; do sleep 0.05; done")
+    )
+    executions.run_io.wait_for(1)
     execution.stop(StopCause.SHUTDOWN)
-    begun.ears.wait_for(2)
+    executions.run_io.wait_for(2)
     execution.stop(StopCause.FENCED, at_once=True)
-    assert begun.outcome() == Stopped(cause=StopCause.SHUTDOWN)
+    assert executions.outcome() == Stopped(cause=StopCause.SHUTDOWN)
 
 
-def test_asking_again_changes_nothing(begun: Begun) -> None:
-    execution = begun.start(shell("trap 'echo asked' TERM; echo $$; while :; do sleep 0.05; done"))
-    begun.ears.wait_for(1)
+def test_asking_again_changes_nothing(executions: Executions) -> None:
+    execution = executions.start(
+        shell("trap 'echo asked' TERM; echo $$; while :; do sleep 0.05; done")
+    )
+    executions.run_io.wait_for(1)
     for _ in range(5):
         execution.stop(StopCause.CANCELED)
-    begun.ears.wait_for(2)
+    executions.run_io.wait_for(2)
     execution.stop(StopCause.TIMEOUT, at_once=True)
-    assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
-    assert begun.ears.of("stdout")[1:] == ["asked"]
+    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert executions.run_io.of("stdout")[1:] == ["asked"]
 
 
-def test_a_stop_after_the_end_changes_nothing(begun: Begun) -> None:
-    execution = begun.start(shell("exit 0"))
-    assert begun.outcome() == Succeeded(result={"exit_code": 0})
+def test_a_stop_after_the_end_changes_nothing(executions: Executions) -> None:
+    execution = executions.start(shell("exit 0"))
+    assert executions.outcome() == Succeeded(result={"exit_code": 0})
     execution.stop(StopCause.CANCELED)
     execution.stop(StopCause.CANCELED, at_once=True)
-    begun.start(shell("exit 0", run_id=2))
-    assert len(begun.wait_for_all()) == 2
+    executions.start(shell("exit 0", run_id=2))
+    assert len(executions.wait_for_all()) == 2
 
 
-def test_a_process_that_was_halted_is_asked_all_the_same(begun: Begun) -> None:
-    execution = begun.start(shell("echo $$; kill -STOP $$; sleep 300"))
-    (pid,) = begun.ears.wait_for(1)
+def test_a_process_that_was_halted_is_asked_all_the_same(executions: Executions) -> None:
+    execution = executions.start(shell("echo $$; kill -STOP $$; sleep 300"))
+    (pid,) = executions.run_io.wait_for(1)
     eventually(lambda: psutil.Process(int(pid)).status() == psutil.STATUS_STOPPED)
     execution.stop(StopCause.CANCELED)
-    assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
 
 
-def test_a_process_in_a_group_of_its_own_is_asked_too(begun: Begun) -> None:
+def test_a_process_in_a_group_of_its_own_is_asked_too(executions: Executions) -> None:
     script = """
     trap 'echo shell' TERM
     timeout 299 sh -c 'trap "echo inner; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
     """
-    execution = begun.start(shell(script))
-    begun.ears.wait_for(1)
+    execution = executions.start(shell(script))
+    executions.run_io.wait_for(1)
     execution.stop(StopCause.CANCELED)
-    assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
-    assert sorted(begun.ears.of("stdout")[1:]) == ["inner", "shell"]
+    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert sorted(executions.run_io.of("stdout")[1:]) == ["inner", "shell"]
 
 
 # --- leaving nothing behind -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_the_whole_tree_dies_when_it_is_stopped(begun: Begun, grace: Grace, at_once: bool) -> None:
+def test_the_whole_tree_dies_when_it_is_stopped(
+    executions: Executions, grace: Grace, at_once: bool
+) -> None:
     grace.seconds = SHORT_GRACE
-    execution = begun.start(shell(TREE + "trap '' TERM; while :; do sleep 0.05; done"))
+    execution = executions.start(shell(TREE + "trap '' TERM; while :; do sleep 0.05; done"))
     with ExitStack() as stack:
-        pids = begun.ears.wait_for(5)
+        pids = executions.run_io.wait_for(5)
         tree = [stack.enter_context(watching(int(pid))) for pid in pids]
         execution.stop(StopCause.TIMEOUT, at_once=at_once)
-        assert begun.outcome() == Stopped(cause=StopCause.TIMEOUT)
+        assert executions.outcome() == Stopped(cause=StopCause.TIMEOUT)
         assert all(process.has_ended(within_seconds=0) for process in tree)
 
 
 def test_what_the_command_leaves_behind_dies_with_it_and_its_exit_code_stands(
-    begun: Begun, tmp_path: Path
+    executions: Executions, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    begun.start(shell(TREE + f"read x < {gate}; exit 7"))
+    executions.start(shell(TREE + f"read x < {gate}; exit 7"))
     with ExitStack() as stack:
-        pids = begun.ears.wait_for(5)
+        pids = executions.run_io.wait_for(5)
         tree = [stack.enter_context(watching(int(pid))) for pid in pids]
         gate.write_text("go on\n")
-        assert begun.outcome() == Failed(reason=Reason.HANDLER_FAILED, error="exit code 7")
+        assert executions.outcome() == Failed(reason=Reason.HANDLER_FAILED, error="exit code 7")
         assert all(process.has_ended(within_seconds=0) for process in tree)
 
 
-def test_an_output_held_open_by_a_daemon_does_not_hold_up_the_run(begun: Begun) -> None:
-    begun.start(shell("(setsid sleep 300 &) ; echo done"))
-    assert begun.outcome() == Succeeded(result={"exit_code": 0})
-    assert begun.ears.of("stdout") == ["done"]
+def test_an_output_held_open_by_a_daemon_does_not_hold_up_the_run(executions: Executions) -> None:
+    executions.start(shell("(setsid sleep 300 &) ; echo done"))
+    assert executions.outcome() == Succeeded(result={"exit_code": 0})
+    assert executions.run_io.of("stdout") == ["done"]
 
 
 def test_an_output_held_open_by_a_stranger_does_not_hold_up_the_run(
-    begun: Begun, tmp_path: Path
+    executions: Executions, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    begun.start(shell(f"echo $$; read x < {gate}; printf last"))
-    (pid,) = begun.ears.wait_for(1)
+    executions.start(shell(f"echo $$; read x < {gate}; printf last"))
+    (pid,) = executions.run_io.wait_for(1)
     with Path(f"/proc/{pid}/fd/1").open("wb"):
         gate.write_text("go on\n")
-        assert begun.outcome() == Succeeded(result={"exit_code": 0})
-    assert begun.ears.of("stdout")[1:] == ["last"]
+        assert executions.outcome() == Succeeded(result={"exit_code": 0})
+    assert executions.run_io.of("stdout")[1:] == ["last"]
 
 
 def test_an_orphan_that_ends_by_itself_does_not_stay_as_a_zombie(
-    begun: Begun, tmp_path: Path
+    executions: Executions, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    begun.start(shell(f"(sh -c 'echo $$; read x < {gate}' &); while :; do sleep 0.05; done"))
-    (orphan,) = begun.ears.wait_for(1)
+    executions.start(shell(f"(sh -c 'echo $$; read x < {gate}' &); while :; do sleep 0.05; done"))
+    (orphan,) = executions.run_io.wait_for(1)
     gate.write_text("go on\n")
     eventually(lambda: not psutil.pid_exists(int(orphan)))
-    assert begun.outcomes == []
+    assert executions.outcomes == []
 
 
 # --- whoever dies ---------------------------------------------------------------------------------
@@ -241,53 +249,61 @@ def test_the_whole_tree_dies_with_its_worker(number: signal.Signals) -> None:
         assert all(process.has_ended() for process in everybody)
 
 
-def test_a_command_dies_with_its_supervisor_and_the_run_says_so(begun: Begun) -> None:
-    begun.start(shell(TREE + "sleep 300"))
+def test_a_command_dies_with_its_supervisor_and_the_run_says_so(executions: Executions) -> None:
+    executions.start(shell(TREE + "sleep 300"))
     with ExitStack() as stack:
-        tree = [stack.enter_context(watching(int(pid))) for pid in begun.ears.wait_for(5)]
+        tree = [stack.enter_context(watching(int(pid))) for pid in executions.run_io.wait_for(5)]
         server, supervisor = sorted(supervisors(), key=lambda process: process.create_time())
         assert supervisor.ppid() == server.pid
         supervisor.kill()
-        outcome = begun.outcome()
+        outcome = executions.outcome()
         assert isinstance(outcome, Failed)
         assert outcome.error == "the supervisor of the command was killed, and the command with it"
         assert all(process.has_ended() for process in tree)
 
 
-def test_commands_go_on_when_the_program_that_started_them_is_killed(begun: Begun) -> None:
-    first = begun.start(shell("echo first; while :; do sleep 0.05; done"))
-    begun.ears.wait_for(1)
+def test_commands_go_on_when_the_program_that_started_them_is_killed(
+    executions: Executions,
+) -> None:
+    first = executions.start(shell("echo first; while :; do sleep 0.05; done"))
+    executions.run_io.wait_for(1)
     server = next(process for process in supervisors() if process.ppid() == os.getpid())
     with watching(server.pid) as killed:
         server.kill()
         assert killed.has_ended()
-    second = begun.start(shell("echo second; while :; do sleep 0.05; done", run_id=2))
-    assert begun.ears.wait_for(2) == ["first", "second"]
-    assert begun.outcomes == []
+    second = executions.start(shell("echo second; while :; do sleep 0.05; done", run_id=2))
+    assert executions.run_io.wait_for(2) == ["first", "second"]
+    assert executions.outcomes == []
     first.stop(StopCause.CANCELED)
     second.stop(StopCause.CANCELED)
-    assert {outcome for _, outcome in begun.wait_for_all()} == {Stopped(cause=StopCause.CANCELED)}
+    assert {outcome for _, outcome in executions.wait_for_all()} == {
+        Stopped(cause=StopCause.CANCELED)
+    }
 
 
-def test_a_signal_for_the_whole_service_does_not_end_the_supervisors(begun: Begun) -> None:
-    begun.start(shell("trap 'echo heard; exit 4' TERM; echo ready; while :; do sleep 0.05; done"))
-    begun.ears.wait_for(1)
+def test_a_signal_for_the_whole_service_does_not_end_the_supervisors(
+    executions: Executions,
+) -> None:
+    executions.start(
+        shell("trap 'echo heard; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
+    )
+    executions.run_io.wait_for(1)
     for process in supervisors():
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             process.send_signal(number)
     (command,) = processes_with("echo heard")
     command.terminate()
-    outcome = begun.outcome()
+    outcome = executions.outcome()
     assert isinstance(outcome, Failed)
     assert outcome.error == "exit code 4"
 
 
-def test_closing_kills_what_runs_and_tells_it(begun: Begun) -> None:
-    begun.start(shell("trap '' TERM; echo $$; while :; do sleep 0.05; done"))
-    (pid,) = begun.ears.wait_for(1)
+def test_closing_kills_what_runs_and_tells_it(executions: Executions) -> None:
+    executions.start(shell("trap '' TERM; echo $$; while :; do sleep 0.05; done"))
+    (pid,) = executions.run_io.wait_for(1)
     with watching(int(pid)) as command:
-        begun.executor.close()  # type: ignore[attr-defined]
-        assert begun.outcomes == [(1, Stopped(cause=StopCause.SHUTDOWN))]
+        executions.executor.close()  # type: ignore[attr-defined]
+        assert executions.outcomes == [(1, Stopped(cause=StopCause.SHUTDOWN))]
         assert command.has_ended(within_seconds=0)
     assert supervisors() == []
 
@@ -295,20 +311,24 @@ def test_closing_kills_what_runs_and_tells_it(begun: Begun) -> None:
 # --- exactly once ---------------------------------------------------------------------------------
 
 
-def test_a_command_ends_exactly_once_however_many_stop_it_and_whenever(begun: Begun) -> None:
+def test_a_command_ends_exactly_once_however_many_stop_it_and_whenever(
+    executions: Executions,
+) -> None:
     count, random = 40, Random(7)
-    executions = [
-        begun.start(shell(random.choice(["exit 0", "exit 3", "sleep 0.01", "sleep 300"]), run_id=n))
+    commands = [
+        executions.start(
+            shell(random.choice(["exit 0", "exit 3", "sleep 0.01", "sleep 300"]), run_id=n)
+        )
         for n in range(count)
     ]
 
     def stop_all(number: int) -> None:
-        order = Random(number).sample(executions, count)
+        order = Random(number).sample(commands, count)
         for execution in order:
             threading.Event().wait(Random(number).random() / 200)
             execution.stop(StopCause.CANCELED, at_once=number % 2 == 0)
 
     at_once(4, stop_all)
-    outcomes = begun.wait_for_all()
+    outcomes = executions.wait_for_all()
     assert len(outcomes) == count
     assert {type(outcome) for _, outcome in outcomes} >= {Stopped}

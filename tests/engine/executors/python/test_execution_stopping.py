@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.executions import PATIENCE_SECONDS, Begun, Ears, a_task, eventually
+from support.executions import TIMEOUT_SECONDS, Executions, RecordingRunIO, a_task, eventually
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.run_context import RunContext
@@ -17,7 +17,7 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.states import Reason
 
 Function = Callable[..., Any]
-Call = Callable[..., tuple[Outcome, Ears]]
+Call = Callable[..., tuple[Outcome, RecordingRunIO]]
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ class Hanging:
     def __call__(self, run: RunContext) -> str:
         self.context = run
         self.began.set()
-        self.may_go.wait(PATIENCE_SECONDS)
+        self.may_go.wait(TIMEOUT_SECONDS)
         return "too late"
 
-    def wait_until_begun(self) -> RunContext:
-        assert self.began.wait(PATIENCE_SECONDS)
+    def wait_until_started(self) -> RunContext:
+        assert self.began.wait(TIMEOUT_SECONDS)
         assert self.context is not None
         return self.context
 
@@ -77,52 +77,56 @@ def test_a_function_that_heeds_is_stopped(
 
     def waits(run: RunContext) -> None:
         began.set()
-        assert run.wait(PATIENCE_SECONDS)
+        assert run.wait(TIMEOUT_SECONDS)
         run.raise_if_cancelled()
 
     functions["waits"] = waits
-    begun = Begun(executor)
-    execution = begun.start(a_task("python", {"function": "waits"}))
-    assert began.wait(PATIENCE_SECONDS)
+    executions = Executions(executor)
+    execution = executions.start(a_task("python", {"function": "waits"}))
+    assert began.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.SHUTDOWN)
-    assert begun.outcome() == Stopped(cause=StopCause.SHUTDOWN)
-    assert begun.ears.lines == []
+    assert executions.outcome() == Stopped(cause=StopCause.SHUTDOWN)
+    assert executions.run_io.lines == []
     assert executor.abandoned_threads == 0
 
 
 def test_what_is_returned_after_being_asked_to_stop_does_not_count(
     executor: PythonExecutor, hanging: Hanging
 ) -> None:
-    begun = Begun(executor)
-    execution = begun.start(HANGING)
-    context = hanging.wait_until_begun()
+    executions = Executions(executor)
+    execution = executions.start(HANGING)
+    context = hanging.wait_until_started()
     assert not context.cancelled
     execution.stop(StopCause.CANCELED)
     assert context.cancelled
     hanging.may_go.set()
-    assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
 
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_function_that_does_not_heed_is_left_behind_and_refused(
     executor: PythonExecutor, hanging: Hanging, at_once: bool
 ) -> None:
-    begun = Begun(executor)
-    execution = begun.start(HANGING)
-    context = hanging.wait_until_begun()
+    executions = Executions(executor)
+    execution = executions.start(HANGING)
+    context = hanging.wait_until_started()
     execution.stop(StopCause.TIMEOUT, at_once=at_once)
-    assert begun.outcome() == Stopped(cause=StopCause.TIMEOUT)
+    assert executions.outcome() == Stopped(cause=StopCause.TIMEOUT)
     assert executor.abandoned_threads == 1
 
     context.log("still here")
     context.progress(5)
     with pytest.raises(Exception, match="run 1 has ended, so nothing more can be written for it"):
         context.transaction()
-    assert (begun.ears.lines, begun.ears.reports, begun.ears.transactions) == ([], [], 0)
+    assert (executions.run_io.lines, executions.run_io.reports, executions.run_io.transactions) == (
+        [],
+        [],
+        0,
+    )
 
     hanging.may_go.set()
     eventually(lambda: executor.abandoned_threads == 0)
-    assert len(begun.outcomes) == 1
+    assert len(executions.outcomes) == 1
 
 
 def test_a_harsher_stop_does_not_wait_for_the_grace_of_the_first(
@@ -135,14 +139,14 @@ def test_a_harsher_stop_does_not_wait_for_the_grace_of_the_first(
         kill_grace_seconds=lambda: 3600.0,
         clock=SystemClock(),
     )
-    begun = Begun(executor)
-    execution = begun.start(HANGING)
-    hanging.wait_until_begun()
+    executions = Executions(executor)
+    execution = executions.start(HANGING)
+    hanging.wait_until_started()
     execution.stop(StopCause.SHUTDOWN)
     execution.stop(StopCause.SHUTDOWN)
-    assert begun.outcomes == []
+    assert executions.outcomes == []
     execution.stop(StopCause.FENCED, at_once=True)
-    assert begun.outcome() == Stopped(cause=StopCause.SHUTDOWN)
+    assert executions.outcome() == Stopped(cause=StopCause.SHUTDOWN)
     executor.close()
 
 
@@ -151,12 +155,12 @@ def test_threads_left_behind_do_not_take_the_place_of_others(
 ) -> None:
     functions["hanging"] = hanging = Hanging()
     functions["quick"] = lambda: "done"
-    stuck = Begun(executor)
+    stuck = Executions(executor)
     stuck.start(*(a_task("python", {"function": "hanging"}, run_id=n) for n in range(4)))
-    waiting = Begun(executor)
+    waiting = Executions(executor)
     waiting.start(*(a_task("python", {"function": "quick"}, run_id=n) for n in range(3)))
-    hanging.wait_until_begun()
-    for execution in stuck.executions:
+    hanging.wait_until_started()
+    for execution in stuck.started:
         execution.stop(StopCause.TIMEOUT)
     stuck.wait_for_all()
     assert {outcome for _, outcome in waiting.wait_for_all()} == {Succeeded(result="done")}
@@ -168,9 +172,9 @@ def test_a_run_that_still_waits_for_a_thread_is_stopped_at_once_and_never_called
 ) -> None:
     called = threading.Event()
     functions["late"] = called.set
-    stuck = Begun(executor)
+    stuck = Executions(executor)
     stuck.start(*(a_task("python", {"function": "hanging"}, run_id=n) for n in range(4)))
-    late = Begun(executor)
+    late = Executions(executor)
     late.start(a_task("python", {"function": "late"}, run_id=9)).stop(StopCause.CANCELED)
     assert late.outcome() == Stopped(cause=StopCause.CANCELED)
     hanging.may_go.set()
@@ -192,12 +196,12 @@ def test_an_async_function_is_cancelled_and_may_clean_up(
             run.log("cleaned up")
 
     functions["waits"] = waits
-    begun = Begun(executor)
-    execution = begun.start(a_task("python", {"function": "waits"}))
-    assert began.wait(PATIENCE_SECONDS)
+    executions = Executions(executor)
+    execution = executions.start(a_task("python", {"function": "waits"}))
+    assert began.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.CANCELED)
-    assert begun.outcome() == Stopped(cause=StopCause.CANCELED)
-    assert begun.ears.lines == [("log", "cleaned up")]
+    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert executions.run_io.lines == [("log", "cleaned up")]
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -218,11 +222,11 @@ def test_an_async_function_that_does_not_heed_is_ended_without_it(
                 run.log("no")
 
     functions["refuses"] = refuses
-    begun = Begun(executor)
-    execution = begun.start(a_task("python", {"function": "refuses"}))
-    assert began.wait(PATIENCE_SECONDS)
+    executions = Executions(executor)
+    execution = executions.start(a_task("python", {"function": "refuses"}))
+    assert began.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.TIMEOUT, at_once=at_once)
-    assert begun.outcome() == Stopped(cause=StopCause.TIMEOUT)
+    assert executions.outcome() == Stopped(cause=StopCause.TIMEOUT)
     let_go[0]()
 
 
@@ -233,14 +237,14 @@ def test_a_function_that_blocks_the_loop_can_still_be_given_up(
 
     async def blocks() -> None:
         began.set()
-        gate.wait(PATIENCE_SECONDS)
+        gate.wait(TIMEOUT_SECONDS)
 
     functions["blocks"] = blocks
-    begun = Begun(executor)
-    execution = begun.start(a_task("python", {"function": "blocks"}))
-    assert began.wait(PATIENCE_SECONDS)
+    executions = Executions(executor)
+    execution = executions.start(a_task("python", {"function": "blocks"}))
+    assert began.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.TIMEOUT)
-    assert begun.outcome() == Stopped(cause=StopCause.TIMEOUT)
+    assert executions.outcome() == Stopped(cause=StopCause.TIMEOUT)
     gate.set()
 
 
@@ -251,29 +255,29 @@ def test_a_function_that_says_it_was_stopped_when_it_was_not_has_failed(
         raise asyncio.CancelledError
 
     functions["cancels_itself"] = cancels_itself
-    begun = Begun(executor)
-    begun.start(a_task("python", {"function": "cancels_itself"}))
-    assert begun.outcome() == Failed(reason=Reason.HANDLER_FAILED, error="CancelledError")
+    executions = Executions(executor)
+    executions.start(a_task("python", {"function": "cancels_itself"}))
+    assert executions.outcome() == Failed(reason=Reason.HANDLER_FAILED, error="CancelledError")
 
 
 def test_a_stop_after_the_end_changes_nothing(
     executor: PythonExecutor, functions: dict[str, Function]
 ) -> None:
     functions["quick"] = lambda: "done"
-    begun = Begun(executor)
-    execution = begun.start(a_task("python", {"function": "quick"}))
-    assert begun.outcome() == Succeeded(result="done")
+    executions = Executions(executor)
+    execution = executions.start(a_task("python", {"function": "quick"}))
+    assert executions.outcome() == Succeeded(result="done")
     execution.stop(StopCause.CANCELED)
     execution.stop(StopCause.CANCELED, at_once=True)
-    assert begun.outcome() == Succeeded(result="done")
+    assert executions.outcome() == Succeeded(result="done")
 
 
 def test_closing_gives_up_what_runs(executor: PythonExecutor, hanging: Hanging) -> None:
-    begun = Begun(executor)
-    begun.start(HANGING)
-    hanging.wait_until_begun()
+    executions = Executions(executor)
+    executions.start(HANGING)
+    hanging.wait_until_started()
     executor.close()
-    assert begun.outcomes == [(1, Stopped(cause=StopCause.SHUTDOWN))]
+    assert executions.outcomes == [(1, Stopped(cause=StopCause.SHUTDOWN))]
     executor.close()
 
 
@@ -284,22 +288,22 @@ def test_a_function_ends_exactly_once_however_many_stop_it_and_whenever(
         await asyncio.sleep(0)  # a turn for the others, not a time
 
     functions.update(sync=lambda: None, asynchronous=asynchronous)
-    functions["waits"] = lambda run: run.wait(PATIENCE_SECONDS)
+    functions["waits"] = lambda run: run.wait(TIMEOUT_SECONDS)
     names = ("sync", "asynchronous", "waits")
-    begun = Begun(executor)
+    executions = Executions(executor)
     stopping = threading.Event()
 
     def stop_everything(at_once: bool) -> None:
         while not stopping.is_set():
-            for execution in list(begun.executions):
+            for execution in list(executions.started):
                 execution.stop(StopCause.CANCELED, at_once=at_once)
 
     stoppers = [threading.Thread(target=stop_everything, args=(flag,)) for flag in (True, False)]
     for stopper in stoppers:
         stopper.start()
     for n in range(300):
-        begun.start(a_task("python", {"function": names[n % 3]}, run_id=n))
-    outcomes = begun.wait_for_all()
+        executions.start(a_task("python", {"function": names[n % 3]}, run_id=n))
+    outcomes = executions.wait_for_all()
     stopping.set()
     for stopper in stoppers:
         stopper.join()

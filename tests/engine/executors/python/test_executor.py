@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.executions import NOON, PATIENCE_SECONDS, Begun, Ears, a_task
+from support.executions import NOON, TIMEOUT_SECONDS, Executions, RecordingRunIO, a_task
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.outcome import Failed, Outcome, Succeeded
 from tsuzuki.engine.run_context import RunContext
@@ -22,7 +22,7 @@ from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import Reason
 
 Function = Callable[..., Any]
-Call = Callable[..., tuple[Outcome, Ears]]
+Call = Callable[..., tuple[Outcome, RecordingRunIO]]
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ def executor(tmp_path: Path, functions: dict[str, Function]) -> Iterator[PythonE
 
 @pytest.fixture
 def call(executor: PythonExecutor, functions: dict[str, Function]) -> Call:
-    def call(function: Function | str, **changes: Any) -> tuple[Outcome, Ears]:
+    def call(function: Function | str, **changes: Any) -> tuple[Outcome, RecordingRunIO]:
         name = function if isinstance(function, str) else "handed-in"
         if not isinstance(function, str):
             functions[name] = function
-        begun = Begun(executor)
-        begun.start(a_task("python", {"function": name}, **changes))
-        return begun.outcome(), begun.ears
+        executions = Executions(executor)
+        executions.start(a_task("python", {"function": name}, **changes))
+        return executions.outcome(), executions.run_io
 
     return call
 
@@ -200,11 +200,11 @@ def test_a_module_that_breaks_shows_where_and_is_tried_again_when_mended(
 ) -> None:
     module = tmp_path / "breaking.py"
     module.write_text("def f(): return 'mended'\nraise ValueError('half way')\n")
-    outcome, ears = call("breaking:f")
+    outcome, run_io = call("breaking:f")
     assert outcome == failed(
         "'breaking' could not be imported: ValueError: half way", Reason.HANDLER_UNKNOWN
     )
-    assert any(f'"{module}", line 2' in line for line in ears.of("stderr"))
+    assert any(f'"{module}", line 2' in line for line in run_io.of("stderr"))
     module.write_text("def f(): return 'mended'\n")
     assert call("breaking:f")[0] == Succeeded(result="mended")
 
@@ -230,9 +230,9 @@ def test_an_exception_is_told_and_its_own_frames_are_logged(call: Call) -> None:
     def outer() -> None:
         raise ValueError("no such book")
 
-    outcome, ears = call(outer)
+    outcome, run_io = call(outer)
     assert outcome == failed("ValueError: no such book")
-    log = ears.of("stderr")
+    log = run_io.of("stderr")
     assert log[0] == "Traceback (most recent call last):"
     assert log[-1] == "ValueError: no such book"
     assert len([line for line in log if line.lstrip().startswith("File ")]) == 1
@@ -244,22 +244,22 @@ def test_an_exception_of_an_async_function_is_told_the_same_way(call: Call) -> N
         await asyncio.sleep(0)
         raise ValueError("no such book")
 
-    outcome, ears = call(outer)
+    outcome, run_io = call(outer)
     assert outcome == failed("ValueError: no such book")
-    assert "in outer" in ears.of("stderr")[1]
+    assert "in outer" in run_io.of("stderr")[1]
 
 
 def test_an_error_of_ours_keeps_its_code_its_hint_and_its_patience(call: Call) -> None:
     def busy() -> None:
         raise Unreachable("the library is closed", hint="Come back.", retry_after_seconds=90.0)
 
-    outcome, ears = call(busy)
+    outcome, run_io = call(busy)
     assert outcome == Failed(
         reason=Reason.HANDLER_FAILED,
         error="unreachable: the library is closed (Come back.)",
         retry_after_seconds=90.0,
     )
-    assert ears.lines == []
+    assert run_io.lines == []
 
 
 def test_what_the_database_did_not_confirm_is_not_the_functions_fault(call: Call) -> None:
@@ -300,9 +300,9 @@ def test_a_task_that_exits_does_not_end_the_loop_of_the_others(
         return str(type(task.exception()).__name__)
 
     functions["starts_one"] = starts_one
-    begun = Begun(executor)
-    begun.start(*(a_task("python", {"function": "starts_one"}, run_id=n) for n in range(3)))
-    assert {outcome for _, outcome in begun.wait_for_all()} == {Succeeded(result="SystemExit")}
+    executions = Executions(executor)
+    executions.start(*(a_task("python", {"function": "starts_one"}, run_id=n) for n in range(3)))
+    assert {outcome for _, outcome in executions.wait_for_all()} == {Succeeded(result="SystemExit")}
 
 
 def test_an_exception_that_cannot_be_printed_is_a_failure_all_the_same(call: Call) -> None:
@@ -320,10 +320,10 @@ def test_endless_recursion_is_a_failure_with_a_short_log(call: Call) -> None:
     def deeper() -> int:
         return deeper()
 
-    outcome, ears = call(deeper)
+    outcome, run_io = call(deeper)
     assert isinstance(outcome, Failed)
     assert outcome.error.startswith("RecursionError: ")
-    assert len(ears.of("stderr")) < 70
+    assert len(run_io.of("stderr")) < 70
 
 
 # --- the context ----------------------------------------------------------------------------------
@@ -348,11 +348,11 @@ def test_a_function_can_log_progress_and_write(call: Call) -> None:
         with run.transaction() as connection:
             return str(connection)
 
-    outcome, ears = call(work)
+    outcome, run_io = call(work)
     assert outcome == Succeeded(result="connection")
-    assert ears.lines == [("log", "half way")]
-    assert ears.reports == [(1, None), (2, 4)]
-    assert ears.transactions == 1
+    assert run_io.lines == [("log", "half way")]
+    assert run_io.reports == [(1, None), (2, 4)]
+    assert run_io.transactions == 1
 
 
 def test_the_context_of_a_run_that_has_ended_is_refused(call: Call) -> None:
@@ -361,9 +361,9 @@ def test_the_context_of_a_run_that_has_ended_is_refused(call: Call) -> None:
     def keep(run: RunContext) -> None:
         kept.append(run)
 
-    _, ears = call(keep)
+    _, run_io = call(keep)
     kept[0].log("from beyond")
-    assert ears.lines == []
+    assert run_io.lines == []
     assert kept[0].cancelled
 
 
@@ -399,14 +399,14 @@ def test_five_hundred_at_once_all_end_once(
         return run.id
 
     functions.update(sync=lambda run: run.id, asynchronous=asynchronous)
-    begun = Begun(executor)
-    begun.start(
+    executions = Executions(executor)
+    executions.start(
         *(
             a_task("python", {"function": ("sync", "asynchronous")[n % 2]}, run_id=n)
             for n in range(500)
         )
     )
-    assert dict(begun.wait_for_all()) == {n: Succeeded(result=n) for n in range(500)}
+    assert dict(executions.wait_for_all()) == {n: Succeeded(result=n) for n in range(500)}
 
 
 def test_no_more_threads_than_allowed_are_used(
@@ -420,15 +420,15 @@ def test_no_more_threads_than_allowed_are_used(
         with lock:
             busy.append(1)
             most = len(busy)
-        together.wait(PATIENCE_SECONDS)
+        together.wait(TIMEOUT_SECONDS)
         with lock:
             busy.pop()
         return most
 
     functions["meet"] = meet
-    begun = Begun(executor)
-    begun.start(*(a_task("python", {"function": "meet"}, run_id=n) for n in range(12)))
-    results = [outcome.result for _, outcome in begun.wait_for_all()]  # type: ignore[union-attr]
+    executions = Executions(executor)
+    executions.start(*(a_task("python", {"function": "meet"}, run_id=n) for n in range(12)))
+    results = [outcome.result for _, outcome in executions.wait_for_all()]  # type: ignore[union-attr]
     assert max(results) <= 4
 
 
@@ -437,21 +437,21 @@ def test_a_hung_function_does_not_keep_the_process_from_ending(tmp_path: Path) -
     script = f"""
 import threading
 from pathlib import Path
-from support.executions import Begun, a_task
+from support.executions import Executions, a_task
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.model.clock import SystemClock
 executor = PythonExecutor(functions={{}}, base_folder=Path({str(tmp_path)!r}), max_threads=1,
                           kill_grace_seconds=lambda: 0.0, clock=SystemClock())
-begun = Begun(executor)
-begun.start(a_task("python", {{"function": "hanging:f"}})).stop(StopCause.TIMEOUT)
-print(begun.outcome())
+executions = Executions(executor)
+executions.start(a_task("python", {{"function": "hanging:f"}})).stop(StopCause.TIMEOUT)
+print(executions.outcome())
 """
     ended = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=TIMEOUT_SECONDS,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         check=True,
     )

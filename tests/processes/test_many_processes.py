@@ -9,7 +9,7 @@ import pytest
 
 from support.daemons import eventually
 from support.databases import PostgresServer, opened
-from support.forked_workers import Fleet
+from support.forked_workers import ForkedWorkers
 from support.load import Load
 from tsuzuki.model.states import Reason
 from tsuzuki.model.worker import WorkerState
@@ -54,12 +54,12 @@ def test_fifty_processes_have_one_leader_share_the_work_and_lose_nothing_with_ha
     with opened(url := own_server.create()) as database:
         # Long enough that much is left to do when half of them die, however slowly we look.
         load = Load(database, tmp_path, seconds=0.5)
-        with Fleet(url, tmp_path, PROCESSES, "up", "--capacity", "2") as fleet:
+        with ForkedWorkers(url, tmp_path, PROCESSES, "up", "--capacity", "2") as processes:
             names = eventually(
                 lambda: len(all_of := attached(database)) == PROCESSES and all_of,
                 what="everybody to be there",
             )
-            assert set(names.values()) == set(fleet.pids)
+            assert set(names.values()) == set(processes.pids)
             before = eventually(
                 lambda: (now := leading(database)).is_valid and now, what="somebody to lead"
             )
@@ -68,7 +68,7 @@ def test_fifty_processes_have_one_leader_share_the_work_and_lose_nothing_with_ha
             shares = given_to(database)
             assert leading(database).epoch == before.epoch
             leader_pid = names[before.holder or ""]
-            doomed = {leader_pid, *sorted(fleet.pids)[: PROCESSES // 2 - 1]}
+            doomed = {leader_pid, *sorted(processes.pids)[: PROCESSES // 2 - 1]}
             for pid in doomed:
                 os.kill(pid, signal.SIGKILL)
             every = load.settle()

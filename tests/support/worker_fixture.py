@@ -30,13 +30,13 @@ ME = WorkerIdentity(
 )
 
 
-class Bench:
-    """`truth` is the real database, `door` the faulty one that the worker uses."""
+class WorkerFixture:
+    """`database` works; `faulty_database` is the same with injected faults, and the worker uses it."""
 
     def __init__(self, database: Database, clock: MovingClock) -> None:
-        self.truth = database
+        self.database = database
         self.clock = clock
-        self.door = UnreliableDatabase(database)
+        self.faulty_database = UnreliableDatabase(database)
         self.executor = ScriptedExecutor()
         self.settings = EngineSettings(log_bytes_max_per_run=1024)
         self.term: Term = take_lead(database, lease_seconds=1_000_000)
@@ -46,7 +46,7 @@ class Bench:
     def a_worker(self, clock: ManualClock, identity: WorkerIdentity = ME) -> Worker:
         return Worker(
             identity=identity,
-            database=self.door,
+            database=self.faulty_database,
             executor=self.executor,
             clock=clock,
             random=Random(1),
@@ -56,16 +56,16 @@ class Bench:
 
     def job(self, name: str = "free", **changes: Any) -> int:
         return add_job(
-            self.truth, spec(name, concurrency_policy=ConcurrencyPolicy.ALLOW, **changes)
+            self.database, spec(name, concurrency_policy=ConcurrencyPolicy.ALLOW, **changes)
         )
 
-    def give(self, count: int = 1, *, job_id: int | None = None, **changes: Any) -> list[int]:
+    def assign(self, count: int = 1, *, job_id: int | None = None, **changes: Any) -> list[int]:
         """Create so many runs and assign them to the worker."""
-        with self.truth.read() as connection:
+        with self.database.read() as connection:
             known = jobs.get_by_name(connection, "free")
         job_id = job_id or (known.id if known else self.job())
-        with self.truth.write() as connection:
-            created = runs.create(connection, [new_run(self.truth, job_id, **changes)] * count)
+        with self.database.write() as connection:
+            created = runs.create(connection, [new_run(self.database, job_id, **changes)] * count)
             ids = [run_id for run_id in created if run_id is not None]
             assignments = [
                 moves.Assignment(
@@ -76,58 +76,58 @@ class Bench:
             assert len(moves.assign(connection, term=self.term, assignments=assignments)) == count
         return ids
 
-    def begin(self, count: int = 1, **changes: Any) -> list[ScriptedExecution]:
+    def start(self, count: int = 1, **changes: Any) -> list[ScriptedExecution]:
         """Create, assign and start so many runs. Answers their executions."""
-        ids = self.give(count, **changes)
+        ids = self.assign(count, **changes)
         self.worker.tick()
         return [self.executor.of(run_id) for run_id in ids]
 
     def run(self, run_id: int) -> Run:
-        run: Run = read_run(self.truth, run_id)
+        run: Run = read_run(self.database, run_id)
         return run
 
     def cancel(self, run_id: int) -> None:
-        Runs(database=self.truth, actor="operator").cancel(run_id)
+        Runs(database=self.database, actor="operator").cancel(run_id)
 
     def lines(self, run_id: int) -> list[str]:
-        with self.truth.read() as connection:
+        with self.database.read() as connection:
             return [line.body for line in logs.read(connection, run_id=run_id)]
 
     def retry_of(self, run_id: int) -> Run | None:
-        with self.truth.read() as connection:
+        with self.database.read() as connection:
             return runs.get_by_key(connection, f"retry:{run_id}")
 
     def notes(self) -> int:
         """How many rows a handler has written in its transactions."""
-        with self.truth.read() as connection:
+        with self.database.read() as connection:
             return len(audit.find(connection, object_type="handler"))
 
 
 @contextmanager
-def lost(bench: Bench) -> Iterator[None]:
+def reply_lost(fixture: WorkerFixture) -> Iterator[None]:
     """What is written meanwhile is committed, and the reply is lost."""
-    bench.door.replies_to_lose = 1
+    fixture.faulty_database.replies_to_lose = 1
     with pytest.raises(Unreachable):
         yield
 
 
 @contextmanager
-def away(bench: Bench) -> Iterator[None]:
-    bench.door.is_away = True
+def unreachable(fixture: WorkerFixture) -> Iterator[None]:
+    fixture.faulty_database.is_away = True
     with pytest.raises(Unreachable):
         yield
-    bench.door.is_away = False
+    fixture.faulty_database.is_away = False
 
 
 def note(connection: Any) -> None:
     audit.record(connection, actor="me", action="write", object_type="handler", object_id="1")
 
 
-def take_away(bench: Bench, run_id: int, how: str) -> None:
+def take_away(fixture: WorkerFixture, run_id: int, how: str) -> None:
     if how == "canceled":
-        bench.cancel(run_id)
+        fixture.cancel(run_id)
         return
-    bench.clock.advance(bench.settings.lost_after_seconds)
-    Rescuer(database=bench.truth, settings=lambda: bench.settings, random=Random(1)).tick(
-        bench.term
+    fixture.clock.advance(fixture.settings.lost_after_seconds)
+    Rescuer(database=fixture.database, settings=lambda: fixture.settings, random=Random(1)).tick(
+        fixture.term
     )
