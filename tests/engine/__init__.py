@@ -1,1 +1,1 @@
-"""The proof of the engine: every step, crashed, delayed and repeated, on both databases."""
+"""Tests of the engine: every step, crashed, delayed and made twice, on both databases."""

@@ -1,4 +1,4 @@
-"""The whole engine with its threads, on the machine's own clock: it runs, stops, and is cut off."""
+"""The whole engine with its threads, on the machine's own clock: it runs, shuts down, and is detached."""
 
 import threading
 from collections import Counter
@@ -49,7 +49,7 @@ QUICK = {
 
 
 class Gate:
-    """A handler that stays inside until it is let out, and counts who is in."""
+    """A handler that waits until it is released, and counts its executions."""
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -78,11 +78,11 @@ class Gate:
             enough = self._changed.wait_for(
                 lambda: sum(self.inside.values()) >= count, TIMEOUT_SECONDS
             )
-        assert enough, f"only {dict(self.inside)} came in"
+        assert enough, f"only {dict(self.inside)} started"
 
 
 class Engines:
-    """Engines on one database, all gone at the end of the test."""
+    """Engines on one database, all shut down at the end of the test."""
 
     def __init__(self, database: Database, stack: ExitStack) -> None:
         self.database = database
@@ -145,7 +145,7 @@ def engines(live_database: Database) -> Iterator[Engines]:
 @contextmanager
 def expecting(event: threading.Event, what: str) -> Iterator[None]:
     yield
-    assert event.wait(TIMEOUT_SECONDS), f"waited in vain until {what}"
+    assert event.wait(TIMEOUT_SECONDS), f"timed out waiting until {what}"
 
 
 # --- it runs --------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_what_is_submitted_is_executed_once_within_the_limits(engines: Engines) 
 def test_ticks_and_events_become_runs_that_end(engines: Engines) -> None:
     add_job(engines.database, FREE)
     add_job(engines.database, spec("ticking", schedule=parse_schedule("every 1s")))
-    add_job(engines.database, spec("listening", on_event="rung"))
+    add_job(engines.database, spec("listening", on_event="pushed"))
     heard: list[Any] = []
 
     def handler(task: Task, _stopping: threading.Event) -> Outcome:
@@ -184,7 +184,7 @@ def test_ticks_and_events_become_runs_that_end(engines: Engines) -> None:
         return Succeeded()
 
     engines.start(handler)
-    Events(database=engines.database).emit("rung", {"bell": 1}, dedupe_key="once")
+    Events(database=engines.database).emit("pushed", {"branch": 1}, dedupe_key="once")
 
     def ended(job: str) -> list[Run]:
         wanted = RunFilter(job_name=job, states=frozenset({RunState.SUCCEEDED}))
@@ -192,10 +192,10 @@ def test_ticks_and_events_become_runs_that_end(engines: Engines) -> None:
 
     wait_until(lambda: len(ended("ticking")) >= 2, "two ticks have run")
     wait_until(lambda: len(ended("listening")) == 1, "the event has run")
-    assert heard == [{"bell": 1}]
+    assert heard == [{"branch": 1}]
 
 
-def test_a_failure_is_tried_again_until_it_succeeds(engines: Engines) -> None:
+def test_a_failure_is_retried_until_it_succeeds(engines: Engines) -> None:
     add_job(
         engines.database,
         spec("stubborn", retry=RetryPolicy(max_retries=5, initial_seconds=0.01, jitter=0)),
@@ -287,7 +287,7 @@ def test_a_leader_that_an_operator_deposed_is_followed_under_a_new_epoch(engines
     engine = engines.start()
     wait_until(lambda: engine.lease.term is not None, "it leads")
     engines.workers.step_down()
-    wait_until(lambda: engines.workers.leader().epoch >= 2, "somebody leads again")
+    wait_until(lambda: engines.workers.leader().epoch >= 2, "it leads again")
     (run_id,) = engines.submit()
     assert engines.wait(run_id).state is RunState.SUCCEEDED
 
@@ -305,7 +305,7 @@ def test_changed_settings_reach_also_a_process_that_only_works(
     wait_until(lambda: worker.settings().worker_ttl_seconds == 17.0, "the worker knows")
 
 
-# --- going ----------------------------------------------------------------------------------------
+# --- leaving --------------------------------------------------------------------------------------
 
 
 def test_shutting_down_waits_for_what_runs_and_hands_back_the_rest(engines: Engines) -> None:
@@ -314,12 +314,12 @@ def test_shutting_down_waits_for_what_runs_and_hands_back_the_rest(engines: Engi
     engine = engines.start(gate, capacity=1)
     ids = engines.submit(3)
     gate.wait_for(1)
-    going = threading.Thread(target=engine.shut_down)
-    going.start()
+    leaving = threading.Thread(target=engine.shut_down)
+    leaving.start()
     wait_until(lambda: not engine.worker.accepting, "it takes nothing new")
     gate.open.set()
-    going.join(TIMEOUT_SECONDS)
-    assert not going.is_alive()
+    leaving.join(TIMEOUT_SECONDS)
+    assert not leaving.is_alive()
     states = Counter(engines.runs.get(run_id).run.state for run_id in ids)
     assert states[RunState.SUCCEEDED] == 1
     assert set(states) <= {RunState.SUCCEEDED, RunState.PENDING, RunState.ORPHANED}
@@ -328,7 +328,7 @@ def test_shutting_down_waits_for_what_runs_and_hands_back_the_rest(engines: Engi
     assert not engines.workers.leader().is_valid
 
 
-def test_asked_to_hurry_it_stops_what_runs_and_the_run_is_repeated_elsewhere(
+def test_asked_to_hurry_it_stops_what_runs_and_the_run_is_retried_elsewhere(
     engines: Engines,
 ) -> None:
     add_job(engines.database, FREE)
@@ -361,20 +361,20 @@ def test_a_worker_that_an_operator_drains_finishes_and_leaves(engines: Engines) 
     assert engines.worker_state(engine.worker.identity.id) is WorkerState.GONE
 
 
-# --- cut off --------------------------------------------------------------------------------------
+# --- detached -------------------------------------------------------------------------------------
 
 
-def test_a_worker_that_an_operator_expels_stops_what_it_runs_and_comes_back_under_a_new_name(
+def test_a_worker_that_an_operator_detaches_stops_its_runs_and_registers_under_a_new_id(
     engines: Engines,
 ) -> None:
     add_job(engines.database, FREE)
     gate = Gate()
     engine = engines.start(gate)
-    old_name = engine.worker.identity.id
+    old_id = engine.worker.identity.id
     (run_id,) = engines.submit()
     gate.wait_for(1)
     with expecting(gate.stopped, "the handler was stopped"):
-        engines.workers.detach(old_name)
+        engines.workers.detach(old_id)
     gate.open.set()
     run = engines.wait(run_id)
     assert (run.state, run.reason) == (RunState.FAILED, Reason.NOT_CONFIRMED)
@@ -382,11 +382,11 @@ def test_a_worker_that_an_operator_expels_stops_what_it_runs_and_comes_back_unde
     assert retried is not None
     again = engines.wait(retried)
     assert (again.state, again.retries_used) == (RunState.SUCCEEDED, 0)
-    assert again.assigned_worker_id == engine.worker.identity.id != old_name
+    assert again.assigned_worker_id == engine.worker.identity.id != old_id
 
 
 def outage(engines: Engines) -> UnreliableDatabase:
-    """Short patience, so that an outage is soon too long; and the door that it shuts."""
+    """Short timeouts, so that an outage is soon too long; and the database that it makes unreachable."""
     engines.put(
         worker_ttl_seconds=1.0,
         continuation_retry_interval_seconds=0.05,
@@ -395,91 +395,91 @@ def outage(engines: Engines) -> UnreliableDatabase:
     return UnreliableDatabase(engines.database)
 
 
-def test_a_worker_that_loses_the_database_for_too_long_stops_and_comes_back(
+def test_a_worker_without_the_database_for_too_long_stops_and_registers_anew(
     engines: Engines,
 ) -> None:
-    door = outage(engines)
+    faulty = outage(engines)
     add_job(engines.database, FREE)
     gate = Gate()
     engines.start(work=False)
-    engine = engines.start(gate, database=door, lead=False)
-    old_name = engine.worker.identity.id
+    engine = engines.start(gate, database=faulty, lead=False)
+    old_id = engine.worker.identity.id
     (run_id,) = engines.submit()
     gate.wait_for(1)
     with expecting(gate.stopped, "the handler was stopped"):
-        door.is_away = True
+        faulty.is_away = True
     assert engines.wait(run_id).reason is Reason.WORKER_LOST
     gate.open.set()
-    door.is_away = False
+    faulty.is_away = False
     retried = engines.runs.get(run_id).retried_as
     assert retried is not None
-    assert engines.wait(retried).assigned_worker_id != old_name
-    assert engine.worker.identity.id != old_name
+    assert engines.wait(retried).assigned_worker_id != old_id
+    assert engine.worker.identity.id != old_id
 
 
-class HangingBeats(UnreliableDatabase):
-    """Beats, the only thing a worker sends as a single statement, may be held up on their way."""
+class HangingHeartbeats(UnreliableDatabase):
+    """Heartbeats, the only thing a worker sends as a single statement, can be made to hang."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.flows = threading.Event()
         self.flows.set()
-        self.beats = 0
+        self.heartbeats = 0
 
     @contextmanager
     def statement(self) -> Iterator[AutocommitConnection]:
         self.flows.wait(TIMEOUT_SECONDS)
-        with super().statement() as line:
-            yield line
-        self.beats += 1
+        with super().statement() as connection:
+            yield connection
+        self.heartbeats += 1
 
 
-def test_a_beat_that_arrives_late_says_nothing_about_the_name_the_worker_has_since(
+def test_a_heartbeat_that_returns_late_does_not_count_for_the_workers_new_id(
     engines: Engines,
 ) -> None:
     outage(engines)
     engines.put(worker_ttl_seconds=4.0)
     add_job(engines.database, FREE)
-    gate, door = Gate(), HangingBeats(engines.database)
+    gate, faulty = Gate(), HangingHeartbeats(engines.database)
     engines.start(work=False)
-    engine = engines.start(gate, database=door, lead=False)
+    engine = engines.start(gate, database=faulty, lead=False)
     name = engine.worker.identity.id
-    door.flows.clear()
-    wait_until(lambda: engine.worker.identity.id != name, "it came back under another name")
+    faulty.flows.clear()
+    wait_until(lambda: engine.worker.identity.id != name, "it has registered under another id")
     (run_id,) = engines.submit()
     gate.wait_for(1)
-    seen = door.beats
-    door.flows.set()
-    wait_until(lambda: door.beats >= seen + 3, "the late beat, and some more")
+    seen = faulty.heartbeats
+    faulty.flows.set()
+    wait_until(lambda: faulty.heartbeats >= seen + 3, "the late heartbeat, and some more")
     assert not gate.stopped.is_set()
     gate.open.set()
     assert engines.wait(run_id).state is RunState.SUCCEEDED
 
 
-@pytest.mark.parametrize("who_asked", ["an operator", "a signal"])
-def test_a_worker_that_was_to_leave_and_is_cut_off_does_not_come_back(
-    engines: Engines, who_asked: str
+@pytest.mark.parametrize("asked_by", ["an operator", "a signal"])
+def test_a_draining_worker_that_is_detached_does_not_register_anew(
+    engines: Engines, asked_by: str
 ) -> None:
-    door = outage(engines)
+    faulty = outage(engines)
     add_job(engines.database, FREE)
     gate = Gate()
     engines.start(work=False)
-    engine = engines.start(gate, database=door, lead=False)
+    engine = engines.start(gate, database=faulty, lead=False)
     name = engine.worker.identity.id
     engines.submit()
     gate.wait_for(1)
-    going = threading.Thread(target=engine.shut_down)
-    if who_asked == "an operator":
+    leaving = threading.Thread(target=engine.shut_down)
+    if asked_by == "an operator":
         engines.workers.drain(name)
     else:
-        going.start()
+        leaving.start()
     wait_until(lambda: not engine.worker.accepting, "it takes nothing new")
     with expecting(gate.stopped, "the handler was stopped"):
-        door.is_away = True
-    door.is_away = False
+        faulty.is_away = True
+    faulty.is_away = False
     assert engine.drained.wait(TIMEOUT_SECONDS)
-    if who_asked == "a signal":
-        going.join(TIMEOUT_SECONDS)
+    if asked_by == "a signal":
+        leaving.join(TIMEOUT_SECONDS)
     assert engine.worker.identity.id == name
     assert not engine.worker.accepting
     wait_until(lambda: engines.worker_state(name) is WorkerState.GONE, "it is gone")
@@ -487,8 +487,8 @@ def test_a_worker_that_was_to_leave_and_is_cut_off_does_not_come_back(
         assert workers.find(connection) == []
 
 
-def test_answers_lost_at_random_cost_nothing_but_time(engines: Engines) -> None:
-    engines.put(lease_seconds=1.0)  # a lost answer about the lease costs what is left of it
+def test_replies_lost_at_random_cost_nothing_but_time(engines: Engines) -> None:
+    engines.put(lease_seconds=1.0)  # a lost reply about the lease costs what is left of it
     add_job(engines.database, FREE)
     executed: Counter[int] = Counter()
 
@@ -496,24 +496,24 @@ def test_answers_lost_at_random_cost_nothing_but_time(engines: Engines) -> None:
         executed[task.run.id] += 1
         return Succeeded(result=task.run.id)
 
-    door, chance = UnreliableDatabase(engines.database), Random(7)
-    engine = engines.start(handler, database=door)
+    faulty, chance = UnreliableDatabase(engines.database), Random(7)
+    engine = engines.start(handler, database=faulty)
     ids = []
     for _ in range(12):
         ids += engines.submit(4)
-        door.replies_to_lose = chance.randint(0, 2)
+        faulty.replies_to_lose = chance.randint(0, 2)
         engine.leader_steps.rounds.clear()
         engine.leader_steps.rounds.wait(0.5)
-    door.replies_to_lose = 0
+    faulty.replies_to_lose = 0
     for run_id in ids:
         assert engines.wait(run_id).result == run_id
     assert executed == dict.fromkeys(ids, 1)
 
 
-# --- until nothing is due -------------------------------------------------------------------------
+# --- until idle -----------------------------------------------------------------------------------
 
 
-def test_running_until_nothing_is_due_runs_all_of_it_and_leaves(engines: Engines) -> None:
+def test_run_until_idle_runs_everything_that_is_due_and_leaves(engines: Engines) -> None:
     add_job(engines.database, FREE)
     ids = engines.submit(12)
     engine = engines.create(capacity=4)
@@ -524,7 +524,7 @@ def test_running_until_nothing_is_due_runs_all_of_it_and_leaves(engines: Engines
     assert engines.worker_state(engine.worker.identity.id) is WorkerState.GONE
 
 
-def test_running_until_nothing_is_due_leaves_it_to_whoever_leads(engines: Engines) -> None:
+def test_run_until_idle_refuses_while_another_process_leads(engines: Engines) -> None:
     engine = engines.start()
     wait_until(lambda: engine.lease.term is not None, "it leads")
     with pytest.raises(Conflict, match="another process leads"):

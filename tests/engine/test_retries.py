@@ -1,4 +1,4 @@
-"""An end that is tried again: when, how often, at whose cost, and as what."""
+"""Retries: when, how often, whether they count, and what the new run is."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,7 +32,7 @@ SETTINGS = EngineSettings(max_orphans=3)
 
 
 class Chain:
-    """One piece of work and all attempts at it, by one worker that the leader serves."""
+    """One piece of work and all its attempts, on one worker with a leader."""
 
     def __init__(self, database: Database, clock: MovingClock) -> None:
         self.database = database
@@ -63,20 +63,20 @@ class Chain:
         self.job_id = add_job(self.database, spec(job, retry=policy))
         return create_run(self.database, self.job_id, **changes).id
 
-    def begin(self) -> ScriptedExecution:
-        """Let the time of the next attempt come, and begin it."""
+    def start(self) -> ScriptedExecution:
+        """Advance the clock to the next attempt, and start it."""
         last = self.all_runs()[-1]
         ahead = (last.scheduled_for - self.clock.now()).total_seconds()
         if ahead > 0:
             self.clock.advance(ahead - 0.001)
-            assert self.assigner.tick(self.term) == 0, "given out before its time"
+            assert self.assigner.tick(self.term) == 0, "assigned before its time"
             self.clock.advance(0.001)
         assert self.assigner.tick(self.term) == 1
         self.worker.tick()
         return self.executor.last
 
     def end(self, execution: ScriptedExecution, outcome: Any) -> Run | None:
-        """End it; the run that repeats it, if any."""
+        """End it. Answers its retry, if there is one."""
         execution.end(outcome)
         self.worker.tick()
         return self.retry_of(execution.task.run.id)
@@ -102,16 +102,16 @@ SHUT_DOWN = Stopped(cause=StopCause.SHUTDOWN)
 NOT_CONFIRMED = Stopped(cause=StopCause.NOT_CONFIRMED)
 
 
-def test_failures_are_repeated_with_growing_waits_until_the_retries_are_used(
+def test_failures_are_retried_with_growing_backoff_until_the_retries_are_used(
     chain: Chain,
 ) -> None:
     chain.submit()
     waits = []
     for outcome in (FAILED, TIMED_OUT, FAILED):
-        retry = chain.end(chain.begin(), outcome)
+        retry = chain.end(chain.start(), outcome)
         assert retry is not None
         waits.append((retry.scheduled_for - chain.clock.now()).total_seconds())
-    assert chain.end(chain.begin(), FAILED) is None
+    assert chain.end(chain.start(), FAILED) is None
     assert waits == [10, 20, 30]
     made = chain.all_runs()
     assert [run.attempt for run in made] == [1, 2, 3, 4]
@@ -124,12 +124,12 @@ def test_failures_are_repeated_with_growing_waits_until_the_retries_are_used(
     ]
 
 
-def test_every_attempt_names_the_one_it_repeats_and_the_first_of_all(chain: Chain) -> None:
+def test_every_retry_names_the_run_it_retries_and_the_first_of_all(chain: Chain) -> None:
     first = chain.submit(arguments={"n": 1}, priority=3, concurrency_key="k")
-    executions = [chain.begin()]
+    executions = [chain.start()]
     for _ in range(2):
         chain.end(executions[-1], FAILED)
-        executions.append(chain.begin())
+        executions.append(chain.start())
     made = chain.all_runs()
     assert [run.retry_of for run in made] == [None, made[0].id, made[1].id]
     assert [run.origin_id for run in made] == [None, first, first]
@@ -143,58 +143,58 @@ def test_every_attempt_names_the_one_it_repeats_and_the_first_of_all(chain: Chai
 def test_two_pieces_of_work_have_two_keys(chain: Chain) -> None:
     chain.submit()
     create_run(chain.database, chain.job_id)
-    first = chain.begin()
+    first = chain.start()
     first.succeed()
     chain.worker.tick()
-    second = chain.begin()
+    second = chain.start()
     assert first.task.idempotency_key != second.task.idempotency_key
 
 
 def test_without_retries_a_failure_is_final(chain: Chain) -> None:
     chain.submit(RetryPolicy(max_retries=0))
-    assert chain.end(chain.begin(), FAILED) is None
+    assert chain.end(chain.start(), FAILED) is None
 
 
 @pytest.mark.parametrize("reason", [Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID])
-def test_what_trying_again_cannot_mend_is_not_tried_again(chain: Chain, reason: Reason) -> None:
+def test_a_failure_that_a_retry_cannot_mend_is_not_retried(chain: Chain, reason: Reason) -> None:
     chain.submit()
-    assert chain.end(chain.begin(), Failed(reason=reason, error="never")) is None
+    assert chain.end(chain.start(), Failed(reason=reason, error="never")) is None
 
 
-def test_a_canceled_run_is_not_tried_again(chain: Chain) -> None:
+def test_a_canceled_run_is_not_retried(chain: Chain) -> None:
     run_id = chain.submit()
-    execution = chain.begin()
+    execution = chain.start()
     Runs(database=chain.database, actor="me").cancel(run_id)
     assert chain.end(execution, FAILED) is None
     assert read_run(chain.database, run_id).state is RunState.CANCELED
 
 
-def test_a_shutdown_is_repeated_at_once_for_free_however_often(chain: Chain) -> None:
+def test_a_shutdown_is_retried_at_once_for_free_however_often(chain: Chain) -> None:
     chain.submit(RetryPolicy(max_retries=0))
     for number in range(8):
-        retry = chain.end(chain.begin(), SHUT_DOWN)
+        retry = chain.end(chain.start(), SHUT_DOWN)
         assert retry is not None
         assert retry.scheduled_for == chain.clock.now()
         assert (retry.attempt, retry.retries_used) == (number + 2, 0)
 
 
-def test_a_run_its_worker_gave_up_is_free_as_often_as_a_lost_one(chain: Chain) -> None:
+def test_an_unconfirmed_run_is_retried_for_free_as_often_as_a_lost_one(chain: Chain) -> None:
     chain.submit(RetryPolicy(max_retries=1, jitter=0))
     used = []
-    while (retry := chain.end(chain.begin(), NOT_CONFIRMED)) is not None:
+    while (retry := chain.end(chain.start(), NOT_CONFIRMED)) is not None:
         used.append(retry.retries_used)
     assert used == [0, 0, 0, 1]
 
 
-def test_a_free_repetition_keeps_the_retries_for_real_failures(chain: Chain) -> None:
+def test_a_free_retry_keeps_the_others_for_real_failures(chain: Chain) -> None:
     chain.submit(RetryPolicy(max_retries=1, initial_seconds=10, jitter=0))
-    assert chain.end(chain.begin(), SHUT_DOWN) is not None
-    retry = chain.end(chain.begin(), FAILED)
+    assert chain.end(chain.start(), SHUT_DOWN) is not None
+    retry = chain.end(chain.start(), FAILED)
     assert retry is not None
     assert (retry.attempt, retry.retries_used) == (3, 1)
     assert (retry.scheduled_for - chain.clock.now()).total_seconds() == 10
-    assert chain.end(chain.begin(), SHUT_DOWN) is not None
-    assert chain.end(chain.begin(), FAILED) is None
+    assert chain.end(chain.start(), SHUT_DOWN) is not None
+    assert chain.end(chain.start(), FAILED) is None
 
 
 ASKED: list[tuple[Any, float]] = [
@@ -210,34 +210,34 @@ ASKED: list[tuple[Any, float]] = [
 ]
 
 
-def test_what_the_other_side_asked_for_is_honoured_if_it_makes_sense(chain: Chain) -> None:
+def test_retry_after_is_honoured_if_it_makes_sense(chain: Chain) -> None:
     """Beyond the cap too; and whatever it was, the run ends."""
     for number, (asked, waits) in enumerate(ASKED):
         chain.submit(job=f"job-{number}")
-        retry = chain.end(chain.begin(), replace(FAILED, retry_after_seconds=asked))
+        retry = chain.end(chain.start(), replace(FAILED, retry_after_seconds=asked))
         assert retry is not None
         assert retry.scheduled_for - chain.clock.now() == timedelta(seconds=waits), asked
 
 
-def test_what_the_other_side_asked_for_gives_nobody_more_retries(chain: Chain) -> None:
+def test_retry_after_does_not_add_retries(chain: Chain) -> None:
     chain.submit(RetryPolicy(max_retries=0))
-    assert chain.end(chain.begin(), replace(FAILED, retry_after_seconds=5)) is None
+    assert chain.end(chain.start(), replace(FAILED, retry_after_seconds=5)) is None
 
 
 def test_the_wait_is_moved_by_its_jitter_and_not_further(chain: Chain) -> None:
     chain.submit(RetryPolicy(max_retries=100, initial_seconds=100, factor=1, jitter=0.2))
     waits = []
     for _ in range(6):
-        retry = chain.end(chain.begin(), FAILED)
+        retry = chain.end(chain.start(), FAILED)
         assert retry is not None
         waits.append((retry.scheduled_for - chain.clock.now()).total_seconds())
     assert all(80 <= wait <= 120 for wait in waits)
     assert len(set(waits)) == 6
 
 
-def test_the_policy_as_it_was_when_the_run_began_decides(chain: Chain) -> None:
+def test_the_policy_as_it_was_when_the_run_started_decides(chain: Chain) -> None:
     chain.submit(RetryPolicy(max_retries=0))
-    execution = chain.begin()
+    execution = chain.start()
     with chain.database.write() as connection:
         job = jobs.get(connection, chain.job_id)
         assert job is not None
@@ -247,7 +247,7 @@ def test_the_policy_as_it_was_when_the_run_began_decides(chain: Chain) -> None:
 
 def test_a_retry_by_hand_and_a_retry_by_rule_never_both_happen(chain: Chain) -> None:
     run_id = chain.submit(RetryPolicy(max_retries=0))
-    execution = chain.begin()
+    execution = chain.start()
     chain.end(execution, FAILED)
     by_hand = Runs(database=chain.database, actor="me").retry(run_id)
     retry = chain.retry_of(run_id)
@@ -264,7 +264,7 @@ def test_orphanings_before_the_start_count_as_losses_not_as_retries(chain: Chain
         assert chain.assigner.tick(chain.term) == 1
         with chain.database.write() as connection:
             moves.hand_back(connection, worker_id=WORKER, runs=[ref(chain.database, run_id)])
-    execution = chain.begin()
+    execution = chain.start()
     assert (execution.task.run.attempt, execution.task.run.retries_used) == (3, 0)
     assert chain.end(execution, NOT_CONFIRMED) is not None
-    assert chain.end(chain.begin(), NOT_CONFIRMED) is None
+    assert chain.end(chain.start(), NOT_CONFIRMED) is None

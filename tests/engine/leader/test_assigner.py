@@ -1,4 +1,4 @@
-"""Waiting runs go to workers: the most urgent first, to the least loaded that may, within all limits."""
+"""The assigner: due runs go to workers, the most urgent first, within all limits, and once in every race."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def term(database: Database) -> Term:
 
 
 @pytest.fixture(autouse=True)
-def lawful(database: Database) -> Iterator[None]:
+def history_is_valid(database: Database) -> Iterator[None]:
     yield
     check_history(database)
 
@@ -62,12 +62,12 @@ def add_free_job(database: Database, name: str = "free", **changes: Any) -> int:
 
 def create_runs(database: Database, job_id: int, count: int, **changes: Any) -> list[int]:
     with database.write() as connection:
-        born = runs.create(connection, [new_run(database, job_id, **changes)] * count)
-    return [run_id for run_id in born if run_id is not None]
+        created = runs.create(connection, [new_run(database, job_id, **changes)] * count)
+    return [run_id for run_id in created if run_id is not None]
 
 
-def held(database: Database) -> list[Run]:
-    """What was given out, in the order of ids."""
+def assigned_runs(database: Database) -> list[Run]:
+    """The assigned runs, in the order of ids."""
     with database.read() as connection:
         rows = connection.execute(
             select_runs().where(job_runs.c.state == RunState.ASSIGNED.value).order_by(job_runs.c.id)
@@ -75,23 +75,25 @@ def held(database: Database) -> list[Run]:
         return [run_from(row) for row in rows]
 
 
-def held_ids(database: Database) -> list[int]:
-    return [run.id for run in held(database)]
+def assigned_ids(database: Database) -> list[int]:
+    return [run.id for run in assigned_runs(database)]
 
 
 def finish(database: Database, run_id: int, worker_id: str) -> None:
     with database.write() as connection:
-        (begun,) = moves.start(
+        (order,) = moves.start(
             connection, worker_id=worker_id, runs=[ref(database, run_id)]
         ).values()
-        ending = RunEnd(run=begun.started, state=RunState.SUCCEEDED)
-        assert moves.finish(connection, worker_id=worker_id, ends=[ending])
+        end = RunEnd(run=order.started, state=RunState.SUCCEEDED)
+        assert moves.finish(connection, worker_id=worker_id, ends=[end])
 
 
-# --- to whom --------------------------------------------------------------------------------------
+# --- which worker ---------------------------------------------------------------------------------
 
 
-def test_a_due_run_is_given_to_a_worker(database: Database, clock: MovingClock, term: Term) -> None:
+def test_a_due_run_is_assigned_to_a_worker(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
     add_worker(database, "w")
     run_id = create_run(database, add_free_job(database)).id
     clock.advance(3)
@@ -110,7 +112,10 @@ def test_each_run_goes_to_the_least_loaded_worker_for_its_size(
     add_worker(database, "small", capacity=2)
     create_runs(database, add_free_job(database), 4)
     assert an_assigner(database).tick(term) == 4
-    assert Counter(run.assigned_worker_id for run in held(database)) == {"big": 3, "small": 1}
+    assert Counter(run.assigned_worker_id for run in assigned_runs(database)) == {
+        "big": 3,
+        "small": 1,
+    }
 
 
 def test_what_a_worker_already_holds_counts_as_its_load(database: Database, term: Term) -> None:
@@ -122,10 +127,13 @@ def test_what_a_worker_already_holds_counts_as_its_load(database: Database, term
     add_worker(database, "idle", capacity=4)
     create_runs(database, job_id, 2)
     assigner.tick(term)
-    assert Counter(run.assigned_worker_id for run in held(database)) == {"busy": 2, "idle": 2}
+    assert Counter(run.assigned_worker_id for run in assigned_runs(database)) == {
+        "busy": 2,
+        "idle": 2,
+    }
 
 
-def test_nobody_gets_more_than_its_capacity_and_the_rest_waits(
+def test_no_worker_gets_more_than_its_capacity_and_the_rest_waits(
     database: Database, term: Term
 ) -> None:
     add_worker(database, "a", capacity=2)
@@ -134,19 +142,19 @@ def test_nobody_gets_more_than_its_capacity_and_the_rest_waits(
     ids = create_runs(database, add_free_job(database), 5)
     assigner = an_assigner(database)
     assert assigner.tick(term) == 3
-    assert Counter(run.assigned_worker_id for run in held(database)) == {"a": 2, "b": 1}
-    assert held_ids(database) == ids[:3]
+    assert Counter(run.assigned_worker_id for run in assigned_runs(database)) == {"a": 2, "b": 1}
+    assert assigned_ids(database) == ids[:3]
     assert assigner.tick(term) == 0
     finish(database, ids[0], str(read_run(database, ids[0]).assigned_worker_id))
     assert assigner.tick(term) == 1
-    assert ids[3] in held_ids(database)
+    assert ids[3] in assigned_ids(database)
 
 
-@pytest.mark.parametrize("workers_there", ["nobody", "only one without room"])
-def test_without_room_nothing_is_written(
+@pytest.mark.parametrize("workers_there", ["none", "only one without capacity"])
+def test_without_capacity_nothing_is_written(
     database: Database, term: Term, workers_there: str
 ) -> None:
-    if workers_there != "nobody":
+    if workers_there != "none":
         add_worker(database, "none", capacity=0)
     run_id = create_run(database, add_free_job(database)).id
     with recorded(database) as sent:
@@ -163,15 +171,15 @@ def test_a_run_goes_only_to_a_worker_that_has_all_of_its_tags(
     add_worker(database, "both", tags=frozenset({"gpu", "eu"}))
     wants_gpu = create_runs(database, add_free_job(database, "gpu", tags=frozenset({"gpu"})), 2)
     wants_both = create_run(database, add_free_job(database, "both", tags=frozenset({"gpu", "eu"})))
-    nobody_has = create_run(database, add_free_job(database, "odd", tags=frozenset({"odd"})))
+    wants_unknown = create_run(database, add_free_job(database, "odd", tags=frozenset({"odd"})))
     assert an_assigner(database).tick(term) == 3
     assert {read_run(database, n).assigned_worker_id for n in wants_gpu} == {"gpu", "both"}
     assert read_run(database, wants_both.id).assigned_worker_id == "both"
-    assert read_run(database, nobody_has.id).state is RunState.PENDING
+    assert read_run(database, wants_unknown.id).state is RunState.PENDING
 
 
-@pytest.mark.parametrize("leaves", ["drain", "expel", "leave", "silence"])
-def test_a_worker_that_drains_or_is_cut_off_or_gone_gets_nothing(
+@pytest.mark.parametrize("leaves", ["drain", "detach", "deregister", "silence"])
+def test_a_worker_that_drains_or_is_detached_or_gone_gets_nothing(
     database: Database, clock: MovingClock, term: Term, leaves: str
 ) -> None:
     add_worker(database, "leaving", capacity=100)
@@ -180,19 +188,19 @@ def test_a_worker_that_drains_or_is_cut_off_or_gone_gets_nothing(
         match leaves:
             case "drain":
                 workers.drain(connection, ["leaving"])
-            case "expel":
+            case "detach":
                 workers.detach(connection, ["leaving"])
-            case "leave":
+            case "deregister":
                 workers.deregister(connection, "leaving")
             case "silence":
                 workers.detach_silent(connection, term=term, silent_after_seconds=6)
     add_worker(database, "staying", capacity=1)
     create_runs(database, add_free_job(database), 3)
     assert an_assigner(database).tick(term) == 1
-    assert [run.assigned_worker_id for run in held(database)] == ["staying"]
+    assert [run.assigned_worker_id for run in assigned_runs(database)] == ["staying"]
 
 
-def test_a_worker_that_drains_between_the_look_and_the_gift_gets_nothing(
+def test_a_worker_that_drains_between_the_read_and_the_write_gets_nothing(
     database: Database, term: Term
 ) -> None:
     add_worker(database, "w")
@@ -222,15 +230,15 @@ def test_the_order_is_priority_then_time_then_age(
     third = create_run(database, job_id, scheduled_for=earlier).id
     second = create_run(database, job_id, priority=9).id
     first = create_run(database, job_id, priority=9, scheduled_for=earlier).id
-    assigner, given = an_assigner(database), []
+    assigner, order = an_assigner(database), []
     for number in range(6):
         add_worker(database, f"w{number}", capacity=1)
         assert assigner.tick(term) == 1
-        given += [run_id for run_id in held_ids(database) if run_id not in given]
-    assert given == [first, second, third, fourth, fifth, last]
+        order += [run_id for run_id in assigned_ids(database) if run_id not in order]
+    assert order == [first, second, third, fourth, fifth, last]
 
 
-def test_a_run_is_not_given_out_before_its_time(
+def test_a_run_is_not_assigned_before_its_time(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     add_worker(database)
@@ -241,10 +249,10 @@ def test_a_run_is_not_given_out_before_its_time(
     assert assigner.tick(term) == 0
     clock.advance(0.001)
     assert assigner.tick(term) == 1
-    assert held_ids(database) == [run_id]
+    assert assigned_ids(database) == [run_id]
 
 
-def test_an_orphan_is_given_out_again_as_a_further_attempt(database: Database, term: Term) -> None:
+def test_an_orphan_is_assigned_again_as_a_further_attempt(database: Database, term: Term) -> None:
     add_worker(database)
     orphan = run_in_state(database, RunState.ORPHANED, term)
     assert an_assigner(database).tick(term) == 1
@@ -266,11 +274,11 @@ def test_a_job_never_has_more_under_way_than_it_allows(database: Database, term:
     single = create_runs(database, add_job(database, spec("one")), 10)
     assigner = an_assigner(database)
     assert assigner.tick(term) == 4
-    assert held_ids(database) == [*limited[:3], single[0]]
+    assert assigned_ids(database) == [*limited[:3], single[0]]
     assert assigner.tick(term) == 0
     finish(database, limited[1], "w")
     assert assigner.tick(term) == 1
-    assert held_ids(database) == [limited[0], limited[2], limited[3], single[0]]
+    assert assigned_ids(database) == [limited[0], limited[2], limited[3], single[0]]
 
 
 def test_a_key_never_has_more_under_way_than_its_job_allows(database: Database, term: Term) -> None:
@@ -279,11 +287,11 @@ def test_a_key_never_has_more_under_way_than_its_job_allows(database: Database, 
     ids = {key: create_runs(database, job_id, 4, concurrency_key=key) for key in ("a", "b", None)}
     assigner = an_assigner(database)
     assert assigner.tick(term) == 8
-    assert held_ids(database) == [*ids["a"][:2], *ids["b"][:2], *ids[None]]
+    assert assigned_ids(database) == [*ids["a"][:2], *ids["b"][:2], *ids[None]]
     assert assigner.tick(term) == 0
     finish(database, ids["b"][0], "w")
     assert assigner.tick(term) == 1
-    assert ids["b"][2] in held_ids(database)
+    assert ids["b"][2] in assigned_ids(database)
 
 
 def test_the_same_key_of_two_jobs_is_two_keys(database: Database, term: Term) -> None:
@@ -326,7 +334,7 @@ def test_runs_of_a_job_that_is_off_or_removed_are_held(
             )
     assigner = an_assigner(database)
     assert assigner.tick(term) == 1
-    assert held_ids(database) == [other]
+    assert assigned_ids(database) == [other]
     if fate == "disabled":
         with database.write() as connection:
             job = jobs.get(connection, job_id)
@@ -345,7 +353,7 @@ def test_ten_thousand_runs_of_a_job_at_its_limit_do_not_hide_another(
     create_runs(database, add_job(database, spec("limited")), 10_000, priority=5)
     other = create_run(database, add_free_job(database, "other")).id
     assert an_assigner(database).tick(term) == 2
-    assert other in held_ids(database)
+    assert other in assigned_ids(database)
 
 
 def test_a_thousand_runs_of_a_key_at_its_limit_do_not_hide_another(
@@ -356,7 +364,7 @@ def test_a_thousand_runs_of_a_key_at_its_limit_do_not_hide_another(
     create_runs(database, job_id, 1000, concurrency_key="same", priority=5)
     other = create_run(database, job_id, concurrency_key="other").id
     assert an_assigner(database).tick(term) == 2
-    assert other in held_ids(database)
+    assert other in assigned_ids(database)
 
 
 @pytest.mark.parametrize("why", ["off", "tags", "limit"])
@@ -387,7 +395,7 @@ def test_a_hundred_blocked_jobs_do_not_hide_another_though_one_slot_is_free(
 # --- how ------------------------------------------------------------------------------------------
 
 
-def test_a_round_gives_out_everything_in_one_statement(database: Database, term: Term) -> None:
+def test_a_round_assigns_everything_in_one_statement(database: Database, term: Term) -> None:
     for number in range(3):
         add_worker(database, f"w{number}", capacity=50)
     create_runs(database, add_free_job(database, "a"), 60, priority=1)
@@ -398,21 +406,21 @@ def test_a_round_gives_out_everything_in_one_statement(database: Database, term:
     assert len([s for s in sent if "UPDATE job_runs" in s]) == 1
 
 
-def test_one_round_gives_out_a_bounded_number(database: Database, term: Term) -> None:
+def test_one_round_assigns_a_bounded_number(database: Database, term: Term) -> None:
     add_worker(database, "w", capacity=BATCH_MAX * 3)
     create_runs(database, add_free_job(database), BATCH_MAX + 7)
     assigner = an_assigner(database)
     assert [assigner.tick(term) for _ in range(3)] == [BATCH_MAX, 7, 0]
 
 
-def test_with_nothing_due_a_round_is_one_question(database: Database, term: Term) -> None:
+def test_with_nothing_due_a_round_is_one_query(database: Database, term: Term) -> None:
     add_worker(database)
     with recorded(database) as sent:
         assert an_assigner(database).tick(term) == 0
     assert len(sent) == 1
 
 
-def test_a_deposed_assigner_gives_out_nothing(database: Database, term: Term) -> None:
+def test_a_deposed_assigner_assigns_nothing(database: Database, term: Term) -> None:
     add_worker(database)
     run_id = create_run(database, add_free_job(database)).id
     new_term = depose_and_take(database)
@@ -421,7 +429,7 @@ def test_a_deposed_assigner_gives_out_nothing(database: Database, term: Term) ->
     assert an_assigner(database).tick(new_term) == 1
 
 
-def test_of_two_leaders_that_chose_the_same_run_one_gives_it_out(
+def test_of_two_leaders_that_chose_the_same_run_one_assigns_it(
     database: Database, term: Term
 ) -> None:
     add_worker(database, "w", capacity=10)
@@ -433,10 +441,10 @@ def test_of_two_leaders_that_chose_the_same_run_one_gives_it_out(
             return super().write()
 
     assert an_assigner(OvertakenDatabase(database)).tick(term) == 0
-    assert held_ids(database) == ids[:2]
+    assert assigned_ids(database) == ids[:2]
 
 
-def test_a_run_canceled_between_the_look_and_the_gift_stays_canceled(
+def test_a_run_canceled_between_the_read_and_the_write_stays_canceled(
     database: Database, term: Term
 ) -> None:
     add_worker(database)
@@ -449,11 +457,13 @@ def test_a_run_canceled_between_the_look_and_the_gift_stays_canceled(
             return super().write()
 
     assert an_assigner(LateDatabase(database)).tick(term) == 1
-    assert held_ids(database) == [other]
+    assert assigned_ids(database) == [other]
     assert read_run(database, canceled).reason is Reason.OPERATOR
 
 
-def test_a_gift_whose_answer_was_lost_is_not_made_twice(database: Database, term: Term) -> None:
+def test_an_assignment_whose_reply_was_lost_is_not_made_twice(
+    database: Database, term: Term
+) -> None:
     add_worker(database, "w", capacity=10)
     ids = create_runs(database, add_job(database, spec(max_concurrent=2)), 4)
     unreliable = UnreliableDatabase(database)
@@ -462,5 +472,5 @@ def test_a_gift_whose_answer_was_lost_is_not_made_twice(database: Database, term
     with pytest.raises(Unreachable):
         assigner.tick(term)
     assert assigner.tick(term) == 0
-    assert held_ids(database) == ids[:2]
-    assert {run.version for run in held(database)} == {2}
+    assert assigned_ids(database) == ids[:2]
+    assert {run.version for run in assigned_runs(database)} == {2}

@@ -29,7 +29,7 @@ def term(database: Database) -> Term:
 
 
 @pytest.fixture(autouse=True)
-def lawful(database: Database) -> Iterator[None]:
+def history_is_valid(database: Database) -> Iterator[None]:
     yield
     check_history(database)
 
@@ -102,7 +102,9 @@ def test_more_events_than_one_transaction_takes_wait_for_the_next(
     assert len({run.event_id for run in made}) == len(made) == EVENTS_MAX + 5
 
 
-def test_an_event_that_nobody_waits_for_is_marked_as_seen(database: Database, term: Term) -> None:
+def test_an_event_that_no_job_waits_for_is_marked_as_processed(
+    database: Database, term: Term
+) -> None:
     emit(database, "unheard.of")
     assert an_intake(database).tick(term) == 1
     assert waiting(database) == []
@@ -141,21 +143,21 @@ def test_a_run_is_grouped_by_what_the_event_says_before_what_the_job_says(
     assert keys == ["main", "by the job", "by the job", "7"]
 
 
-@pytest.mark.parametrize("accident", ["lost reply", "crash before commit"])
-def test_taking_in_again_after_an_accident_starts_each_job_once(
-    database: Database, term: Term, accident: str
+@pytest.mark.parametrize("fault", ["lost reply", "crash before commit"])
+def test_taking_in_again_after_a_fault_starts_each_job_once(
+    database: Database, term: Term, fault: str
 ) -> None:
     for name in ("a", "b"):
         add_job(database, spec(name, on_event="pushed"))
     emit(database)
     unreliable = UnreliableDatabase(database)
-    unreliable.replies_to_lose = int(accident == "lost reply")
-    unreliable.crash_before_commit = accident != "lost reply"
+    unreliable.replies_to_lose = int(fault == "lost reply")
+    unreliable.crash_before_commit = fault != "lost reply"
     intake = an_intake(unreliable)
     with pytest.raises(Unreachable):
         intake.tick(term)
     seen_again = intake.tick(term)
-    assert seen_again == (0 if accident == "lost reply" else 1)
+    assert seen_again == (0 if fault == "lost reply" else 1)
     assert sorted(run.job_name for run in all_runs(database)) == ["a", "b"]
     assert waiting(database) == []
 
@@ -189,14 +191,14 @@ def test_an_event_emitted_ten_times_at_once_with_one_key_makes_one_run(
     database: Database, term: Term
 ) -> None:
     add_job(database, spec(on_event="pushed"))
-    door = Events(database=database)
-    answers = at_once(10, lambda n: door.emit("pushed", {"n": n}, dedupe_key="delivery-1"))
+    service = Events(database=database)
+    answers = at_once(10, lambda n: service.emit("pushed", {"n": n}, dedupe_key="delivery-1"))
     assert sum(is_new for _, is_new in answers) == 1
     assert len({event.id for event, _ in answers}) == 1
     assert an_intake(database).tick(term) == 1
     assert an_intake(database).tick(term) == 0
     assert len(all_runs(database)) == 1
-    late, is_new = door.emit("pushed", {"n": 11}, dedupe_key="delivery-1")
+    late, is_new = service.emit("pushed", {"n": 11}, dedupe_key="delivery-1")
     assert not is_new
     assert late.processed_at is not None
     assert an_intake(database).tick(term) == 0

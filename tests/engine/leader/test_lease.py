@@ -1,4 +1,4 @@
-"""Who leads, and until when they may believe it."""
+"""The lease: who leads, and until when a holder may believe that it does."""
 
 from dataclasses import replace
 from random import Random
@@ -33,7 +33,7 @@ def row(database: Database) -> Leadership:
         return leadership.current(connection)
 
 
-def test_a_free_lease_is_taken_by_the_first_who_asks(
+def test_a_free_lease_is_taken_by_the_first_candidate(
     database: Database, clock: MovingClock
 ) -> None:
     first, second = a_lease(database, clock, "a"), a_lease(database, clock, "b")
@@ -63,7 +63,7 @@ def test_a_renewed_lease_goes_on_under_the_same_epoch(
     assert lease.term == first
 
 
-def test_a_leader_stops_believing_before_another_can_begin(
+def test_a_leader_stops_believing_before_another_can_lead(
     database: Database, clock: MovingClock
 ) -> None:
     lease, other = a_lease(database, clock, "a"), a_lease(database, clock, "b")
@@ -80,7 +80,7 @@ def test_a_leader_stops_believing_before_another_can_begin(
     assert row(database).epoch == 2
 
 
-def test_the_deadline_counts_from_before_the_question_not_from_its_answer(
+def test_the_deadline_counts_from_before_the_request_not_from_its_reply(
     database: Database, clock: MovingClock
 ) -> None:
     slow = UnreliableDatabase(database)
@@ -91,7 +91,7 @@ def test_the_deadline_counts_from_before_the_question_not_from_its_answer(
     assert lease.term is None
 
 
-def test_an_answer_that_comes_after_the_deadline_is_not_believed(
+def test_a_reply_that_comes_after_the_deadline_is_not_believed(
     database: Database, clock: MovingClock
 ) -> None:
     slow = UnreliableDatabase(database)
@@ -144,7 +144,7 @@ def test_an_error_during_renewal_ends_the_term(database: Database, clock: Moving
     assert lease.term is None
 
 
-def test_a_renewal_whose_answer_was_lost_ends_the_term_and_the_lease_runs_out(
+def test_a_renewal_whose_reply_was_lost_ends_the_term_and_the_lease_runs_out(
     database: Database, clock: MovingClock
 ) -> None:
     unreliable = UnreliableDatabase(database)
@@ -162,7 +162,7 @@ def test_a_renewal_whose_answer_was_lost_ends_the_term_and_the_lease_runs_out(
     assert lease.term.epoch == 2
 
 
-def test_a_lease_taken_without_an_answer_is_not_believed_and_never_used(
+def test_a_lease_taken_without_a_reply_is_not_believed_and_never_used(
     database: Database, clock: MovingClock
 ) -> None:
     unreliable = UnreliableDatabase(database)
@@ -190,7 +190,7 @@ def test_a_refused_renewal_ends_the_term(database: Database, clock: MovingClock)
 def test_while_a_renewal_is_under_way_the_term_still_holds(
     database: Database, clock: MovingClock
 ) -> None:
-    """Whoever leads in another thread must not pause each time the lease is renewed."""
+    """The leader's loop, in another thread, must not pause each time the lease is renewed."""
     watched = UnreliableDatabase(database)
     lease = a_lease(watched, clock)
     lease.tick()
@@ -228,7 +228,7 @@ def test_stepping_down_lets_another_lead_at_once(database: Database, clock: Movi
     assert other.tick()
 
 
-def test_stepping_down_late_does_not_touch_whoever_leads_by_then(
+def test_stepping_down_late_does_not_depose_the_next_leader(
     database: Database, clock: MovingClock
 ) -> None:
     lease, other = a_lease(database, clock, "a"), a_lease(database, clock, "b")
@@ -244,10 +244,10 @@ def test_stepping_down_late_does_not_touch_whoever_leads_by_then(
 def test_a_term_is_believed_as_long_as_its_own_lease_said_when_the_settings_change(
     database: Database, clock: MovingClock
 ) -> None:
-    in_force = [replace(LEASE, lease_seconds=60.0)]
-    lease = Lease(database=database, clock=clock, settings=lambda: in_force[0], holder="a")
+    current = [replace(LEASE, lease_seconds=60.0)]
+    lease = Lease(database=database, clock=clock, settings=lambda: current[0], holder="a")
     lease.tick()
-    in_force[0] = LEASE
+    current[0] = LEASE
     clock.advance(57.0)
     assert lease.term is not None
     assert lease.tick()
@@ -261,27 +261,27 @@ def test_a_second_engine_of_the_same_name_does_not_renew_for_the_first(
     database: Database, clock: MovingClock
 ) -> None:
     take_lead(database, "a", lease_seconds=LEASE.lease_seconds)
-    impostor = a_lease(database, clock, "a")
-    assert not impostor.tick()
-    assert impostor.term is None
+    namesake = a_lease(database, clock, "a")
+    assert not namesake.tick()
+    assert namesake.term is None
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_never_two_terms_are_believed_at_once(
     database: Database, clock: MovingClock, seed: int
 ) -> None:
-    """Three candidates, pauses, lost answers, outages and resignations in any order."""
+    """Three candidates, pauses, lost replies, outages and resignations in any order."""
     random = Random(seed)
-    doors = [UnreliableDatabase(database) for _ in range(3)]
-    leases = [a_lease(door, clock, name) for door, name in zip(doors, "abc", strict=True)]
+    databases = [UnreliableDatabase(database) for _ in range(3)]
+    leases = [a_lease(faulty, clock, name) for faulty, name in zip(databases, "abc", strict=True)]
     epochs: list[int] = []
     for _ in range(150):
         lease = random.choice(leases)
-        door = doors[leases.index(lease)]
-        door.is_away = random.random() < 0.1
-        door.replies_to_lose = int(random.random() < 0.1)
+        faulty = databases[leases.index(lease)]
+        faulty.is_away = random.random() < 0.1
+        faulty.replies_to_lose = int(random.random() < 0.1)
         if random.random() < 0.3:
-            door.after_commit = [lambda: clock.advance(random.uniform(0.0, 12.0))]
+            faulty.after_commit = [lambda: clock.advance(random.uniform(0.0, 12.0))]
         try:
             if random.random() < 0.05:
                 lease.step_down()
@@ -289,17 +289,17 @@ def test_never_two_terms_are_believed_at_once(
                 lease.tick()
         except Unreachable:
             pass
-        door.after_commit.clear()
+        faulty.after_commit.clear()
         believed = [held.term for held in leases if held.term is not None]
         assert len(believed) <= 1
         epochs += [term.epoch for term in believed]
         clock.advance(random.choice([0.0, 0.5, 2.0, 5.0]))
         assert sum(held.term is not None for held in leases) <= 1
     assert epochs == sorted(epochs)
-    assert len(set(epochs)) > 3, "the fight was no fight"
+    assert len(set(epochs)) > 3, "the lease hardly changed hands"
 
 
-def test_a_dead_leader_is_followed_as_soon_as_ever_though_the_clock_was_put_back(
+def test_a_dead_leader_is_followed_in_time_though_the_clock_was_put_back(
     database: Database, clock: MovingClock
 ) -> None:
     dead, other = a_lease(database, clock, "a"), a_lease(database, clock, "b")
@@ -313,7 +313,7 @@ def test_a_dead_leader_is_followed_as_soon_as_ever_though_the_clock_was_put_back
     assert row(database).epoch == 2
 
 
-def test_a_living_leader_goes_on_though_the_clock_was_put_back(
+def test_a_live_leader_goes_on_though_the_clock_was_put_back(
     database: Database, clock: MovingClock
 ) -> None:
     lease, other = a_lease(database, clock, "a"), a_lease(database, clock, "b")
@@ -327,10 +327,10 @@ def test_a_living_leader_goes_on_though_the_clock_was_put_back(
     assert row(database).epoch == 1
 
 
-def test_a_lease_is_cut_to_what_it_was_given_for_and_not_to_what_it_would_be_given_for_now(
+def test_after_clock_skew_a_lease_lasts_as_long_as_it_was_taken_for(
     database: Database, clock: MovingClock
 ) -> None:
-    """Whoever holds it goes by what it was told."""
+    """Its holder believes in that length, also when the setting has changed."""
     long = a_lease(database, clock, "a", replace(LEASE, lease_seconds=60.0))
     assert long.tick()
     other = a_lease(database, clock, "b")

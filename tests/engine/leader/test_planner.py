@@ -1,4 +1,4 @@
-"""Every due tick becomes a run or a recorded skip, once, whoever plans and whatever the clock does."""
+"""Every due tick becomes a run or a recorded skip, once, in a race between planners and under clock skew too."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -55,7 +55,7 @@ def term(database: Database) -> Term:
 
 
 @pytest.fixture(autouse=True)
-def lawful(database: Database) -> Iterator[None]:
+def history_is_valid(database: Database) -> Iterator[None]:
     yield
     check_history(database)
 
@@ -87,7 +87,7 @@ def all_runs(database: Database) -> list[Run]:
         return [run_from(row) for row in rows]
 
 
-def born(database: Database) -> list[tuple[datetime, RunState, Reason | None]]:
+def created(database: Database) -> list[tuple[datetime, RunState, Reason | None]]:
     return [(run.scheduled_for, run.state, run.reason) for run in all_runs(database)]
 
 
@@ -135,7 +135,7 @@ def test_a_tick_within_the_grace_runs_under_every_policy(
     clock.advance(HOUR + 59)
     planned = a_planner(database).tick(term)
     assert (planned.created, planned.skipped) == (1, 0)
-    assert born(database) == [(at(1), RunState.PENDING, None)]
+    assert created(database) == [(at(1), RunState.PENDING, None)]
 
 
 def test_next_at_is_the_nearest_tick_of_any_job_also_of_one_just_planned(
@@ -212,7 +212,7 @@ def test_misfire_one_runs_the_newest_and_records_each_older_as_late(
     clock.advance(3.5 * HOUR)
     planned = a_planner(database).tick(term)
     assert (planned.created, planned.skipped) == (1, 2)
-    assert born(database) == [
+    assert created(database) == [
         (at(1), RunState.CANCELED, Reason.LATE),
         (at(2), RunState.CANCELED, Reason.LATE),
         (at(3), RunState.PENDING, None),
@@ -225,7 +225,7 @@ def test_misfire_one_beyond_the_window_runs_nothing(
     scheduled(database, misfire=Misfire.ONE, catchup_window_seconds=60)
     clock.advance(1.5 * HOUR)
     a_planner(database).tick(term)
-    assert born(database) == [(at(1), RunState.CANCELED, Reason.LATE)]
+    assert created(database) == [(at(1), RunState.CANCELED, Reason.LATE)]
 
 
 def test_misfire_skip_records_what_is_late_and_waits_for_the_next(
@@ -238,7 +238,7 @@ def test_misfire_skip_records_what_is_late_and_waits_for_the_next(
     assert (planned.created, planned.skipped, planned.next_at) == (0, 2, at(3))
     clock.advance(HOUR - 61)
     assert planner.tick(term).created == 1
-    assert born(database)[-1] == (at(3), RunState.PENDING, None)
+    assert created(database)[-1] == (at(3), RunState.PENDING, None)
 
 
 def test_misfire_all_runs_every_tick_within_the_window_oldest_first(
@@ -250,7 +250,7 @@ def test_misfire_all_runs_every_tick_within_the_window_oldest_first(
     clock.advance(4 * HOUR)
     planned = a_planner(database).tick(term)
     assert (planned.created, planned.skipped) == (3, 1)
-    assert born(database) == [
+    assert created(database) == [
         (at(1), RunState.CANCELED, Reason.LATE),
         (at(2), RunState.PENDING, None),
         (at(3), RunState.PENDING, None),
@@ -258,13 +258,13 @@ def test_misfire_all_runs_every_tick_within_the_window_oldest_first(
     ]
 
 
-def test_the_grace_is_the_setting_in_force(
+def test_the_current_setting_of_the_grace_counts(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     scheduled(database, misfire=Misfire.SKIP)
     clock.advance(1.5 * HOUR)
-    patient = EngineSettings(misfire_grace_seconds=1800)
-    assert a_planner(database, patient).tick(term).created == 1
+    generous = EngineSettings(misfire_grace_seconds=1800)
+    assert a_planner(database, generous).tick(term).created == 1
 
 
 def test_a_long_absence_is_recorded_as_one_skip_that_says_what_it_covers(
@@ -328,7 +328,7 @@ def test_forbid_records_a_tick_that_finds_a_live_run_as_overlap(
     clock.advance(HOUR)
     planned = a_planner(database).tick(term)
     assert (planned.created, planned.skipped) == (0, 1)
-    assert born(database)[1:] == [(at(1), RunState.CANCELED, Reason.OVERLAP)]
+    assert created(database)[1:] == [(at(1), RunState.CANCELED, Reason.OVERLAP)]
     assert read_run(database, live.id).state is state
 
 
@@ -344,7 +344,7 @@ def test_forbid_starts_again_when_the_live_run_has_ended(
     end_all(database)
     clock.advance(HOUR)
     assert planner.tick(term).created == 1
-    assert [reason for _, _, reason in born(database)] == [Reason.OPERATOR, Reason.OVERLAP, None]
+    assert [reason for _, _, reason in created(database)] == [Reason.OPERATOR, Reason.OVERLAP, None]
 
 
 def test_forbid_counts_up_to_the_limit_of_the_job(
@@ -355,7 +355,7 @@ def test_forbid_counts_up_to_the_limit_of_the_job(
     for _ in range(3):
         clock.advance(HOUR)
         planner.tick(term)
-    assert [state for _, state, _ in born(database)] == [
+    assert [state for _, state, _ in created(database)] == [
         RunState.PENDING,
         RunState.PENDING,
         RunState.CANCELED,
@@ -370,7 +370,7 @@ def test_allow_makes_a_run_of_every_tick(
     for _ in range(3):
         clock.advance(HOUR)
         assert planner.tick(term).created == 1
-    assert {state for _, state, _ in born(database)} == {RunState.PENDING}
+    assert {state for _, state, _ in created(database)} == {RunState.PENDING}
 
 
 @pytest.mark.parametrize("state", LIVE)
@@ -403,7 +403,7 @@ def test_replace_leaves_the_runs_of_other_jobs_alone(
     assert read_run(database, other.id).state is RunState.PENDING
 
 
-# --- once, whoever plans --------------------------------------------------------------------------
+# --- once, in a race too ---------------------------------------------------------------------------
 
 
 def test_two_planners_of_one_term_make_one_run(
@@ -424,7 +424,7 @@ def test_two_planners_of_one_term_make_one_run(
     planner._plan = plan_late  # type: ignore[method-assign]
     answers.append(planner.tick(term))
     assert [answer.created for answer in answers] == [1, 0]
-    assert born(database) == [(at(1), RunState.PENDING, None)]
+    assert created(database) == [(at(1), RunState.PENDING, None)]
 
 
 def test_a_planner_that_was_deposed_creates_nothing_and_advances_nothing(
@@ -443,22 +443,22 @@ def test_a_planner_that_was_deposed_creates_nothing_and_advances_nothing(
     assert (new.created, new.skipped) == (25, 5)
 
 
-@pytest.mark.parametrize("accident", ["lost reply", "crash before commit"])
-def test_planning_again_after_an_accident_completes_it_without_repeating_it(
-    database: Database, clock: MovingClock, term: Term, accident: str
+@pytest.mark.parametrize("fault", ["lost reply", "crash before commit"])
+def test_planning_again_after_a_fault_completes_it_and_makes_no_tick_twice(
+    database: Database, clock: MovingClock, term: Term, fault: str
 ) -> None:
     scheduled(database, misfire=Misfire.ONE)
     unreliable = UnreliableDatabase(database)
     planner = a_planner(unreliable)
     clock.advance(2.5 * HOUR)
-    if accident == "lost reply":
+    if fault == "lost reply":
         unreliable.replies_to_lose = 1
     else:
         unreliable.crash_before_commit = True
     with pytest.raises(Unreachable):
         planner.tick(term)
     planner.tick(term)
-    assert born(database) == [
+    assert created(database) == [
         (at(1), RunState.CANCELED, Reason.LATE),
         (at(2), RunState.PENDING, None),
     ]
@@ -483,7 +483,7 @@ def test_one_job_planned_before_a_crash_is_not_planned_again_with_the_rest(
 # --- the clock ------------------------------------------------------------------------------------
 
 
-def test_a_clock_that_steps_back_an_hour_repeats_no_tick_and_loses_none(
+def test_a_clock_that_steps_back_an_hour_makes_no_tick_twice_and_loses_none(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     scheduled(database, parse_schedule("every 20m"), concurrency_policy=ALLOW)
@@ -531,7 +531,7 @@ def test_a_disabled_job_is_not_planned_and_its_missed_ticks_are_not_made_up_for(
     assert planner.tick(term).next_at == at(3)
     clock.advance(0.5 * HOUR)
     planner.tick(term)
-    assert born(database) == [(at(3), RunState.PENDING, None)]
+    assert created(database) == [(at(3), RunState.PENDING, None)]
 
 
 def test_a_removed_job_is_not_planned(database: Database, clock: MovingClock, term: Term) -> None:
@@ -618,7 +618,7 @@ def accounted(made: list[Run], schedule: Schedule | None = None) -> list[datetim
 def test_whatever_the_downtime_every_due_tick_is_a_run_or_a_recorded_skip(
     database: Database, clock: MovingClock, term: Term, seed: int
 ) -> None:
-    """Random absences, accidents, changes of leader, steps of the clock and ends of runs."""
+    """Random downtimes, faults, changes of leader, steps of the clock and ends of runs."""
     random = Random(seed)
     unreliable = UnreliableDatabase(database)
     specs = [

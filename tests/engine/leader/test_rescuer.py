@@ -1,4 +1,4 @@
-"""Nothing stays stuck, and nothing is taken from a worker that may still be at it."""
+"""The rescuer orphans, fails and retries runs of workers that are gone, and takes nothing from a live one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -58,7 +58,7 @@ def term(database: Database) -> Term:
 
 
 @pytest.fixture(autouse=True)
-def lawful(database: Database) -> Iterator[None]:
+def history_is_valid(database: Database) -> Iterator[None]:
     yield
     check_history(database)
 
@@ -67,12 +67,12 @@ def a_rescuer(database: Database, settings: EngineSettings = SETTINGS) -> Rescue
     return Rescuer(database=database, settings=lambda: settings, random=Random(1))
 
 
-def beat(database: Database, worker_id: str = WORKER) -> None:
+def heartbeat(database: Database, worker_id: str = WORKER) -> None:
     with database.write() as connection:
         workers.heartbeat(connection, worker_id)
 
 
-def ask(database: Database, deadline_seconds: float = 0.9) -> None:
+def request_confirmation(database: Database, deadline_seconds: float = 0.9) -> None:
     with database.write() as connection:
         workers.request_confirmation(
             connection, worker_id=WORKER, deadline_seconds=deadline_seconds
@@ -92,7 +92,7 @@ def retry_of(database: Database, run_id: int) -> Run | None:
 
 
 def lose(database: Database, clock: MovingClock, term: Term, run_id: int, worker_id: str) -> None:
-    """Let a new worker begin the run, then fall silent for good."""
+    """Let a new worker start the run, then fall silent for good."""
     add_worker(database, worker_id)
     with database.write() as connection:
         assignment = moves.Assignment(run=ref(database, run_id), worker_id=worker_id)
@@ -105,7 +105,7 @@ def lose(database: Database, clock: MovingClock, term: Term, run_id: int, worker
 # --- workers --------------------------------------------------------------------------------------
 
 
-def test_when_all_is_well_a_look_is_one_question(
+def test_with_nothing_to_rescue_a_tick_is_one_query(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     for state in (RunState.PENDING, RunState.ASSIGNED, RunState.RUNNING, RunState.ORPHANED):
@@ -116,7 +116,7 @@ def test_when_all_is_well_a_look_is_one_question(
     assert len(sent) == 1
 
 
-def test_a_worker_is_cut_off_after_the_ttl_and_not_before(
+def test_a_worker_is_detached_after_the_ttl_and_not_before(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     rescuer = a_rescuer(database)
@@ -128,7 +128,7 @@ def test_a_worker_is_cut_off_after_the_ttl_and_not_before(
     assert (worker.state, worker.detach_reason) == (WorkerState.DETACHED, DetachReason.SILENT)
 
 
-def test_a_worker_that_speaks_again_in_time_is_taken_back_and_its_runs_go_on(
+def test_a_worker_that_is_heard_again_in_time_is_reattached_and_its_runs_go_on(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -136,8 +136,8 @@ def test_a_worker_that_speaks_again_in_time_is_taken_back_and_its_runs_go_on(
     clock.advance(TTL)
     rescuer.tick(term)
     clock.advance(2.0)
-    beat(database)
-    ask(database)
+    heartbeat(database)
+    request_confirmation(database)
     clock.advance(0.5)
     assert rescuer.tick(term) == Rescued(reattached=1)
     assert the_worker(database).state is WorkerState.ATTACHED
@@ -148,20 +148,20 @@ def test_a_worker_that_speaks_again_in_time_is_taken_back_and_its_runs_go_on(
     assert rescuer.tick(term) == Rescued()
 
 
-def test_a_doubt_is_answered_even_if_the_worker_was_never_cut_off(
+def test_a_request_is_confirmed_even_if_the_worker_was_never_detached(
     database: Database, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
-    ask(database)
+    request_confirmation(database)
     a_rescuer(database).tick(term)
     assert read_run(database, run.id).continuation_state is ContinuationState.NONE
 
 
-def test_an_answer_that_would_come_after_the_deadline_is_not_given(
+def test_nothing_is_confirmed_after_the_deadline(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
-    ask(database, deadline_seconds=0.9)
+    request_confirmation(database, deadline_seconds=0.9)
     clock.advance(0.9)
     a_rescuer(database).tick(term)
     after = read_run(database, run.id)
@@ -171,14 +171,14 @@ def test_an_answer_that_would_come_after_the_deadline_is_not_given(
     )
 
 
-def test_a_worker_that_an_operator_expelled_is_not_taken_back_though_it_speaks(
+def test_a_worker_that_an_operator_detached_is_not_reattached_though_it_is_heard(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     with database.write() as connection:
         workers.detach(connection, [WORKER])
-    ask(database)
-    beat(database)
+    request_confirmation(database)
+    heartbeat(database)
     assert a_rescuer(database).tick(term) == Rescued()
     assert the_worker(database).state is WorkerState.DETACHED
     assert read_run(database, run.id).continuation_state is ContinuationState.CONFIRMING
@@ -187,20 +187,20 @@ def test_a_worker_that_an_operator_expelled_is_not_taken_back_though_it_speaks(
 def test_a_draining_worker_that_was_silent_for_a_while_is_still_draining(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
-    """Attached again it would be given work that it will never begin."""
+    """Attached again it would be assigned runs that it will never start."""
     with database.write() as connection:
         workers.drain(connection, [WORKER])
     rescuer = a_rescuer(database)
     clock.advance(TTL + 1)
     rescuer.tick(term)
-    beat(database)
+    heartbeat(database)
     rescuer.tick(term)
     assert the_worker(database).state is WorkerState.DRAINING
     create_run(database, add_job(database))
     assert Assigner(database=database).tick(term) == 0
 
 
-def test_what_a_draining_worker_held_is_rescued_like_anybody_elses(
+def test_the_runs_of_a_draining_worker_are_rescued_too(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     running = run_in_state(database, RunState.RUNNING, term)
@@ -215,7 +215,7 @@ def test_what_a_draining_worker_held_is_rescued_like_anybody_elses(
     assert the_worker(database).state is WorkerState.GONE
 
 
-def test_a_worker_that_speaks_between_the_look_and_the_judgement_is_left_alone(
+def test_a_worker_heard_between_the_read_and_the_write_is_left_alone(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -223,7 +223,7 @@ def test_a_worker_that_speaks_between_the_look_and_the_judgement_is_left_alone(
 
     class LateDatabase(UnreliableDatabase):
         def write(self) -> Any:
-            beat(database)
+            heartbeat(database)
             return super().write()
 
     assert a_rescuer(LateDatabase(database)).tick(term) == Rescued()
@@ -231,7 +231,7 @@ def test_a_worker_that_speaks_between_the_look_and_the_judgement_is_left_alone(
     assert read_run(database, run.id).state is RunState.RUNNING
 
 
-def test_a_long_silent_worker_is_buried_with_what_it_held_and_never_comes_back(
+def test_a_long_silent_worker_is_marked_gone_with_its_runs_and_never_comes_back(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run_in_state(database, RunState.RUNNING, term)
@@ -242,7 +242,7 @@ def test_a_long_silent_worker_is_buried_with_what_it_held_and_never_comes_back(
     clock.advance(A_MOMENT)
     rescuer.tick(term)
     assert the_worker(database).state is WorkerState.GONE
-    beat(database)
+    heartbeat(database)
     assert rescuer.tick(term) == Rescued()
     assert the_worker(database).state is WorkerState.GONE
 
@@ -253,12 +253,12 @@ def test_a_long_silent_worker_is_buried_with_what_it_held_and_never_comes_back(
 def test_an_assignment_is_orphaned_only_when_it_is_old_and_its_worker_silent(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
-    patient = replace(SETTINGS, reassign_after_seconds=20.0)
+    slow = replace(SETTINGS, reassign_after_seconds=20.0)
     run = run_in_state(database, RunState.ASSIGNED, term)
-    rescuer = a_rescuer(database, patient)
+    rescuer = a_rescuer(database, slow)
     for _ in range(4):
         clock.advance(5.9)
-        beat(database)
+        heartbeat(database)
         rescuer.tick(term)
     assert read_run(database, run.id).state is RunState.ASSIGNED
     clock.advance(TTL - A_MOMENT)
@@ -284,7 +284,7 @@ def test_a_young_assignment_of_a_silent_worker_waits(
     assert read_run(database, run.id).state is RunState.ORPHANED
 
 
-def test_an_orphan_is_given_to_another_and_the_old_worker_can_no_longer_begin_it(
+def test_an_orphan_is_assigned_to_another_and_the_old_worker_can_no_longer_start_it(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
@@ -292,7 +292,7 @@ def test_an_orphan_is_given_to_another_and_the_old_worker_can_no_longer_begin_it
     a_rescuer(database).tick(term)
     add_worker(database, "other")
     assert Assigner(database=database).tick(term) == 1
-    beat(database)
+    heartbeat(database)
     with database.write() as connection:
         assert moves.start(connection, worker_id=WORKER, runs=[run]) == {}
         assert moves.start(connection, worker_id=WORKER, runs=[ref(database, run.id)]) == {}
@@ -300,7 +300,7 @@ def test_an_orphan_is_given_to_another_and_the_old_worker_can_no_longer_begin_it
     assert (after.assigned_worker_id, after.attempt) == ("other", 2)
 
 
-def test_a_run_that_begins_between_the_look_and_the_judgement_is_not_orphaned(
+def test_a_run_started_between_the_read_and_the_write_is_not_orphaned(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
@@ -316,7 +316,7 @@ def test_a_run_that_begins_between_the_look_and_the_judgement_is_not_orphaned(
     assert read_run(database, run.id).state is RunState.RUNNING
 
 
-def test_a_run_orphaned_too_often_fails_and_its_retry_is_paid_for(
+def test_a_run_orphaned_too_often_fails_and_its_retry_counts(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     job_id = add_job(database, spec(retry=RetryPolicy(max_retries=1, jitter=0)))
@@ -360,7 +360,7 @@ def test_a_run_whose_worker_still_asks_is_not_taken_before_the_deadline_it_set(
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     rescuer = a_rescuer(database)
-    ask(database, deadline_seconds=30.0)
+    request_confirmation(database, deadline_seconds=30.0)
     clock.advance(30.0 - A_MOMENT)
     rescuer.tick(term)
     assert read_run(database, run.id).state is RunState.RUNNING
@@ -370,24 +370,24 @@ def test_a_run_whose_worker_still_asks_is_not_taken_before_the_deadline_it_set(
     assert (after.state, after.continuation_state) == (RunState.FAILED, ContinuationState.NONE)
 
 
-@pytest.mark.parametrize("leaves", ["leave", "expel"])
-def test_a_worker_that_left_loses_what_it_ran_at_once_and_an_expelled_one_only_by_silence(
+@pytest.mark.parametrize("leaves", ["deregister", "detach"])
+def test_a_worker_that_left_loses_its_runs_at_once_and_a_detached_one_only_by_silence(
     database: Database, clock: MovingClock, term: Term, leaves: str
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     with database.write() as connection:
-        if leaves == "leave":
+        if leaves == "deregister":
             workers.deregister(connection, WORKER)
         else:
             workers.detach(connection, [WORKER])
     rescued = a_rescuer(database).tick(term)
-    assert rescued.failed == (1 if leaves == "leave" else 0)
+    assert rescued.failed == (1 if leaves == "deregister" else 0)
     clock.advance(LOST)
     a_rescuer(database).tick(term)
     assert read_run(database, run.id).reason is Reason.WORKER_LOST
 
 
-def test_a_worker_that_speaks_again_after_the_verdict_can_write_nothing(
+def test_a_worker_heard_again_after_its_run_was_failed_can_write_nothing(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -395,12 +395,12 @@ def test_a_worker_that_speaks_again_after_the_verdict_can_write_nothing(
     a_rescuer(database).tick(term)
     with database.write() as connection:
         started = Started(id=run.id, version=run.version, epoch=term.epoch)
-        ending = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
-        assert moves.finish(connection, worker_id=WORKER, ends=[ending]) == frozenset()
+        end = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
+        assert moves.finish(connection, worker_id=WORKER, ends=[end]) == frozenset()
     assert read_run(database, run.id).state is RunState.FAILED
 
 
-def test_a_run_that_ends_between_the_look_and_the_judgement_has_ended_and_is_not_retried(
+def test_a_run_that_ends_between_the_read_and_the_write_has_ended_and_is_not_retried(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -410,8 +410,8 @@ def test_a_run_that_ends_between_the_look_and_the_judgement_has_ended_and_is_not
     class LateDatabase(UnreliableDatabase):
         def write(self) -> Any:
             with database.write() as connection:
-                ending = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
-                assert moves.finish(connection, worker_id=WORKER, ends=[ending])
+                end = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
+                assert moves.finish(connection, worker_id=WORKER, ends=[end])
             return super().write()
 
     rescued = a_rescuer(LateDatabase(database)).tick(term)
@@ -423,14 +423,14 @@ def test_a_run_that_ends_between_the_look_and_the_judgement_has_ended_and_is_not
 # --- and its retry --------------------------------------------------------------------------------
 
 
-def test_a_lost_run_is_repeated_at_once_for_free_under_its_own_key(
+def test_a_lost_run_is_retried_at_once_for_free_under_its_own_key(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     job_id = add_job(database, spec(concurrency_key="k"))
     run_id = create_run(
         database, job_id, arguments={"k": "v"}, priority=4, concurrency_key="v", event_id=77
     ).id
-    lose(database, clock, term, run_id, "doomed")
+    lose(database, clock, term, run_id, "killed")
     assert a_rescuer(database).tick(term).retries == 1
     retry = retry_of(database, run_id)
     assert retry is not None
@@ -449,7 +449,7 @@ def test_losses_are_free_only_so_often_then_they_cost_retries_then_it_is_over(
     run_id = create_run(database, add_job(database, spec(retry=policy))).id
     rescuer, chain = a_rescuer(database), [run_id]
     for number in range(20):
-        lose(database, clock, term, chain[-1], f"doomed-{number}")
+        lose(database, clock, term, chain[-1], f"killed-{number}")
         rescuer.tick(term)
         retry = retry_of(database, chain[-1])
         if retry is None:
@@ -463,19 +463,19 @@ def test_losses_are_free_only_so_often_then_they_cost_retries_then_it_is_over(
     assert waits == [0, 0, 0, 0, 10, 20]
 
 
-@pytest.mark.parametrize("accident", ["lost reply", "crash before commit"])
-def test_the_end_and_its_retry_are_one_however_the_judgement_was_interrupted(
-    database: Database, clock: MovingClock, term: Term, accident: str
+@pytest.mark.parametrize("fault", ["lost reply", "crash before commit"])
+def test_the_end_and_its_retry_are_one_transaction_however_it_was_interrupted(
+    database: Database, clock: MovingClock, term: Term, fault: str
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     clock.advance(LOST)
     unreliable = UnreliableDatabase(database)
-    unreliable.replies_to_lose = int(accident == "lost reply")
-    unreliable.crash_before_commit = accident != "lost reply"
+    unreliable.replies_to_lose = int(fault == "lost reply")
+    unreliable.crash_before_commit = fault != "lost reply"
     rescuer = a_rescuer(unreliable)
     with pytest.raises(Unreachable):
         rescuer.tick(term)
-    was_done = accident == "lost reply"
+    was_done = fault == "lost reply"
     assert (read_run(database, run.id).state is RunState.FAILED) == was_done
     assert (retry_of(database, run.id) is not None) == was_done
     assert rescuer.tick(term).retries == (0 if was_done else 1)
@@ -483,7 +483,7 @@ def test_the_end_and_its_retry_are_one_however_the_judgement_was_interrupted(
     assert retry_of(database, run.id) is not None
 
 
-def test_a_lost_run_of_a_removed_job_is_repeated_by_nobody(
+def test_a_lost_run_of_a_removed_job_is_not_retried(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -502,7 +502,7 @@ def test_a_lost_run_of_a_removed_job_is_repeated_by_nobody(
 # --- removed jobs ---------------------------------------------------------------------------------
 
 
-def test_what_waits_for_a_removed_job_is_canceled_and_what_was_given_out_goes_on(
+def test_waiting_runs_of_a_removed_job_are_canceled_and_assigned_ones_go_on(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     states = [RunState.PENDING, RunState.ORPHANED, RunState.ASSIGNED, RunState.RUNNING]
@@ -521,7 +521,7 @@ def test_what_waits_for_a_removed_job_is_canceled_and_what_was_given_out_goes_on
     assert a_rescuer(database).tick(term) == Rescued()
 
 
-# --- an old leader --------------------------------------------------------------------------------
+# --- a deposed leader --------------------------------------------------------------------------------
 
 
 def test_a_deposed_rescuer_changes_nothing_at_all(
@@ -534,7 +534,7 @@ def test_a_deposed_rescuer_changes_nothing_at_all(
     add_worker(database, "heard")
     with database.write() as connection:
         workers.detach_silent(connection, term=term, silent_after_seconds=0.0)
-    beat(database, "heard")
+    heartbeat(database, "heard")
     depose_and_take(database)
     strict = replace(SETTINGS, max_orphans=1)
     assert a_rescuer(database, strict).tick(term) == Rescued()
@@ -549,14 +549,14 @@ def test_a_deposed_rescuer_changes_nothing_at_all(
 # --- the clock ------------------------------------------------------------------------------------
 
 
-def test_a_clock_that_steps_back_takes_nothing_from_anybody(
+def test_a_clock_that_steps_back_takes_nothing_from_a_worker(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     assigned = run_in_state(database, RunState.ASSIGNED, term)
     clock.step(-3600)
     assert a_rescuer(database).tick(term) == Rescued()
-    beat(database)
+    heartbeat(database)
     clock.advance(TTL - A_MOMENT)
     assert a_rescuer(database).tick(term) == Rescued()
     assert read_run(database, run.id).state is RunState.RUNNING
@@ -567,12 +567,12 @@ def test_a_clock_that_steps_back_takes_nothing_from_anybody(
 
 
 @pytest.mark.parametrize("is_in_doubt", [False, True], ids=["", "that was in doubt"])
-def test_what_a_dead_worker_ran_is_given_up_as_soon_as_ever_though_the_clock_was_put_back(
+def test_a_dead_workers_run_is_failed_in_time_though_the_clock_was_put_back(
     database: Database, clock: MovingClock, term: Term, is_in_doubt: bool
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     if is_in_doubt:
-        ask(database)
+        request_confirmation(database)
     clock.step(-HOUR)
     rescuer = a_rescuer(database)
     assert rescuer.tick(term) == Rescued()
@@ -583,7 +583,7 @@ def test_what_a_dead_worker_ran_is_given_up_as_soon_as_ever_though_the_clock_was
     assert rescuer.tick(term).failed == 1
 
 
-def test_what_a_dead_worker_had_not_begun_is_given_to_another_though_the_clock_was_put_back(
+def test_what_a_dead_worker_had_not_started_is_orphaned_in_time_though_the_clock_was_put_back(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
@@ -597,7 +597,7 @@ def test_what_a_dead_worker_had_not_begun_is_given_to_another_though_the_clock_w
     assert rescuer.tick(term) == Rescued(detached=1, orphaned=1)
 
 
-def test_a_living_worker_does_not_notice_that_the_clock_was_put_back(
+def test_a_live_worker_is_not_affected_by_a_clock_that_was_put_back(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -606,13 +606,13 @@ def test_a_living_worker_does_not_notice_that_the_clock_was_put_back(
     for _ in range(10):
         rescuer.tick(term)
         clock.advance(TTL / 2)
-        beat(database)
+        heartbeat(database)
     after = read_run(database, run.id)
     assert (after.state, after.version) == (RunState.RUNNING, run.version)
     assert the_worker(database).state is WorkerState.ATTACHED
 
 
-def test_who_no_longer_leads_sets_nobody_back(
+def test_a_deposed_leader_resets_no_heartbeat(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     depose_and_take(database)

@@ -1,4 +1,4 @@
-"""A clock that jumps an hour must not make the living look dead; the dead are still found."""
+"""Clock skew: a clock that jumps an hour makes no live worker look silent; dead ones are still found."""
 
 from random import Random
 
@@ -37,20 +37,20 @@ def term(database: Database) -> Term:
     return take_lead(database, lease_seconds=1_000_000)
 
 
-def beat(database: Database) -> None:
+def heartbeat(database: Database) -> None:
     with database.write() as connection:
         assert workers.heartbeat(connection, WORKER) is WorkerState.ATTACHED
 
 
 def listen(leader: Leader, term: Term, clock: MovingClock, database: Database) -> None:
-    """A leader's first moments, in which the worker beats."""
+    """A leader's first moments, in which the worker sends a heartbeat."""
     leader.tick(term)
     clock.advance(LISTEN)
-    beat(database)
+    heartbeat(database)
     leader.tick(term)
 
 
-def test_a_clock_that_jumps_an_hour_costs_no_living_worker_its_run(
+def test_a_clock_that_jumps_an_hour_costs_no_live_worker_its_run(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -59,15 +59,15 @@ def test_a_clock_that_jumps_an_hour_costs_no_living_worker_its_run(
     clock.step(HOUR)
     leader.tick(term)
     clock.advance(SETTINGS.heartbeat_interval_seconds)
-    beat(database)
+    heartbeat(database)
     clock.advance(LISTEN)
-    beat(database)
+    heartbeat(database)
     leader.tick(term)
     assert read_run(database, run.id).state is RunState.RUNNING
     check_history(database)
 
 
-def test_a_clock_that_jumps_in_the_middle_of_a_round_costs_no_living_worker_its_run(
+def test_a_clock_that_jumps_in_the_middle_of_a_round_costs_no_live_worker_its_run(
     database: Database, clock: MovingClock, term: Term, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -77,7 +77,7 @@ def test_a_clock_that_jumps_in_the_middle_of_a_round_costs_no_living_worker_its_
         patch.setattr(leader._event_intake, "tick", lambda _term: clock.step(HOUR))
         leader.tick(term)
     assert read_run(database, run.id).state is RunState.RUNNING
-    beat(database)
+    heartbeat(database)
     clock.advance(LISTEN)
     leader.tick(term)
     assert read_run(database, run.id).state is RunState.RUNNING
@@ -125,7 +125,7 @@ def test_without_a_jump_silence_is_judged_as_soon_as_it_is_long_enough(
 def test_a_new_leader_comes_back_when_it_has_listened_long_enough(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
-    """And not with its next usual round: somebody's run waits for its verdict."""
+    """And not with its next usual round: a run may be waiting to be rescued."""
     run = run_in_state(database, RunState.RUNNING, term)
     clock.advance(SETTINGS.lost_after_seconds)
     newcomer = a_leader(database)

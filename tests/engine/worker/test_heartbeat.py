@@ -1,4 +1,4 @@
-"""A sign of life, and the judgement of a worker that cannot give it: always before the leader's."""
+"""Heartbeats, and a worker out of reach: it stops what it runs before the leader may take it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,13 +57,13 @@ class HeartbeatFixture:
         )
 
     def lead(self) -> None:
-        """One look of the leader's."""
+        """One tick of the leader's rescuer."""
         Rescuer(database=self.database, settings=lambda: SETTINGS, random=Random(1)).tick(self.term)
 
     def running(self) -> int:
         return run_in_state(self.database, RunState.RUNNING, self.term).id
 
-    def doubt(self, run_id: int) -> ContinuationState:
+    def confirmation(self, run_id: int) -> ContinuationState:
         state: ContinuationState = read_run(self.database, run_id).continuation_state
         return state
 
@@ -74,12 +74,12 @@ class HeartbeatFixture:
         return worker.state
 
     def heartbeats(self, count: int) -> list[HeartbeatResult]:
-        """So many beats, each as late as the one before it says."""
-        heard = []
+        """So many heartbeats, each as late as the one before it says."""
+        results = []
         for _ in range(count):
-            heard.append(self.heartbeat.tick())
-            self.clock.advance(self.heartbeat.seconds_to_next(heard[-1]))
-        return heard
+            results.append(self.heartbeat.tick())
+            self.clock.advance(self.heartbeat.seconds_to_next(results[-1]))
+        return results
 
     def detach(self) -> None:
         with self.database.write() as connection:
@@ -92,10 +92,10 @@ def fixture(database: Database, clock: MovingClock) -> Iterator[HeartbeatFixture
     check_history(database)
 
 
-# --- each result -----------------------------------------------------------------------------------
+# --- each heartbeat --------------------------------------------------------------------------------
 
 
-def test_a_beat_is_one_write_whatever_the_worker_runs(fixture: HeartbeatFixture) -> None:
+def test_a_heartbeat_is_one_write_whatever_the_worker_runs(fixture: HeartbeatFixture) -> None:
     for _ in range(3):
         fixture.running()
     fixture.clock.advance(2.0)
@@ -109,7 +109,7 @@ def test_a_beat_is_one_write_whatever_the_worker_runs(fixture: HeartbeatFixture)
     assert fixture.heartbeat.seconds_to_next(HeartbeatResult.OK) == 2.0
 
 
-def test_a_draining_worker_hears_that_it_is(fixture: HeartbeatFixture) -> None:
+def test_a_draining_worker_is_told_so(fixture: HeartbeatFixture) -> None:
     with fixture.database.write() as connection:
         workers.drain(connection, [WORKER])
     assert fixture.heartbeat.tick() is HeartbeatResult.DRAINING
@@ -117,7 +117,9 @@ def test_a_draining_worker_hears_that_it_is(fixture: HeartbeatFixture) -> None:
 
 
 @pytest.mark.parametrize("why", ["gone", "unknown"])
-def test_a_worker_that_nobody_knows_any_more_is_lost(fixture: HeartbeatFixture, why: str) -> None:
+def test_a_worker_that_is_not_registered_any_more_is_lost(
+    fixture: HeartbeatFixture, why: str
+) -> None:
     if why == "gone":
         with fixture.database.write() as connection:
             workers.deregister(connection, WORKER)
@@ -126,7 +128,7 @@ def test_a_worker_that_nobody_knows_any_more_is_lost(fixture: HeartbeatFixture, 
     assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
-def test_a_beat_without_an_answer_is_unheard(fixture: HeartbeatFixture) -> None:
+def test_a_heartbeat_without_a_reply_is_unreachable(fixture: HeartbeatFixture) -> None:
     fixture.faulty_database.is_away = True
     assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
     fixture.faulty_database.is_away = False
@@ -178,8 +180,8 @@ def test_back_before_the_deadline_all_is_well_and_the_time_counts_anew(
     assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
 
 
-def test_the_deadline_counts_from_before_the_question(fixture: HeartbeatFixture) -> None:
-    """The database may have heard us at any moment between the question and its answer."""
+def test_the_deadline_counts_from_before_the_request(fixture: HeartbeatFixture) -> None:
+    """The database may have stored it at any moment between the request and its reply."""
     fixture.faulty_database.after_commit.append(lambda: fixture.clock.advance(3.0))
     assert fixture.heartbeat.tick() is HeartbeatResult.OK
     fixture.faulty_database.is_away = True
@@ -200,7 +202,7 @@ def test_a_step_of_the_wall_clock_neither_shortens_nor_lengthens_the_deadline(
     assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
-def test_a_worker_that_slept_while_nobody_led_is_well(fixture: HeartbeatFixture) -> None:
+def test_a_worker_that_was_paused_without_a_leader_is_ok(fixture: HeartbeatFixture) -> None:
     run_id = fixture.running()
     fixture.clock.advance(3600)
     assert fixture.heartbeat.tick() is HeartbeatResult.OK
@@ -208,7 +210,9 @@ def test_a_worker_that_slept_while_nobody_led_is_well(fixture: HeartbeatFixture)
     assert read_run(fixture.database, run_id).state is RunState.RUNNING
 
 
-def test_a_worker_that_slept_until_it_was_judged_is_lost(fixture: HeartbeatFixture) -> None:
+def test_a_worker_that_was_paused_until_its_runs_were_failed_is_lost(
+    fixture: HeartbeatFixture,
+) -> None:
     run_id = fixture.running()
     fixture.clock.advance(3600)
     fixture.lead()
@@ -216,21 +220,21 @@ def test_a_worker_that_slept_until_it_was_judged_is_lost(fixture: HeartbeatFixtu
     assert read_run(fixture.database, run_id).state is RunState.FAILED
 
 
-# --- cut off --------------------------------------------------------------------------------------
+# --- detached -------------------------------------------------------------------------------------
 
 
-def test_cut_off_for_silence_it_asks_and_is_confirmed(fixture: HeartbeatFixture) -> None:
+def test_detached_for_silence_it_asks_and_is_confirmed(fixture: HeartbeatFixture) -> None:
     run_id = fixture.running()
     fixture.clock.advance(6.0)
     fixture.lead()
     assert fixture.heartbeat.tick() is HeartbeatResult.CONFIRMING
-    assert fixture.doubt(run_id) is ContinuationState.CONFIRMING
+    assert fixture.confirmation(run_id) is ContinuationState.CONFIRMING
     deadline = read_run(fixture.database, run_id).continuation_check_deadline_at
     assert (deadline - fixture.clock.now()).total_seconds() == pytest.approx(0.9)
     fixture.clock.advance(fixture.heartbeat.seconds_to_next(HeartbeatResult.CONFIRMING))
     fixture.lead()
     assert fixture.heartbeat.tick() is HeartbeatResult.OK
-    assert (fixture.state(), fixture.doubt(run_id)) == (
+    assert (fixture.state(), fixture.confirmation(run_id)) == (
         WorkerState.ATTACHED,
         ContinuationState.NONE,
     )
@@ -238,7 +242,7 @@ def test_cut_off_for_silence_it_asks_and_is_confirmed(fixture: HeartbeatFixture)
 
 
 def test_asking_is_never_too_late_while_the_runs_are_still_ours(fixture: HeartbeatFixture) -> None:
-    """A process that was paused beyond its deadline asks before it gives anything up."""
+    """A process that was paused beyond its deadline asks before it stops anything."""
     run_id = fixture.running()
     fixture.clock.advance(8.0)
     fixture.lead()
@@ -248,38 +252,38 @@ def test_asking_is_never_too_late_while_the_runs_are_still_ours(fixture: Heartbe
     assert read_run(fixture.database, run_id).state is RunState.RUNNING
 
 
-def test_expelled_by_an_operator_it_asks_as_often_as_it_may_and_is_lost(
+def test_detached_by_an_operator_it_asks_as_often_as_it_may_and_is_lost(
     fixture: HeartbeatFixture,
 ) -> None:
     run_id = fixture.running()
     fixture.detach()
-    began = fixture.clock.now()
-    heard = []
+    started = fixture.clock.now()
+    results = []
     for _ in range(4):
-        heard.append(fixture.heartbeat.tick())
+        results.append(fixture.heartbeat.tick())
         fixture.lead()
-        if heard[-1] is HeartbeatResult.LOST:
+        if results[-1] is HeartbeatResult.LOST:
             break
-        fixture.clock.advance(fixture.heartbeat.seconds_to_next(heard[-1]))
-    assert heard == [
+        fixture.clock.advance(fixture.heartbeat.seconds_to_next(results[-1]))
+    assert results == [
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.LOST,
     ]
-    asked_seconds = (fixture.clock.now() - began).total_seconds()
+    asked_seconds = (fixture.clock.now() - started).total_seconds()
     assert asked_seconds == pytest.approx(SETTINGS.continuation_seconds)
     assert read_run(fixture.database, run_id).state is RunState.RUNNING
 
 
-def test_without_a_leader_nobody_confirms_and_it_is_lost(fixture: HeartbeatFixture) -> None:
+def test_without_a_leader_it_is_not_confirmed_and_is_lost(fixture: HeartbeatFixture) -> None:
     fixture.running()
     fixture.clock.advance(6.0)
     fixture.lead()
     assert fixture.heartbeats(4) == [HeartbeatResult.CONFIRMING] * 3 + [HeartbeatResult.LOST]
 
 
-def test_attached_again_after_the_answer_was_due_its_runs_stay_in_doubt_and_it_is_lost(
+def test_reattached_after_the_deadline_its_runs_stay_unconfirmed_and_it_is_lost(
     fixture: HeartbeatFixture,
 ) -> None:
     run_id = fixture.running()
@@ -289,7 +293,7 @@ def test_attached_again_after_the_answer_was_due_its_runs_stay_in_doubt_and_it_i
     fixture.clock.advance(SETTINGS.continuation_seconds)
     fixture.lead()
     assert fixture.state() is WorkerState.ATTACHED
-    assert fixture.doubt(run_id) is ContinuationState.CONFIRMING
+    assert fixture.confirmation(run_id) is ContinuationState.CONFIRMING
     assert fixture.heartbeats(3) == [
         HeartbeatResult.CONFIRMING,
         HeartbeatResult.CONFIRMING,
@@ -307,7 +311,7 @@ def test_once_confirmed_it_may_ask_as_often_again(fixture: HeartbeatFixture) -> 
         assert fixture.heartbeat.tick() is HeartbeatResult.OK
 
 
-def test_a_question_whose_answer_was_lost_was_asked_and_is_answered(
+def test_a_request_whose_reply_was_lost_was_made_and_is_confirmed(
     fixture: HeartbeatFixture,
 ) -> None:
     run_id = fixture.running()
@@ -315,16 +319,16 @@ def test_a_question_whose_answer_was_lost_was_asked_and_is_answered(
     fixture.lead()
     with losing_the_second_reply(fixture):
         assert fixture.heartbeat.tick() is HeartbeatResult.UNREACHABLE
-    assert fixture.doubt(run_id) is ContinuationState.CONFIRMING
+    assert fixture.confirmation(run_id) is ContinuationState.CONFIRMING
     fixture.clock.advance(0.3)
     fixture.lead()
     assert fixture.heartbeat.tick() is HeartbeatResult.OK
-    assert fixture.doubt(run_id) is ContinuationState.NONE
+    assert fixture.confirmation(run_id) is ContinuationState.NONE
 
 
 @contextmanager
 def losing_the_second_reply(fixture: HeartbeatFixture) -> Iterator[None]:
-    """Of a beat and a question the question's answer is lost."""
+    """Of a heartbeat and a request for confirmation, the reply to the request is lost."""
     write, calls = fixture.faulty_database.write, []
 
     def losing() -> Any:
@@ -338,7 +342,7 @@ def losing_the_second_reply(fixture: HeartbeatFixture) -> Iterator[None]:
     assert len(calls) == 1
 
 
-def test_cut_off_with_nothing_running_it_comes_back(fixture: HeartbeatFixture) -> None:
+def test_detached_with_nothing_running_it_is_reattached(fixture: HeartbeatFixture) -> None:
     fixture.clock.advance(6.0)
     fixture.lead()
     assert fixture.heartbeat.tick() is HeartbeatResult.CONFIRMING
@@ -346,7 +350,7 @@ def test_cut_off_with_nothing_running_it_comes_back(fixture: HeartbeatFixture) -
     assert fixture.heartbeat.tick() is HeartbeatResult.OK
 
 
-def test_out_of_reach_while_asking_the_deadline_of_the_last_good_beat_counts(
+def test_out_of_reach_while_asking_the_deadline_of_the_last_good_heartbeat_counts(
     fixture: HeartbeatFixture,
 ) -> None:
     fixture.heartbeat.tick()
@@ -360,7 +364,7 @@ def test_out_of_reach_while_asking_the_deadline_of_the_last_good_beat_counts(
     assert fixture.heartbeat.tick() is HeartbeatResult.LOST
 
 
-def test_under_a_new_name_nothing_of_the_old_doubt_is_left(fixture: HeartbeatFixture) -> None:
+def test_under_a_new_id_the_former_one_does_not_count(fixture: HeartbeatFixture) -> None:
     fixture.detach()
     fixture.heartbeats(2)
     fixture.worker_id = add_worker(fixture.database, "new")
@@ -372,15 +376,15 @@ def test_under_a_new_name_nothing_of_the_old_doubt_is_left(fixture: HeartbeatFix
 
 
 class DeadDatabase:
-    """Answers nobody, after `patience` seconds."""
+    """Never replies; a request fails after `timeout_seconds`."""
 
-    def __init__(self, clock: ManualClock, patience: float) -> None:
+    def __init__(self, clock: ManualClock, timeout_seconds: float) -> None:
         self._clock = clock
-        self._patience = patience
+        self._timeout_seconds = timeout_seconds
 
     def write(self) -> Any:
-        self._clock.advance(self._patience)
-        raise Unreachable("nobody is there")
+        self._clock.advance(self._timeout_seconds)
+        raise Unreachable("the database is unreachable")
 
     statement = write
 
@@ -393,15 +397,15 @@ def seconds(low: float, high: float) -> st.SearchStrategy[float]:
 def safe_settings(draw: st.DrawFn) -> EngineSettings:
     """Whatever an operator may set about workers, up to the very edge of what is accepted."""
     count = draw(st.integers(1, 20))
-    interval = draw(seconds(0.05, 20))
-    beat = draw(seconds(0.1, 30))
-    grace_min = round(max(count * interval * 2 + 0.01, 0.1), 3)
-    ttl_min = max(beat * 2, 0.5)
+    retry_interval = draw(seconds(0.05, 20))
+    interval = draw(seconds(0.1, 30))
+    grace_min = round(max(count * retry_interval * 2 + 0.01, 0.1), 3)
+    ttl_min = max(interval * 2, 0.5)
     return EngineSettings(
         continuation_retry_count=count,
-        continuation_retry_interval_seconds=interval,
+        continuation_retry_interval_seconds=retry_interval,
         worker_grace_seconds=draw(st.one_of(seconds(grace_min, 900), st.just(grace_min))),
-        heartbeat_interval_seconds=beat,
+        heartbeat_interval_seconds=interval,
         worker_ttl_seconds=draw(st.one_of(seconds(ttl_min, 100), st.just(ttl_min))),
     ).checked()
 
@@ -411,24 +415,24 @@ def safe_settings(draw: st.DrawFn) -> EngineSettings:
 def test_a_worker_out_of_reach_stops_before_the_leader_can_take_its_runs(
     chosen: EngineSettings, phase: float
 ) -> None:
-    """Under every set of settings that is accepted, wherever in its round the outage begins."""
+    """Under every set of settings that is accepted, wherever between two heartbeats the outage starts."""
     clock = ManualClock(NOON)
     heartbeat = Heartbeat(
-        database=DeadDatabase(clock, patience=0.0),  # type: ignore[arg-type]
+        database=DeadDatabase(clock, timeout_seconds=0.0),  # type: ignore[arg-type]
         clock=clock,
         settings=lambda: chosen,
         worker_id=lambda: WORKER,
     )
     clock.advance(chosen.heartbeat_interval_seconds * phase)
-    beats = 0
+    sent = 0
     while (result := heartbeat.tick()) is not HeartbeatResult.LOST:
         assert result is HeartbeatResult.UNREACHABLE
         clock.advance(heartbeat.seconds_to_next(result))
-        beats += 1
-        assert beats < 100_000
+        sent += 1
+        assert sent < 100_000
     assert clock.monotonic() < chosen.lost_after_seconds
     earliest = chosen.worker_ttl_seconds + chosen.continuation_seconds
-    assert clock.monotonic() >= earliest - 1e-6, "it gave up while there was time"
+    assert clock.monotonic() >= earliest - 1e-6, "it stopped too early"
 
 
 @given(chosen=safe_settings())

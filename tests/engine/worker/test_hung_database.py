@@ -19,12 +19,12 @@ from tsuzuki.store.schema.tables import job_runs, workers
 from tsuzuki.store.sql.database import Database
 
 SETTINGS = EngineSettings().checked()
-LOOK_SECONDS = 0.1
-LOOKS = round(SETTINGS.continuation_seconds / LOOK_SECONDS)
+CHECK_SECONDS = 0.1
+CHECKS = round(SETTINGS.continuation_seconds / CHECK_SECONDS)
 DEADLINE = SETTINGS.worker_ttl_seconds + SETTINGS.continuation_seconds
 
 
-def test_a_beat_that_hangs_past_its_time_is_found_out_by_looking_and_not_by_time_alone(
+def test_a_hung_heartbeat_is_found_by_repeated_checks_and_not_by_time_alone(
     database: Database,
 ) -> None:
     add_worker(database)
@@ -35,30 +35,30 @@ def test_a_beat_that_hangs_past_its_time_is_found_out_by_looking_and_not_by_time
     with database.write() as connection:
         connection.execute(select(workers.c.id).with_for_update())
         hanging = in_background(heartbeat.tick)
-        wait_until(lambda: heartbeat.is_sending, "the beat hangs")
-        assert not any(heartbeat.looks_hung(LOOK_SECONDS) for _ in range(LOOKS * 2))
+        wait_until(lambda: heartbeat.is_sending, "the heartbeat hangs")
+        assert not any(heartbeat.looks_hung(CHECK_SECONDS) for _ in range(CHECKS * 2))
         clock.advance(DEADLINE + 3600)
-        # An hour may have passed in one look: the process was paused, and is to ask first.
-        answers = [heartbeat.looks_hung(LOOK_SECONDS) for _ in range(LOOKS)]
-        assert answers == [False] * (LOOKS - 1) + [True]
+        # An hour may have passed between two checks: the process was paused, and is to ask first.
+        found = [heartbeat.looks_hung(CHECK_SECONDS) for _ in range(CHECKS)]
+        assert found == [False] * (CHECKS - 1) + [True]
     assert hanging.result(30) is HeartbeatResult.OK
-    assert not heartbeat.looks_hung(LOOK_SECONDS)
+    assert not heartbeat.looks_hung(CHECK_SECONDS)
 
 
 @pytest.mark.parametrize("dialect", ["postgresql"])
-def test_a_row_that_somebody_holds_does_not_hold_up_the_rescue_of_others(
+def test_a_locked_row_does_not_hold_up_the_rescue_of_others(
     database: Database, clock: MovingClock
 ) -> None:
     add_worker(database)
     term = take_lead(database, lease_seconds=100_000)
-    held, other = (run_in_state(database, RunState.RUNNING, term) for _ in range(2))
+    locked, other = (run_in_state(database, RunState.RUNNING, term) for _ in range(2))
     clock.advance(SETTINGS.lost_after_seconds + 1)
     rescuer = Rescuer(database=database, settings=lambda: SETTINGS, random=Random(1))
     with database.engine.connect() as handler:
-        handler.execute(select(job_runs.c.id).where(job_runs.c.id == held.id).with_for_update())
+        handler.execute(select(job_runs.c.id).where(job_runs.c.id == locked.id).with_for_update())
         assert rescuer.tick(term).failed == 1
         assert read_run(database, other.id).state is RunState.FAILED
-        assert read_run(database, held.id).state is RunState.RUNNING
+        assert read_run(database, locked.id).state is RunState.RUNNING
     assert rescuer.tick(term).failed == 1
-    assert read_run(database, held.id).state is RunState.FAILED
+    assert read_run(database, locked.id).state is RunState.FAILED
     check_history(database)

@@ -46,7 +46,7 @@ ME = WorkerIdentity(
 
 
 class LeaderAndWorker:
-    """A leader and a worker under one roof, on a database that can fail."""
+    """A leader and the worker of its own process, on a database with injected faults."""
 
     def __init__(self, database: Database, clock: MovingClock) -> None:
         self.database = database
@@ -108,19 +108,19 @@ def pair(database: Database, clock: MovingClock) -> Iterator[LeaderAndWorker]:
 
 
 def meanwhile(pair: LeaderAndWorker, act: Callable[[], T]) -> "list[Future[T]]":
-    """`act` between the leader's next commit and its answer, for which it has to wait."""
+    """`act` between the leader's next commit and its reply, for which it has to wait."""
     acts: list[Future[T]] = []
 
-    def begin() -> None:
+    def start() -> None:
         acts.append(in_background(act))
         with pytest.raises(TimeoutError):
             acts[0].result(0.2)
 
-    pair.faulty_database.after_commit.append(begin)
+    pair.faulty_database.after_commit.append(start)
     return acts
 
 
-def test_one_transaction_gives_and_begins(pair: LeaderAndWorker) -> None:
+def test_one_transaction_assigns_and_starts(pair: LeaderAndWorker) -> None:
     run_id = pair.submit().id
     assert pair.lead() == 1
     run = read_run(pair.database, run_id)
@@ -140,7 +140,7 @@ def test_one_transaction_gives_and_begins(pair: LeaderAndWorker) -> None:
     assert pair.worker.running == 0
 
 
-def test_from_the_look_to_the_start_it_is_three_statements(pair: LeaderAndWorker) -> None:
+def test_a_round_that_assigns_and_starts_is_three_statements(pair: LeaderAndWorker) -> None:
     pair.submit()
     pair.lead()  # which also learns about the job
     pair.submit()
@@ -175,13 +175,13 @@ def test_an_idle_leader_that_is_woken_assigns_the_first_run_before_it_polls(
     pair.learn_job()
     leader.tick(pair.term)
     run_id = pair.submit().id
-    led = leader.tick(pair.term, woken=True)
-    assert (led.assigned, led.seconds_to_next) == (1, PAUSE_AFTER_FIRST_SECONDS)
+    done = leader.tick(pair.term, woken=True)
+    assert (done.assigned, done.seconds_to_next) == (1, PAUSE_AFTER_FIRST_SECONDS)
     assert pair.woken == 1
     assert pair.adopt() == [run_id]
 
 
-def test_the_first_is_the_most_urgent_and_the_others_are_left(pair: LeaderAndWorker) -> None:
+def test_the_first_run_is_the_most_urgent_and_the_others_are_left(pair: LeaderAndWorker) -> None:
     pair.learn_job()
     later = pair.submit().id
     with pair.database.write() as connection:
@@ -192,13 +192,13 @@ def test_the_first_is_the_most_urgent_and_the_others_are_left(pair: LeaderAndWor
     assert pair.lead() == 1
 
 
-def test_a_first_whose_job_is_not_known_is_left_to_a_whole_round(pair: LeaderAndWorker) -> None:
+def test_a_first_run_whose_job_is_not_known_is_left_to_a_full_round(pair: LeaderAndWorker) -> None:
     run_id = pair.submit().id
     assert pair.assigner.assign_first(pair.term) == 0
     assert (pair.lead(), pair.state(run_id)) == (1, RunState.RUNNING)
 
 
-def test_a_first_that_an_event_caused_brings_its_payload(pair: LeaderAndWorker) -> None:
+def test_a_first_run_that_an_event_caused_has_its_payload(pair: LeaderAndWorker) -> None:
     pair.learn_job()
     with pair.database.write() as connection:
         event, _ = events.emit(connection, event_type="x", payload={"n": 1})
@@ -209,19 +209,19 @@ def test_a_first_that_an_event_caused_brings_its_payload(pair: LeaderAndWorker) 
     assert pair.executor.last.task.event == {"n": 1}
 
 
-def test_a_first_that_another_gets_is_assigned_to_it(pair: LeaderAndWorker) -> None:
+def test_a_first_run_that_another_worker_gets_is_only_assigned(pair: LeaderAndWorker) -> None:
     pair.learn_job()
     first = pair.submit().id
     pair.lead()
     add_worker(pair.database, "other", capacity=100)
     run_id = pair.submit().id
     assert pair.assigner.assign_first(pair.term) == 1
-    given = read_run(pair.database, run_id)
-    assert (given.state, given.assigned_worker_id) == (RunState.ASSIGNED, "other")
+    assigned = read_run(pair.database, run_id)
+    assert (assigned.state, assigned.assigned_worker_id) == (RunState.ASSIGNED, "other")
     assert pair.state(first) is RunState.RUNNING
 
 
-def test_a_first_that_cannot_be_given_out_is_left(pair: LeaderAndWorker) -> None:
+def test_a_first_run_that_cannot_be_assigned_is_left(pair: LeaderAndWorker) -> None:
     assert pair.assigner.assign_first(pair.term) == 0
     pair.learn_job()
     with pair.database.write() as connection:
@@ -234,7 +234,7 @@ def test_a_first_that_cannot_be_given_out_is_left(pair: LeaderAndWorker) -> None
     assert pair.state(run_id) is RunState.PENDING
 
 
-def test_a_leader_whose_term_is_over_gives_nothing_out(pair: LeaderAndWorker) -> None:
+def test_a_leader_whose_term_is_over_assigns_nothing(pair: LeaderAndWorker) -> None:
     pair.learn_job()
     run_id = pair.submit().id
     depose_and_take(pair.database)
@@ -242,7 +242,7 @@ def test_a_leader_whose_term_is_over_gives_nothing_out(pair: LeaderAndWorker) ->
     assert (pair.state(run_id), pair.executed()) == (RunState.PENDING, [])
 
 
-def test_others_get_theirs_as_ever(pair: LeaderAndWorker) -> None:
+def test_runs_of_other_workers_are_only_assigned(pair: LeaderAndWorker) -> None:
     add_worker(pair.database, "other", capacity=3)
     ids = [pair.submit().id for _ in range(4)]
     assert pair.lead() == 4
@@ -252,7 +252,7 @@ def test_others_get_theirs_as_ever(pair: LeaderAndWorker) -> None:
     assert len(pair.executed()) == 2
 
 
-def test_an_answer_that_was_lost_is_read_back_and_the_run_executed_once(
+def test_after_a_lost_reply_the_run_is_reconciled_and_executed_once(
     pair: LeaderAndWorker,
 ) -> None:
     run_id = pair.submit().id
@@ -261,7 +261,7 @@ def test_an_answer_that_was_lost_is_read_back_and_the_run_executed_once(
         pair.lead()
     assert pair.state(run_id) is RunState.RUNNING
     assert pair.executed() == pair.adopt() == []
-    assert pair.woken == 1, "nobody else would tell it"
+    assert pair.woken == 1, "nothing else would wake it"
     assert [task.run.id for task in pair.worker.tick(poll=False).started] == [run_id]
     pair.worker.tick()
     assert pair.executed() == [run_id]
@@ -282,7 +282,7 @@ def test_adopting_runs_does_not_count_as_a_check_of_ownership(pair: LeaderAndWor
     assert (polling.polled, [task.run.id for task in polling.lost]) == (True, [canceled.id])
 
 
-def test_what_was_not_committed_is_given_again(pair: LeaderAndWorker) -> None:
+def test_what_was_not_committed_is_assigned_again(pair: LeaderAndWorker) -> None:
     run_id = pair.submit().id
     pair.faulty_database.crash_before_commit = True
     with pytest.raises(Unreachable):
@@ -294,7 +294,7 @@ def test_what_was_not_committed_is_given_again(pair: LeaderAndWorker) -> None:
     assert pair.executed() == [run_id]
 
 
-def test_reading_back_does_not_take_what_has_arrived_for_lost(pair: LeaderAndWorker) -> None:
+def test_reconciling_does_not_take_a_queued_run_for_lost(pair: LeaderAndWorker) -> None:
     pair.faulty_database.replies_to_lose = 1
     first = pair.submit().id
     with pytest.raises(Unreachable):
@@ -307,18 +307,18 @@ def test_reading_back_does_not_take_what_has_arrived_for_lost(pair: LeaderAndWor
     assert sorted(pair.executed()) == [first, second]
 
 
-def test_reading_back_waits_for_what_is_just_being_given(pair: LeaderAndWorker) -> None:
-    """In the database it runs already, and it is in nobody's hands yet."""
+def test_reconciling_waits_for_a_local_start_under_way(pair: LeaderAndWorker) -> None:
+    """A race: in the database it runs already, and it is not in the queue yet."""
     pair.worker._on_unknown_commit()
     run_id = pair.submit().id
-    looks = meanwhile(pair, pair.worker.tick)
+    ticks = meanwhile(pair, pair.worker.tick)
     assert pair.lead() == 1
-    assert [task.run.id for task in looks[0].result(30).started] == [run_id]
+    assert [task.run.id for task in ticks[0].result(30).started] == [run_id]
     pair.worker.tick()
     assert pair.executed() == [run_id]
 
 
-def test_a_commit_that_came_late_is_found_by_a_later_look(pair: LeaderAndWorker) -> None:
+def test_a_commit_that_came_late_is_found_by_a_later_poll(pair: LeaderAndWorker) -> None:
     """The connection broke, and the database carried out afterwards what it had been sent."""
     run = pair.submit()
     pair.faulty_database.crash_before_commit = True
@@ -326,14 +326,14 @@ def test_a_commit_that_came_late_is_found_by_a_later_look(pair: LeaderAndWorker)
         pair.lead()
     assert pair.worker.tick().started == []
     with pair.database.write() as connection:
-        given = moves.Assignment(run=run, worker_id=WORKER)
-        moves.assign(connection, term=pair.term, assignments=[given])
+        assignment = moves.Assignment(run=run, worker_id=WORKER)
+        moves.assign(connection, term=pair.term, assignments=[assignment])
         moves.start(connection, worker_id=WORKER, runs=[RunRef(id=run.id, version=2)])
     pair.clock.advance(RECONCILE_SECONDS / 2)
     assert [task.run.id for task in pair.worker.tick().started] == [run.id]
 
 
-def test_a_worker_that_takes_nothing_any_more_begins_nothing(pair: LeaderAndWorker) -> None:
+def test_a_worker_that_accepts_nothing_any_more_starts_nothing(pair: LeaderAndWorker) -> None:
     run_id = pair.submit().id
     pair.worker.stop_accepting()
     assert pair.lead() == 1
@@ -342,7 +342,7 @@ def test_a_worker_that_takes_nothing_any_more_begins_nothing(pair: LeaderAndWork
     assert (pair.state(run_id), pair.executed()) == (RunState.ORPHANED, [])
 
 
-def test_whoever_stops_taking_knows_of_what_was_just_being_given(pair: LeaderAndWorker) -> None:
+def test_draining_counts_a_local_start_under_way(pair: LeaderAndWorker) -> None:
     run_id = pair.submit().id
 
     def stop() -> int:
@@ -356,7 +356,7 @@ def test_whoever_stops_taking_knows_of_what_was_just_being_given(pair: LeaderAnd
     assert pair.executed() == [run_id]
 
 
-def test_a_worker_that_was_cut_off_meanwhile_gets_nothing(pair: LeaderAndWorker) -> None:
+def test_a_worker_that_was_detached_meanwhile_gets_nothing(pair: LeaderAndWorker) -> None:
     run_id = pair.submit().id
 
     with pair.database.read() as connection:

@@ -1,4 +1,4 @@
-"""What handlers say is kept with the run, and what they store is stored while the run is theirs."""
+"""The output buffer: log lines and progress of a run are stored in order, across outages and lost replies."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,10 +17,10 @@ from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import logs
 
-# --- what handlers say ----------------------------------------------------------------------------
+# --- log lines and progress -----------------------------------------------------------------------
 
 
-def test_lines_are_kept_in_the_order_said_across_outages_and_lost_answers(
+def test_lines_are_kept_in_order_across_outages_and_lost_replies(
     fixture: WorkerFixture,
 ) -> None:
     (execution,) = fixture.start()
@@ -45,7 +45,7 @@ def test_lines_are_kept_in_the_order_said_across_outages_and_lost_answers(
     assert [line.stream for line in lines] == ["log", "stderr", "log", "log", "log"]
 
 
-def test_whoever_sees_the_end_sees_the_last_line(fixture: WorkerFixture) -> None:
+def test_the_last_line_is_committed_with_the_end(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
     execution.log("last")
     execution.succeed()
@@ -60,27 +60,27 @@ def test_whoever_sees_the_end_sees_the_last_line(fixture: WorkerFixture) -> None
     assert seen == [(RunState.SUCCEEDED, ["last"])]
 
 
-def test_a_line_said_just_before_the_end_is_kept_wherever_in_a_tick_the_two_fall(
+def test_in_a_race_with_a_tick_the_line_just_before_the_end_is_kept(
     fixture: WorkerFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (execution,) = fixture.start()
     take = fixture.worker.output.take
 
-    def take_and_hear_more() -> BufferedOutput:
-        papers = take()
+    def take_while_the_run_ends() -> BufferedOutput:
+        buffered = take()
         monkeypatch.setattr(fixture.worker.output, "take", take)
         execution.log("last")
         execution.succeed()
-        return papers
+        return buffered
 
-    monkeypatch.setattr(fixture.worker.output, "take", take_and_hear_more)
+    monkeypatch.setattr(fixture.worker.output, "take", take_while_the_run_ends)
     fixture.worker.tick()
     fixture.worker.tick()
     assert fixture.run(execution.task.run.id).state is RunState.SUCCEEDED
     assert fixture.lines(execution.task.run.id) == ["last"]
 
 
-def test_a_log_is_cut_at_its_cap_with_a_word_about_it_and_others_are_not(
+def test_a_log_is_cut_at_its_cap_and_says_so_and_others_are_not(
     fixture: WorkerFixture,
 ) -> None:
     chatty, quiet = fixture.start(2)
@@ -97,7 +97,7 @@ def test_a_log_is_cut_at_its_cap_with_a_word_about_it_and_others_are_not(
     assert fixture.lines(quiet.task.run.id) == ["I am here", "still here"]
 
 
-def test_the_cap_that_is_in_force_counts(fixture: WorkerFixture) -> None:
+def test_the_current_cap_counts(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
     fixture.settings = EngineSettings(log_bytes_max_per_run=2048)
     for _ in range(30):
@@ -124,7 +124,7 @@ def test_progress_is_written_with_the_next_tick_the_newest_wins(fixture: WorkerF
     assert (run.progress_processed, run.progress_total) == (6, None)
 
 
-def test_progress_that_no_database_could_keep_is_the_handlers_mistake_not_the_workers(
+def test_progress_that_no_database_can_store_is_an_error_in_the_handler(
     fixture: WorkerFixture,
 ) -> None:
     (execution,) = fixture.start()
@@ -145,7 +145,7 @@ def test_progress_that_no_database_could_keep_is_the_handlers_mistake_not_the_wo
     assert fixture.run(execution.task.run.id).progress_processed == 2**63 - 1
 
 
-def test_a_tick_with_nothing_to_say_asks_nothing(fixture: WorkerFixture) -> None:
+def test_a_tick_with_nothing_to_write_sends_nothing(fixture: WorkerFixture) -> None:
     fixture.start()
     with recorded(fixture.database) as sent:
         assert fixture.worker.tick(poll=False) == WorkerStep()
@@ -166,13 +166,13 @@ def test_rows_and_progress_of_a_transaction_are_there_together(fixture: WorkerFi
 def test_a_transaction_whose_block_raises_leaves_nothing(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
 
-    def break_off() -> None:
+    def fail() -> None:
         with execution.run_io.transaction(execution.task) as connection:
             note(connection)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        break_off()
+        fail()
     assert fixture.notes() == 0
     assert fixture.run(execution.task.run.id).state is RunState.RUNNING
 
@@ -193,7 +193,7 @@ def test_a_run_that_was_taken_gets_no_transaction(fixture: WorkerFixture, how: s
     assert fixture.notes() == 1
 
 
-def test_whoever_takes_a_run_waits_until_its_transaction_is_in(fixture: WorkerFixture) -> None:
+def test_taking_a_run_waits_for_the_commit_of_its_transaction(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
     run_id = execution.task.run.id
     with fixture.worker.run_io.transaction(execution.task) as connection:

@@ -1,4 +1,4 @@
-"""A worker says exactly once how a run has ended, in time, and writes nothing else."""
+"""A worker writes exactly once how a run has ended, stops it at its timeout, and writes nothing else."""
 
 from dataclasses import replace
 
@@ -15,9 +15,9 @@ from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.states import Reason, RunState
 
-# --- ending: one outcome, one move ----------------------------------------------------------------
+# --- one outcome, one move ------------------------------------------------------------------------
 
-ENDINGS: list[tuple[Outcome, RunState, Reason | None, str | None]] = [
+RUN_ENDS: list[tuple[Outcome, RunState, Reason | None, str | None]] = [
     (Succeeded(result={"n": 1}), RunState.SUCCEEDED, None, None),
     (Succeeded(), RunState.SUCCEEDED, None, None),
     *(
@@ -46,13 +46,13 @@ ENDINGS: list[tuple[Outcome, RunState, Reason | None, str | None]] = [
 
 
 def test_each_outcome_is_one_end(fixture: WorkerFixture) -> None:
-    fixture.worker.identity = replace(ME, capacity=len(ENDINGS))
-    executions = fixture.start(len(ENDINGS), job_id=fixture.job(timeout_seconds=60))
-    for execution, (outcome, *_) in zip(executions, ENDINGS, strict=True):
+    fixture.worker.identity = replace(ME, capacity=len(RUN_ENDS))
+    executions = fixture.start(len(RUN_ENDS), job_id=fixture.job(timeout_seconds=60))
+    for execution, (outcome, *_) in zip(executions, RUN_ENDS, strict=True):
         execution.end(outcome)
-    worked = fixture.worker.tick()
-    assert len(worked.ended) == len(ENDINGS)
-    for execution, (outcome, state, reason, error) in zip(executions, ENDINGS, strict=True):
+    step = fixture.worker.tick()
+    assert len(step.ended) == len(RUN_ENDS)
+    for execution, (outcome, state, reason, error) in zip(executions, RUN_ENDS, strict=True):
         run = fixture.run(execution.task.run.id)
         assert (run.state, run.reason, run.error) == (state, reason, error)
         assert run.finished_at == NOON
@@ -68,8 +68,8 @@ def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(
     (execution,) = fixture.start()
     execution.end(Stopped(cause=cause))
     with recorded(fixture.database) as sent:
-        worked = fixture.worker.tick(poll=False)
-    assert (worked, sent, fixture.worker.running) == (WorkerStep(), [], 0)
+        step = fixture.worker.tick(poll=False)
+    assert (step, sent, fixture.worker.running) == (WorkerStep(), [], 0)
     assert fixture.run(execution.task.run.id).state is RunState.RUNNING
 
 
@@ -82,9 +82,9 @@ def test_a_slot_is_free_only_after_the_database_accepted_the_end(fixture: Worker
     assert (fixture.worker.running, fixture.worker.free) == (3, 0)
     assert fixture.worker.has_outcomes()
     assert len(fixture.executor.started) == 3
-    worked = fixture.worker.tick()
-    assert [task.run.id for task, _ in worked.ended] == [executions[0].task.run.id]
-    assert [task.run.id for task in worked.started] == [next_id]
+    step = fixture.worker.tick()
+    assert [task.run.id for task, _ in step.ended] == [executions[0].task.run.id]
+    assert [task.run.id for task in step.started] == [next_id]
     assert fixture.worker.running == 3
     assert not fixture.worker.has_outcomes()
 
@@ -98,7 +98,7 @@ def test_many_ends_are_written_in_bounded_batches(
     assert [len(fixture.worker.tick().ended) for _ in range(3)] == [2, 1, 0]
 
 
-def test_a_run_ends_under_the_epoch_it_began_under_whoever_leads_by_then(
+def test_a_run_ends_under_the_epoch_it_started_under_also_with_a_new_leader(
     fixture: WorkerFixture,
 ) -> None:
     (execution,) = fixture.start()
@@ -134,10 +134,10 @@ def test_a_run_that_takes_too_long_is_stopped_once_and_ends_as_timed_out(
     assert (run.state, run.reason) == (RunState.TIMED_OUT, Reason.TIMEOUT)
 
 
-def test_a_run_whose_time_is_up_before_it_has_begun_is_stopped_when_it_has(
+def test_a_run_that_times_out_while_it_starts_is_stopped_when_it_has_started(
     fixture: WorkerFixture,
 ) -> None:
-    """It may be begun by one thread while another looks for what takes too long."""
+    """A race: it may be started by one thread while another looks for overdue runs."""
 
     def look_meanwhile(_execution: ScriptedExecution) -> None:
         fixture.clock.advance(6)

@@ -1,4 +1,4 @@
-"""A worker that goes away hands back, and one that was cut off comes back under another name."""
+"""A worker that drains or leaves hands back; one that was detached registers under a new id."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.schema.tables import workers as table_of_workers
 
 
-def test_a_worker_that_stops_taking_hands_back_what_has_not_begun_and_finishes_the_rest(
+def test_a_draining_worker_hands_back_what_has_not_started_and_finishes_the_rest(
     fixture: WorkerFixture,
 ) -> None:
     (running,) = fixture.start()
@@ -36,10 +36,10 @@ def test_a_worker_that_stops_taking_hands_back_what_has_not_begun_and_finishes_t
     assert worker.state is WorkerState.DRAINING
 
 
-def test_handing_back_that_did_not_get_through_is_done_with_the_next_look(
+def test_handing_back_that_failed_is_done_with_the_next_poll(
     fixture: WorkerFixture,
 ) -> None:
-    """Otherwise what was given to it waits until all that it runs has ended."""
+    """Otherwise what is assigned to it waits until all that it runs has ended."""
     fixture.start()
     (waiting,) = fixture.assign()
     with unreachable(fixture):
@@ -60,7 +60,7 @@ def test_a_worker_that_leaves_hands_back_and_is_gone(fixture: WorkerFixture) -> 
         assert workers.find(connection) == []
 
 
-def test_what_is_stopped_for_the_shutdown_is_repeated_at_once(fixture: WorkerFixture) -> None:
+def test_what_is_stopped_for_the_shutdown_is_retried_at_once(fixture: WorkerFixture) -> None:
     executions = fixture.start(2)
     fixture.worker.drain()
     fixture.worker.stop_all(StopCause.SHUTDOWN)
@@ -74,8 +74,8 @@ def test_what_is_stopped_for_the_shutdown_is_repeated_at_once(fixture: WorkerFix
         assert (retry.scheduled_for, retry.retries_used, retry.attempt) == (NOON, 0, 2)
 
 
-def test_a_worker_that_was_cut_off_is_not_one_that_leaves(fixture: WorkerFixture) -> None:
-    """Marked as leaving it would be sent away by its own mark, and not come back."""
+def test_a_detached_worker_is_not_marked_as_draining(fixture: WorkerFixture) -> None:
+    """Marked so, its own mark would keep it from coming back."""
     (waiting,) = fixture.assign()
     fixture.worker.on_detached()
     assert fixture.worker.tick().started == []
@@ -85,7 +85,7 @@ def test_a_worker_that_was_cut_off_is_not_one_that_leaves(fixture: WorkerFixture
     assert worker.state is WorkerState.ATTACHED
 
 
-def test_a_new_name_that_did_not_get_through_is_not_taken(fixture: WorkerFixture) -> None:
+def test_a_new_id_whose_registration_failed_is_not_used(fixture: WorkerFixture) -> None:
     fixture.worker.on_detached()
     with unreachable(fixture):
         fixture.worker.reregister(replace(ME, id="new"))
@@ -94,7 +94,7 @@ def test_a_new_name_that_did_not_get_through_is_not_taken(fixture: WorkerFixture
     assert (fixture.worker.identity.id, fixture.worker.accepting) == ("newer", True)
 
 
-def test_a_worker_that_was_drained_before_it_was_cut_off_leaves_under_its_new_name_too(
+def test_a_worker_drained_before_it_was_detached_drains_under_its_new_id_too(
     fixture: WorkerFixture,
 ) -> None:
     with fixture.database.write() as connection:
@@ -110,7 +110,7 @@ def test_a_worker_that_was_drained_before_it_was_cut_off_leaves_under_its_new_na
 
 
 @pytest.mark.parametrize("dialect", ["postgresql"])
-def test_a_former_name_that_somebody_holds_keeps_nobody_from_a_new_one(
+def test_a_locked_row_of_the_former_id_does_not_delay_the_new_one(
     fixture: WorkerFixture,
 ) -> None:
     fixture.worker.on_detached()
@@ -122,16 +122,16 @@ def test_a_former_name_that_somebody_holds_keeps_nobody_from_a_new_one(
 
 
 @pytest.mark.parametrize("dialect", ["postgresql"])
-def test_to_hand_back_nobody_waits_for_what_somebody_holds(fixture: WorkerFixture) -> None:
-    held, other = fixture.assign(2)
+def test_handing_back_does_not_wait_for_locked_rows(fixture: WorkerFixture) -> None:
+    locked, other = fixture.assign(2)
     with fixture.database.engine.connect() as holder:
-        holder.execute(select(job_runs.c.id).where(job_runs.c.id == held).with_for_update())
+        holder.execute(select(job_runs.c.id).where(job_runs.c.id == locked).with_for_update())
         assert fixture.worker.drain() == {other}
     fixture.worker.tick()
-    assert fixture.run(held).state is RunState.ORPHANED
+    assert fixture.run(locked).state is RunState.ORPHANED
 
 
-def test_a_worker_becomes_another_only_when_nothing_of_it_runs(fixture: WorkerFixture) -> None:
+def test_a_worker_registers_anew_only_when_nothing_of_it_runs(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
     fixture.worker.on_detached()
     assert execution.stops == [(StopCause.NOT_CONFIRMED, True)]
@@ -152,7 +152,7 @@ def test_a_worker_becomes_another_only_when_nothing_of_it_runs(fixture: WorkerFi
     assert len(fixture.worker.tick().ended) == 1
 
 
-def test_an_end_that_waited_for_the_database_is_written_under_the_old_name(
+def test_an_end_that_waited_for_the_database_is_written_under_the_old_id(
     fixture: WorkerFixture,
 ) -> None:
     (execution,) = fixture.start()
@@ -166,7 +166,7 @@ def test_an_end_that_waited_for_the_database_is_written_under_the_old_name(
     assert fixture.worker.running == 0
 
 
-def test_a_name_taken_without_an_answer_is_left_behind_and_another_one_serves(
+def test_after_a_registration_whose_reply_was_lost_another_id_is_used(
     fixture: WorkerFixture,
 ) -> None:
     with reply_lost(fixture):
@@ -176,7 +176,7 @@ def test_a_name_taken_without_an_answer_is_left_behind_and_another_one_serves(
     assert fixture.run(execution.task.run.id).assigned_worker_id == "found"
 
 
-def test_retries_are_due_by_the_databases_clock_not_by_this_machines(
+def test_under_clock_skew_retries_are_due_by_the_databases_clock(
     fixture: WorkerFixture,
 ) -> None:
     ahead = ManualClock(NOON + timedelta(hours=1))

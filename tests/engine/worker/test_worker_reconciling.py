@@ -1,4 +1,4 @@
-"""Answers that get lost, and runs that are taken away: nothing runs twice, and nothing is written for another."""
+"""Lost replies, and runs that are taken away: no run executes twice, and a run of another worker is not written."""
 
 import pytest
 
@@ -10,10 +10,10 @@ from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.runs import moves
 
-# --- lost answers and crashes ---------------------------------------------------------------------
+# --- lost replies and crashes ---------------------------------------------------------------------
 
 
-def test_an_end_whose_answer_was_lost_is_accepted_once_and_retried_once(
+def test_an_end_whose_reply_was_lost_is_accepted_once_and_retried_once(
     fixture: WorkerFixture,
 ) -> None:
     job_id = fixture.job(retry=RetryPolicy(max_retries=3))
@@ -24,9 +24,9 @@ def test_an_end_whose_answer_was_lost_is_accepted_once_and_retried_once(
     with reply_lost(fixture):
         fixture.worker.tick()
     assert fixture.worker.running == 1
-    worked = fixture.worker.tick()
-    assert [task.run.id for task in worked.refused] == [run_id]
-    assert (worked.ended, worked.retries, fixture.worker.running) == ([], 0, 0)
+    step = fixture.worker.tick()
+    assert [task.run.id for task in step.refused] == [run_id]
+    assert (step.ended, step.retries, fixture.worker.running) == ([], 0, 0)
     assert fixture.run(run_id).state is RunState.FAILED
     assert fixture.retry_of(run_id) is not None
     assert fixture.lines(run_id) == ["last words"]
@@ -40,19 +40,19 @@ def test_an_end_that_was_not_committed_is_written_the_next_time(fixture: WorkerF
     with pytest.raises(Unreachable):
         fixture.worker.tick()
     assert fixture.run(execution.task.run.id).state is RunState.RUNNING
-    worked = fixture.worker.tick()
-    assert (len(worked.ended), worked.retries) == (1, 1)
+    step = fixture.worker.tick()
+    assert (len(step.ended), step.retries) == (1, 1)
     assert fixture.lines(execution.task.run.id) == ["last words"]
 
 
-def test_a_run_begun_without_an_answer_is_adopted_and_executed_once(fixture: WorkerFixture) -> None:
+def test_a_run_started_without_a_reply_is_adopted_and_executed_once(fixture: WorkerFixture) -> None:
     (run_id,) = fixture.assign()
     with reply_lost(fixture):
         fixture.worker.tick()
     assert fixture.run(run_id).state is RunState.RUNNING
     assert fixture.executor.started == []
-    worked = fixture.worker.tick(poll=False)
-    assert [task.run.id for task in worked.started] == [run_id]
+    step = fixture.worker.tick(poll=False)
+    assert [task.run.id for task in step.started] == [run_id]
     fixture.worker.tick()
     fixture.executor.of(run_id).succeed({"done": True})
     fixture.worker.tick()
@@ -60,7 +60,7 @@ def test_a_run_begun_without_an_answer_is_adopted_and_executed_once(fixture: Wor
     assert (run.state, run.result, run.version) == (RunState.SUCCEEDED, {"done": True}, 4)
 
 
-def test_a_beginning_that_was_not_committed_is_made_again_and_executed_once(
+def test_a_start_that_was_not_committed_is_made_again_and_executed_once(
     fixture: WorkerFixture,
 ) -> None:
     (run_id,) = fixture.assign()
@@ -72,7 +72,7 @@ def test_a_beginning_that_was_not_committed_is_made_again_and_executed_once(
     assert fixture.executor.of(run_id).task.started.version == 3
 
 
-def test_a_lost_answer_about_ends_and_beginnings_together_is_made_good(
+def test_a_lost_reply_about_ends_and_starts_together_is_reconciled(
     fixture: WorkerFixture,
 ) -> None:
     old = fixture.start(3)
@@ -82,14 +82,14 @@ def test_a_lost_answer_about_ends_and_beginnings_together_is_made_good(
     with reply_lost(fixture):
         fixture.worker.tick()
     assert [fixture.run(n).state for n in new] == [RunState.RUNNING] * 2
-    worked = fixture.worker.tick()
-    assert sorted(task.run.id for task in worked.started) == sorted(new)
-    assert len(worked.refused) == 2
+    step = fixture.worker.tick()
+    assert sorted(task.run.id for task in step.started) == sorted(new)
+    assert len(step.refused) == 2
     assert fixture.worker.running == 3
     assert [e.stops for e in fixture.executor.started] == [[]] * 5
 
 
-def test_after_several_lost_answers_nothing_runs_twice(fixture: WorkerFixture) -> None:
+def test_after_several_lost_replies_nothing_runs_twice(fixture: WorkerFixture) -> None:
     ids = fixture.assign(2)
     with reply_lost(fixture):
         fixture.worker.tick()
@@ -99,7 +99,7 @@ def test_after_several_lost_answers_nothing_runs_twice(fixture: WorkerFixture) -
     assert sorted(e.task.run.id for e in fixture.executor.started) == ids
 
 
-def test_it_adopts_only_after_uncertainty(fixture: WorkerFixture) -> None:
+def test_it_adopts_only_after_a_lost_reply(fixture: WorkerFixture) -> None:
     """Otherwise what looks like ours may be a run that it has just let go."""
     (run_id,) = fixture.assign()
     with fixture.database.write() as connection:
@@ -110,7 +110,7 @@ def test_it_adopts_only_after_uncertainty(fixture: WorkerFixture) -> None:
     assert [task.run.id for task in fixture.worker.tick().started] == [run_id]
 
 
-def test_what_was_begun_without_an_answer_and_taken_meanwhile_is_not_executed(
+def test_what_was_started_without_a_reply_and_taken_meanwhile_is_not_executed(
     fixture: WorkerFixture,
 ) -> None:
     (run_id,) = fixture.assign()
@@ -136,9 +136,9 @@ def test_an_end_that_is_refused_leaves_no_trace(
     execution.log("too late")
     execution.progress(7, 9)
     execution.end(outcome)
-    worked = fixture.worker.tick(poll=False)
-    assert [task.run.id for task in worked.refused] == [run_id]
-    assert (worked.ended, worked.retries) == ([], 0)
+    step = fixture.worker.tick(poll=False)
+    assert [task.run.id for task in step.refused] == [run_id]
+    assert (step.ended, step.retries) == ([], 0)
     assert fixture.run(run_id) == before
     assert fixture.lines(run_id) == []
     assert fixture.retry_of(run_id) == retry_before
@@ -153,30 +153,30 @@ def test_a_canceled_run_is_noticed_and_stopped_and_nothing_of_it_is_written(
     fixture.cancel(canceled.task.run.id)
     after = fixture.run(canceled.task.run.id)
     assert fixture.worker.tick(poll=False).lost == []
-    worked = fixture.worker.tick()
-    assert [task.run.id for task in worked.lost] == [canceled.task.run.id]
+    step = fixture.worker.tick()
+    assert [task.run.id for task in step.lost] == [canceled.task.run.id]
     assert canceled.stops == [(StopCause.FENCED, False)]
     assert other.stops == []
     assert fixture.worker.running == 2
     canceled.log("too late")
     canceled.obey()
-    worked = fixture.worker.tick()
-    assert (worked.ended, worked.refused, fixture.worker.running) == ([], [], 1)
+    step = fixture.worker.tick()
+    assert (step.ended, step.refused, fixture.worker.running) == ([], [], 1)
     assert fixture.run(canceled.task.run.id) == after
     assert fixture.lines(canceled.task.run.id) == []
 
 
-def test_a_worker_that_wakes_up_after_the_verdict_stops_everything_and_begins_nothing(
+def test_a_worker_that_wakes_after_it_was_judged_lost_stops_everything_and_starts_nothing(
     fixture: WorkerFixture,
 ) -> None:
     executions = fixture.start(2)
-    (given,) = fixture.assign()
+    (assigned,) = fixture.assign()
     take_away(fixture, executions[0].task.run.id, "judged lost")
-    worked = fixture.worker.tick()
-    assert len(worked.lost) == 2
+    step = fixture.worker.tick()
+    assert len(step.lost) == 2
     assert [e.stops for e in executions] == [[(StopCause.FENCED, False)]] * 2
-    assert worked.started == []
-    assert fixture.run(given).state is RunState.ORPHANED
+    assert step.started == []
+    assert fixture.run(assigned).state is RunState.ORPHANED
     for execution in executions:
         execution.obey()
     fixture.worker.tick()
@@ -189,5 +189,5 @@ def test_an_end_in_the_same_tick_as_its_loss_is_refused_and_not_stopped(
     (execution,) = fixture.start()
     fixture.cancel(execution.task.run.id)
     execution.succeed()
-    worked = fixture.worker.tick()
-    assert (len(worked.refused), worked.lost, execution.stops) == (1, [], [])
+    step = fixture.worker.tick()
+    assert (len(step.refused), step.lost, execution.stops) == (1, [], [])

@@ -1,4 +1,4 @@
-"""A worker executes what is its own, and nothing else."""
+"""A worker starts the runs that are assigned to it, within its capacity, and nothing else."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import moves, queue
 
 
-def test_what_was_given_to_it_begins_and_nothing_else(fixture: WorkerFixture) -> None:
+def test_what_is_assigned_to_it_starts_and_nothing_else(fixture: WorkerFixture) -> None:
     (mine,) = fixture.assign()
     pending = create_run(fixture.database, fixture.run(mine).job_definition_id).id
     add_worker(fixture.database, "other")
@@ -26,8 +26,8 @@ def test_what_was_given_to_it_begins_and_nothing_else(fixture: WorkerFixture) ->
     with fixture.database.write() as connection:
         assignment = moves.Assignment(run=theirs, worker_id="other")
         moves.assign(connection, term=fixture.term, assignments=[assignment])
-    worked = fixture.worker.tick()
-    assert [task.run.id for task in worked.started] == [mine]
+    step = fixture.worker.tick()
+    assert [task.run.id for task in step.started] == [mine]
     assert [e.task.run.id for e in fixture.executor.started] == [mine]
     run = fixture.run(mine)
     assert (run.state, run.started_at, run.leader_epoch) == (RunState.RUNNING, NOON, 1)
@@ -50,7 +50,7 @@ def test_it_never_executes_more_than_its_capacity_and_the_most_urgent_first(
     assert fixture.executor.last.task.run.id == later[1]
 
 
-def test_a_run_begins_with_the_definition_as_it_is_then(fixture: WorkerFixture) -> None:
+def test_a_run_starts_with_the_definition_as_it_is_then(fixture: WorkerFixture) -> None:
     job_id = fixture.job(timeout_seconds=5)
     fixture.start(job_id=job_id)
     with fixture.database.write() as connection:
@@ -77,19 +77,17 @@ def test_the_payload_of_the_event_reaches_the_task(fixture: WorkerFixture) -> No
     assert plain.task.event is None
 
 
-def test_a_run_taken_from_it_before_it_began_is_not_begun(fixture: WorkerFixture) -> None:
-    canceled, given_back = fixture.assign(2)
+def test_a_run_taken_from_it_before_it_started_is_not_started(fixture: WorkerFixture) -> None:
+    canceled, handed_back = fixture.assign(2)
     fixture.cancel(canceled)
     with fixture.database.write() as connection:
-        moves.hand_back(connection, worker_id=WORKER, runs=[ref(fixture.database, given_back)])
+        moves.hand_back(connection, worker_id=WORKER, runs=[ref(fixture.database, handed_back)])
     assert fixture.worker.tick().started == []
     assert fixture.executor.started == []
 
 
 @pytest.mark.parametrize("state", [WorkerState.DETACHED, WorkerState.GONE])
-def test_a_worker_that_is_cut_off_begins_nothing(
-    fixture: WorkerFixture, state: WorkerState
-) -> None:
+def test_a_detached_worker_starts_nothing(fixture: WorkerFixture, state: WorkerState) -> None:
     (run_id,) = fixture.assign()
     with fixture.database.write() as connection:
         if state is WorkerState.DETACHED:
@@ -100,7 +98,7 @@ def test_a_worker_that_is_cut_off_begins_nothing(
     assert fixture.run(run_id).state is RunState.ASSIGNED
 
 
-def test_an_executor_that_cannot_begin_fails_that_run_and_begins_the_others(
+def test_an_executor_that_cannot_start_a_run_fails_it_and_starts_the_others(
     fixture: WorkerFixture,
 ) -> None:
     first, second, third = fixture.assign(3)
@@ -112,8 +110,8 @@ def test_an_executor_that_cannot_begin_fails_that_run_and_begins_the_others(
     fixture.executor.on_start = refuse
     fixture.worker.tick()
     assert fixture.worker.running == 3
-    worked = fixture.worker.tick()
-    assert [task.run.id for task, _ in worked.ended] == [second]
+    step = fixture.worker.tick()
+    assert [task.run.id for task, _ in step.ended] == [second]
     failed = fixture.run(second)
     assert (failed.state, failed.reason) == (RunState.FAILED, Reason.HANDLER_FAILED)
     assert "can't start new thread" in (failed.error or "")
@@ -123,24 +121,24 @@ def test_an_executor_that_cannot_begin_fails_that_run_and_begins_the_others(
     assert fixture.worker.running == 0
 
 
-def test_a_worker_that_was_told_to_stop_everything_stops_also_what_it_is_just_beginning(
+def test_a_worker_that_is_told_to_stop_everything_also_stops_what_is_just_starting(
     fixture: WorkerFixture,
 ) -> None:
-    """The order comes from the heartbeat's thread, at any moment of a tick."""
-    during_begin, after_commit = fixture.assign(2)
+    """A race: the order comes from the heartbeat's thread, at any moment of a tick."""
+    during_start, after_commit = fixture.assign(2)
     order = {"cause": StopCause.NOT_CONFIRMED, "at_once": True}
 
     def stop_between(execution: ScriptedExecution) -> None:
-        if execution.task.run.id == during_begin:
+        if execution.task.run.id == during_start:
             fixture.worker.stop_all(**order)  # type: ignore[arg-type]
 
     fixture.executor.on_start = stop_between
     fixture.worker.tick()
-    for run_id in (during_begin, after_commit):
+    for run_id in (during_start, after_commit):
         assert (StopCause.NOT_CONFIRMED, True) in fixture.executor.of(run_id).stops
 
 
-def test_after_becoming_another_the_old_order_to_stop_is_forgotten(fixture: WorkerFixture) -> None:
+def test_under_a_new_id_the_old_order_to_stop_does_not_count(fixture: WorkerFixture) -> None:
     fixture.worker.stop_all(StopCause.NOT_CONFIRMED, at_once=True)
     fixture.worker.reregister(replace(ME, id="new"))
     (execution,) = fixture.start()
