@@ -30,7 +30,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def database_url(dialect: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A migrated database nobody has used."""
+    """A migrated database without any row."""
     if dialect == "sqlite":
         folder: SqliteFolder = request.getfixturevalue("sqlite_folder")
         yield folder.create()

@@ -71,7 +71,7 @@ def stored(database: Database, job: str) -> set[str]:
 
 
 def last_of(runs: Runs, run_id: int) -> RunState:
-    """How the run ended, or whichever repeated it last."""
+    """How the last retry of the run ended; the run itself if there is none."""
     while True:
         ended = runs.wait(run_id, timeout_seconds=60)
         retried = runs.get(run_id).retried_as

@@ -51,7 +51,7 @@ def cut(proxy: Proxy, how: str) -> None:
     {"silent": proxy.fall_silent, "refusing": proxy.refuse}[how]()
 
 
-def test_a_server_that_is_restarted_under_load_is_used_again_by_everybody(
+def test_a_server_that_is_restarted_under_load_is_used_again_by_all_processes(
     own_server: PostgresServer, tmp_path: Path
 ) -> None:
     with opened(url := own_server.create()) as database:
@@ -69,10 +69,10 @@ def test_a_server_that_is_restarted_under_load_is_used_again_by_everybody(
 
 
 @pytest.mark.parametrize("how", ["silent", "refusing"])
-def test_a_database_that_nobody_reaches_for_long_is_used_again_by_everybody(
+def test_a_database_that_was_unreachable_for_long_is_used_again_by_all_processes(
     quick_database: Database, behind: Daemons, proxy: Proxy, tmp_path: Path, how: str
 ) -> None:
-    everybody = behind.start_together(["up"], ["up"], ["worker"])
+    every_daemon = behind.start_together(["up"], ["up"], ["worker"])
     with Load(quick_database, tmp_path, seconds=0.3) as load:
         load.wait_for_ends(10)
         cut(proxy, how)
@@ -81,14 +81,14 @@ def test_a_database_that_nobody_reaches_for_long_is_used_again_by_everybody(
         load.wait_for_ends(10)
     load.settle()
     assert behind.are_all_up()
-    for daemon in everybody:
+    for daemon in every_daemon:
         daemon.wait_for("attached again")
 
 
 def test_thirty_seconds_without_the_database_cost_nothing_but_time(
     live_database: Database, behind: Daemons, proxy: Proxy, tmp_path: Path
 ) -> None:
-    """The same as above in true length, with the settings everybody begins with."""
+    """The same as above in true length, with the default settings."""
     behind.start_together(["up"], ["up"])
     with Load(live_database, tmp_path, seconds=0.3) as load:
         load.wait_for_ends(10)
@@ -101,7 +101,7 @@ def test_thirty_seconds_without_the_database_cost_nothing_but_time(
 
 
 @pytest.mark.parametrize("how", ["silent", "refusing"])
-def test_a_worker_without_the_database_stops_what_it_runs_before_it_is_given_to_another(
+def test_a_worker_without_the_database_stops_its_run_before_another_worker_gets_it(
     quick_database: Database,
     daemons: Daemons,
     behind: Daemons,
@@ -110,26 +110,26 @@ def test_a_worker_without_the_database_stops_what_it_runs_before_it_is_given_to_
     tmp_path: Path,
     how: str,
 ) -> None:
-    beats = tmp_path / "beats"
-    beat = f'echo "$TSUZUKI_ATTEMPT $$" >> {beats}; test $TSUZUKI_ATTEMPT = 1 || exit 0; sleep 0.02'
-    add_command(quick_database, "long", f"while :; do {beat}; done")
+    marks = tmp_path / "marks"
+    mark = f'echo "$TSUZUKI_ATTEMPT $$" >> {marks}; test $TSUZUKI_ATTEMPT = 1 || exit 0; sleep 0.02'
+    add_command(quick_database, "long", f"while :; do {mark}; done")
     daemons.start("up", "--lead-only")
-    cut_off = behind.start("worker")
+    unreachable = behind.start("worker")
     run_id = runs.submit(Request(job="long")).run_id
-    assert started(runs, run_id) == cut_off.worker_id
+    assert started(runs, run_id) == unreachable.worker_id
     cut(proxy, how)
     daemons.start("worker")
     lost = runs.wait(run_id, timeout_seconds=30)
     assert (lost.state, lost.reason) == (RunState.FAILED, Reason.WORKER_LOST)
-    heard = beats.read_text("utf-8").splitlines()
+    written = marks.read_text("utf-8").splitlines()
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
     assert runs.wait(retry_id, timeout_seconds=30).state is RunState.SUCCEEDED
-    attempts = [line.split()[0] for line in beats.read_text("utf-8").splitlines()]
+    attempts = [line.split()[0] for line in marks.read_text("utf-8").splitlines()]
     assert attempts == sorted(attempts)
-    # The other may have begun by then; but the first had written its last.
-    assert attempts.count("1") == sum(line.startswith("1 ") for line in heard)
+    # The retry may have started by then; but the first attempt had written its last.
+    assert attempts.count("1") == sum(line.startswith("1 ") for line in written)
     proxy.mend()
-    cut_off.wait_for("attached again")
+    unreachable.wait_for("attached again")
     assert runs.get(run_id).run == lost
     check_history(quick_database)

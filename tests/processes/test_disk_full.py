@@ -1,4 +1,4 @@
-"""The disk under an SQLite file fills up: it is said clearly, nothing is damaged, and with room it goes on."""
+"""The disk under an SQLite file fills up: the error says so, nothing is damaged, and work goes on with space again."""
 
 import json
 import shutil
@@ -50,28 +50,28 @@ def squeezed(disk: SmallDisk, file: Path, tmp_path: Path) -> Iterator[Daemons]:
         yield daemons
 
 
-def test_a_disk_that_fills_up_under_load_is_said_clearly_and_work_goes_on_when_there_is_room(
+def test_a_disk_that_fills_up_under_load_is_a_clear_error_and_work_goes_on_when_there_is_space(
     quick_database: Database, disk: SmallDisk, file: Path, squeezed: Daemons, tmp_path: Path
 ) -> None:
     home = quick_database.path
     assert home is not None
     load = Load(quick_database, tmp_path, seconds=0.3)
-    load.ask_at_once(PIECES)
+    load.submit_at_once(PIECES)
     quick_database.close()
     shutil.copy(home, disk.seen_from_outside / file.name)
     daemon, _ = squeezed.start_together(["up", "--capacity", "5"], ["worker", "--capacity", "5"])
     load.wait_for_ends(10)
     disk.fill()
-    said = daemon.wait_for("step failed, retrying")
-    assert said["code"] == "database"
-    assert said["error"] == f"the database {file} has no room left"
-    assert said["hint"].startswith("Free some space")
+    failed = daemon.wait_for("step failed, retrying")
+    assert failed["code"] == "database"
+    assert failed["error"] == f"the database {file} has no room left"
+    assert failed["hint"].startswith("Free some space")
     flags = ["--database-url", f"sqlite:///{file}", "--output", "json"]
     refused = inside(disk, tmp_path, "-m", "tsuzuki", *flags, "job", "run", Load.JOB)
     assert (refused.returncode, refused.stdout) == (5, "")
-    told = json.loads(refused.stderr)["error"]
-    assert told["message"] == said["error"]
-    assert told["hint"].startswith("Free some space")
+    error = json.loads(refused.stderr)["error"]
+    assert error["message"] == failed["error"]
+    assert error["hint"].startswith("Free some space")
     daemon.wait_for("detached: stopping everything that runs here")
     assert integrity(disk, file, tmp_path) == "ok"
 
@@ -98,5 +98,5 @@ def inside(disk: SmallDisk, folder: Path, *words: str) -> subprocess.CompletedPr
 
 def integrity(disk: SmallDisk, file: Path, folder: Path) -> str:
     """What SQLite itself finds in the file."""
-    look = f"connect({str(file)!r}).execute('PRAGMA integrity_check').fetchone()[0]"
-    return inside(disk, folder, "-c", f"from sqlite3 import connect; print({look})").stdout.strip()
+    check = f"connect({str(file)!r}).execute('PRAGMA integrity_check').fetchone()[0]"
+    return inside(disk, folder, "-c", f"from sqlite3 import connect; print({check})").stdout.strip()

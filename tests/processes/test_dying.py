@@ -1,4 +1,4 @@
-"""Whatever dies, every run still ends exactly once."""
+"""Whichever process is killed, every run still ends exactly once."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def started(runs: Runs, run_id: int) -> str:
     )
 
 
-def test_a_run_whose_worker_is_killed_is_repeated_elsewhere_and_ends_once(
+def test_a_run_whose_worker_is_killed_is_retried_elsewhere_and_ends_once(
     quick_database: Database, daemons: Daemons, runs: Runs, tmp_path: Path
 ) -> None:
     pids = tmp_path / "pids"
@@ -46,9 +46,9 @@ def test_a_run_whose_worker_is_killed_is_repeated_elsewhere_and_ends_once(
     assert (lost.state, lost.reason) == (RunState.FAILED, Reason.WORKER_LOST)
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
-    repeated = runs.wait(retry_id, timeout_seconds=30)
-    assert (repeated.state, repeated.attempt, repeated.retries_used) == (RunState.SUCCEEDED, 2, 0)
-    assert repeated.assigned_worker_id != victim.worker_id
+    retry = runs.wait(retry_id, timeout_seconds=30)
+    assert (retry.state, retry.attempt, retry.retries_used) == (RunState.SUCCEEDED, 2, 0)
+    assert retry.assigned_worker_id != victim.worker_id
     child = int(pids.read_text(encoding="utf-8").split()[0])
     eventually(lambda: not is_alive(child), what="the dead worker's command to be dead too")
     check_history(quick_database)

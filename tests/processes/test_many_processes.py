@@ -40,8 +40,8 @@ def leading(database: Database) -> Leadership:
         return leadership.current(connection)
 
 
-def given_to(database: Database) -> Counter[str]:
-    """How many runs each worker was given so far."""
+def assigned_to(database: Database) -> Counter[str]:
+    """How many runs each worker was assigned so far."""
     with database.read() as connection:
         found = runs.find(connection, runs.RunFilter(limit=PIECES))
     return Counter(run.assigned_worker_id for run in found if run.assigned_worker_id)
@@ -52,34 +52,34 @@ def test_fifty_processes_have_one_leader_share_the_work_and_lose_nothing_with_ha
 ) -> None:
     own_server.allow_connections(PROCESSES * CONNECTIONS_EACH)
     with opened(url := own_server.create()) as database:
-        # Long enough that much is left to do when half of them die, however slowly we look.
+        # Long enough that much is left to do when half of them die, however slow this test is.
         load = Load(database, tmp_path, seconds=0.5)
         with ForkedWorkers(url, tmp_path, PROCESSES, "up", "--capacity", "2") as processes:
             names = eventually(
                 lambda: len(all_of := attached(database)) == PROCESSES and all_of,
-                what="everybody to be there",
+                what="every worker to be attached",
             )
             assert set(names.values()) == set(processes.pids)
             before = eventually(
-                lambda: (now := leading(database)).is_valid and now, what="somebody to lead"
+                lambda: (now := leading(database)).is_valid and now, what="one of them to lead"
             )
-            load.ask_at_once(PIECES)
+            load.submit_at_once(PIECES)
             load.wait_for_ends(PIECES // 3)
-            shares = given_to(database)
+            shares = assigned_to(database)
             assert leading(database).epoch == before.epoch
             leader_pid = names[before.holder or ""]
-            doomed = {leader_pid, *sorted(processes.pids)[: PROCESSES // 2 - 1]}
-            for pid in doomed:
+            killed = {leader_pid, *sorted(processes.pids)[: PROCESSES // 2 - 1]}
+            for pid in killed:
                 os.kill(pid, signal.SIGKILL)
             every = load.settle()
             eventually(
                 lambda: leading(database).epoch == before.epoch + 1, what="another one to lead"
             )
-    dead = {name for name, pid in names.items() if pid in doomed}
+    dead = {name for name, pid in names.items() if pid in killed}
     lost = {run.assigned_worker_id for run in every if run.reason is Reason.WORKER_LOST}
     assert lost & dead
-    # Whoever is quicker is given more, and on a busy machine some are slow for a while; but nobody
-    # is forgotten and nobody is given most of it.
+    # A quicker worker is assigned more, and on a busy machine some are slow for a while; but none
+    # is forgotten and none is assigned most of it.
     fair_share = shares.total() / PROCESSES
     assert min(shares[name] for name in names) >= fair_share / 2, sorted(shares.values())
     assert max(shares.values()) <= fair_share * 2, sorted(shares.values())

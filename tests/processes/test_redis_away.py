@@ -1,4 +1,4 @@
-"""Redis dies, forgets everything and comes back under load: it is a help, and its loss costs no run anything."""
+"""Redis is emptied, killed and restarted under load: no run is lost or retried because of it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,17 +35,17 @@ def test_a_redis_that_is_emptied_and_dies_and_comes_back_under_load_costs_nothin
     quick_database: Database, helped: Daemons, redis: RedisServer, tmp_path: Path
 ) -> None:
     be_quick(quick_database, worker_ttl_seconds=3.0)
-    everybody = helped.start_together(["up"], ["up"], ["worker"])
+    every_daemon = helped.start_together(["up"], ["up"], ["worker"])
     with Load(quick_database, tmp_path, seconds=0.3) as load:
         load.wait_for_ends(10)
         redis.flush()
         load.wait_for_ends(10)
         redis.kill()
-        for daemon in everybody:
+        for daemon in every_daemon:
             daemon.wait_for("service unreachable, going on without it")
         load.wait_for_ends(70)  # at twenty a second: for longer than a silent worker is kept
         redis.start()
-        for daemon in everybody:
+        for daemon in every_daemon:
             daemon.wait_for("service is back")
         load.wait_for_ends(10)
     runs = load.settle()
@@ -53,11 +53,11 @@ def test_a_redis_that_is_emptied_and_dies_and_comes_back_under_load_costs_nothin
     with quick_database.read() as connection:
         moved = {move.to_state for run in runs for move in stored.history(connection, run.id)}
     assert RunState.ORPHANED not in moved
-    assert beats_of(redis) == {daemon.worker_id for daemon in everybody}
+    assert heartbeats_in(redis) == {daemon.worker_id for daemon in every_daemon}
     assert helped.are_all_up()
 
 
-def beats_of(redis: RedisServer) -> set[str]:
-    """The workers that say there that they live."""
+def heartbeats_in(redis: RedisServer) -> set[str]:
+    """The workers that have a heartbeat there."""
     with redis.client() as client:
         return {str(key).rsplit(":", 1)[1] for key in client.scan_iter("tsuzuki:worker:beat:*")}

@@ -1,4 +1,4 @@
-"""Stopping in good order, being cut off, and being paused."""
+"""A process that is shut down, detached, or paused."""
 
 import signal
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_a_worker_that_is_asked_to_stop_finishes_what_it_runs(
     check_history(quick_database)
 
 
-def test_what_outlasts_the_drain_is_ended_and_repeated_at_once_for_free(
+def test_what_outlasts_the_drain_is_stopped_and_retried_at_once_for_free(
     quick_database: Database, daemons: Daemons, runs: Runs
 ) -> None:
     be_quick(quick_database, drain_timeout_seconds=0.3)
@@ -57,13 +57,13 @@ def test_what_outlasts_the_drain_is_ended_and_repeated_at_once_for_free(
     started(runs, run_id)
     worker.send(signal.SIGTERM)
     assert worker.ended() == 0
-    handed_back = runs.get(run_id)
-    assert handed_back.run.state is RunState.FAILED
-    assert handed_back.run.reason is Reason.WORKER_SHUTDOWN
-    assert handed_back.retried_as is not None
+    stopped = runs.get(run_id)
+    assert stopped.run.state is RunState.FAILED
+    assert stopped.run.reason is Reason.WORKER_SHUTDOWN
+    assert stopped.retried_as is not None
     daemons.start("worker")
-    repeated = runs.wait(handed_back.retried_as, timeout_seconds=30)
-    assert (repeated.state, repeated.retries_used) == (RunState.SUCCEEDED, 0)
+    retry = runs.wait(stopped.retried_as, timeout_seconds=30)
+    assert (retry.state, retry.retries_used) == (RunState.SUCCEEDED, 0)
     check_history(quick_database)
 
 
@@ -105,9 +105,9 @@ def test_a_worker_that_an_operator_detaches_stops_what_it_runs_and_comes_back_an
     eventually(lambda: not is_alive(child), what="the command to be dead")
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
-    repeated = runs.wait(retry_id, timeout_seconds=30)
-    assert repeated.state is RunState.SUCCEEDED
-    assert repeated.assigned_worker_id == worker.wait_for("attached again")["worker"]
+    retry = runs.wait(retry_id, timeout_seconds=30)
+    assert retry.state is RunState.SUCCEEDED
+    assert retry.assigned_worker_id == worker.wait_for("attached again")["worker"]
     check_history(quick_database)
 
 
@@ -137,7 +137,7 @@ def test_a_worker_that_was_only_paused_for_a_moment_is_confirmed_and_goes_on(
     check_history(quick_database)
 
 
-def test_a_worker_that_wakes_after_its_run_was_given_away_changes_nothing(
+def test_a_worker_that_wakes_after_its_run_was_taken_changes_nothing(
     quick_database: Database, daemons: Daemons, runs: Runs, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"

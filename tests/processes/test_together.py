@@ -30,7 +30,7 @@ def pids_in(file: Path, count: int) -> list[int]:
             and len(found) >= count
             and [int(pid) for pid in found]
         ),
-        what=f"{count} processes to say who they are",
+        what=f"{count} processes to print their ids",
     )
 
 
@@ -108,7 +108,7 @@ def test_a_process_whose_database_is_upgraded_under_it_stops_and_says_so(
     with quick_database.write() as connection:
         connection.execute(text("UPDATE schema_version_engine SET version_num = 'ffff'"))
     assert daemon.ended() == 5
-    assert "ffff" in "".join(daemon.talk)
+    assert "ffff" in "".join(daemon.other_lines)
 
 
 def test_metrics_are_served_in_the_form_of_prometheus(
@@ -123,8 +123,8 @@ def test_metrics_are_served_in_the_form_of_prometheus(
 
     def ended() -> bool:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            told = answer.read().decode()
-        assert "tsuzuki_leading 1.0" in told
-        return 'tsuzuki_runs_ended_total{job="brief",state="SUCCEEDED"} 1.0' in told
+            metrics = answer.read().decode()
+        assert "tsuzuki_leading 1.0" in metrics
+        return 'tsuzuki_runs_ended_total{job="brief",state="SUCCEEDED"} 1.0' in metrics
 
     eventually(ended, what="the run to be counted")

@@ -1,4 +1,4 @@
-"""Processes die and freeze in the middle of a steady stream of work: nothing is lost, nothing doubled."""
+"""Processes are killed and paused under load: no run is lost, and none is executed twice."""
 
 import signal
 from pathlib import Path
@@ -25,8 +25,8 @@ def running_on(database: Database, worker_id: str) -> set[int]:
         return {run.id for run in ownership.running_on_worker(connection, worker_id=worker_id)}
 
 
-def frozen_at_work(database: Database, daemon: Daemon) -> set[int] | None:
-    """What it runs, now that it is frozen; None, and it goes on, if that is nothing."""
+def paused_at_work(database: Database, daemon: Daemon) -> set[int] | None:
+    """What it runs, now that it is paused; None, and it goes on, if that is nothing."""
     daemon.pause(database)
     if held := running_on(database, daemon.worker_id):
         return held
@@ -47,7 +47,7 @@ def leader_of(database: Database, *daemons: Daemon) -> Daemon:
 
 
 @pytest.mark.parametrize("victims", ["worker", "leader", "both"])
-def test_whoever_is_killed_under_load_every_piece_of_work_is_done(
+def test_when_a_process_is_killed_under_load_every_piece_of_work_is_done(
     quick_database: Database, daemons: Daemons, load: Load, victims: str
 ) -> None:
     one, other, worker = daemons.start_together(["up"], ["up"], ["worker"])
@@ -61,27 +61,27 @@ def test_whoever_is_killed_under_load_every_piece_of_work_is_done(
     load.settle()
 
 
-@pytest.mark.parametrize("frozen", ["worker", "leader"])
-def test_whoever_is_frozen_under_load_and_wakes_after_its_work_was_given_away_changes_nothing(
-    quick_database: Database, daemons: Daemons, load: Load, frozen: str
+@pytest.mark.parametrize("paused", ["worker", "leader"])
+def test_a_process_paused_under_load_until_its_runs_were_taken_changes_nothing(
+    quick_database: Database, daemons: Daemons, load: Load, paused: str
 ) -> None:
     one, other, worker = daemons.start_together(["up"], ["up"], ["worker"])
     leader = leader_of(quick_database, one, other)
-    sleeper = {"worker": worker, "leader": leader}[frozen]
-    name = sleeper.worker_id
+    paused_daemon = {"worker": worker, "leader": leader}[paused]
+    name = paused_daemon.worker_id
     with load:
         load.wait_for_ends(10)
         held = eventually(
-            lambda: frozen_at_work(quick_database, sleeper), what="it to be frozen at work"
+            lambda: paused_at_work(quick_database, paused_daemon), what="it to be paused at work"
         )
         eventually(
             lambda: not running_on(quick_database, name), what="its work to be taken from it"
         )
-        assert (leader_of(quick_database, one, other) is leader) == (frozen == "worker")
-        sleeper.send(signal.SIGCONT)
-        sleeper.wait_for("attached again")
+        assert (leader_of(quick_database, one, other) is leader) == (paused == "worker")
+        paused_daemon.send(signal.SIGCONT)
+        paused_daemon.wait_for("attached again")
         load.wait_for_ends(10)
     runs = load.settle(was_paused=True)
-    # On a busy machine somebody else may have been too slow as well; that must do no harm either.
+    # On a busy machine another process may have been too slow as well; that must do no harm either.
     assert held <= {run.id for run in runs if run.reason is Reason.WORKER_LOST}
     assert daemons.are_all_up()

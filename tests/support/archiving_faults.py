@@ -60,7 +60,7 @@ class Writes:
 
     def __init__(self, database: Database, patch: pytest.MonkeyPatch) -> None:
         self._write = database.write
-        self._begun = 0
+        self._count = 0
         self._acts: dict[int, Callable[[], object]] = {}
         patch.setattr(database, "write", self._counted)
 
@@ -68,8 +68,8 @@ class Writes:
         self._acts[number] = act
 
     def _counted(self) -> AbstractContextManager[Connection]:
-        self._begun += 1
-        act = self._acts.pop(self._begun, None)
+        self._count += 1
+        act = self._acts.pop(self._count, None)
         if act is not None:
             act()
         return self._write()

@@ -13,7 +13,7 @@ from tsuzuki.store.sql.database import Connection, Database, open_database
 
 BATCH = 12
 Accepted = list[tuple[int, int]]
-"""Moves that moved effect: the run, and the version it has now."""
+"""Moves that took effect: the run, and the version it has now."""
 
 
 def move_at_random_in_process(
@@ -73,13 +73,13 @@ def _move_on(
             return moves.finish(
                 connection,
                 worker_id=found[0].assigned_worker_id or "",
-                ends=[_ending(run) for run in found[:2]],
+                ends=[_end_of(run) for run in found[:2]],
             )
         case _:
             chosen = [Assignment(run=ref, worker_id=random.choice(workers)) for ref in refs]
             return moves.assign(connection, term=term, assignments=chosen)
 
 
-def _ending(run: Run) -> RunEnd:
+def _end_of(run: Run) -> RunEnd:
     ours = Started(id=run.id, version=run.version, epoch=run.leader_epoch or 0)
     return RunEnd(run=ours, state=RunState.FAILED, reason=Reason.HANDLER_FAILED, error="x" * 200)

@@ -70,6 +70,6 @@ def next_heard(listener: Listener) -> Collection[str]:
 
 
 def seconds_of(call: Callable[[], object]) -> float:
-    began = time.monotonic()
+    started = time.monotonic()
     call()
-    return time.monotonic() - began
+    return time.monotonic() - started

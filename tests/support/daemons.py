@@ -54,7 +54,7 @@ def eventually(
         if answer is not None and answer is not False:
             return answer
         pause.wait(0.05)
-    raise AssertionError(f"waited {seconds:g} s in vain: {what}")
+    raise AssertionError(f"timed out after {seconds:g} s waiting for {what}")
 
 
 class Daemon:
@@ -88,7 +88,7 @@ class Daemon:
             start_new_session=True,
         )
         self.events: list[dict[str, Any]] = []
-        self.talk: list[str] = []
+        self.other_lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -98,12 +98,12 @@ class Daemon:
             if line.startswith("{"):
                 self.events.append(json.loads(line))
             else:
-                self.talk.append(line)
+                self.other_lines.append(line)
 
     def wait_for(self, event: str) -> dict[str, Any]:
         return eventually(
             lambda: next((e for e in self.events if e.get("event") == event), None),
-            what=f"{event!r} from {self.process.args!r}; it said {self.talk} {self.events[-5:]}",
+            what=f"{event!r} from {self.process.args!r}; it wrote {self.other_lines} {self.events[-5:]}",
         )
 
     @property
@@ -116,13 +116,13 @@ class Daemon:
     def pause(self, database: Database) -> None:
         """SIGSTOP it between two transactions: inside one it would hold SQLite's write lock, or row locks
         of PostgreSQL, and block every other process."""
-        breath = threading.Event()
+        pause = threading.Event()
         for _ in range(50):
             self.send(signal.SIGSTOP)
             if not holds_a_lock(database):
                 return
             self.send(signal.SIGCONT)
-            breath.wait(0.1)
+            pause.wait(0.1)
         raise AssertionError("it was never outside a transaction")
 
     def kill(self) -> None:

@@ -120,5 +120,5 @@ def _bring(
     if state is RunState.RUNNING:
         return
     reason = None if state is RunState.SUCCEEDED else moves.Reason.HANDLER_FAILED
-    ending = moves.RunEnd(run=started, state=state, reason=reason)
-    assert moves.finish(connection, worker_id=worker_id, ends=[ending])
+    end = moves.RunEnd(run=started, state=state, reason=reason)
+    assert moves.finish(connection, worker_id=worker_id, ends=[end])

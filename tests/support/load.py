@@ -47,7 +47,7 @@ class Load:
         self._seconds = seconds
         self._pause_seconds = pause_seconds
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread = threading.Thread(target=self._submit, daemon=True)
         self.confirmed: dict[str, int] = {}
         shutil.copy(load_handler.__file__, folder)
         with database.write() as connection:
@@ -74,7 +74,7 @@ class Load:
         self._stopping.set()
         self._thread.join(60)
 
-    def ask_at_once(self, count: int) -> None:
+    def submit_at_once(self, count: int) -> None:
         """Submit so many in one transaction."""
         keys = [f"piece-{number}" for number in range(len(self.confirmed), count)]
         submitted = self._runs.submit_many([self._request(key) for key in keys])
@@ -118,7 +118,7 @@ class Load:
             assert {run.reason for run in failed} <= FAULT_REASONS
         succeeded = {(key, chain[-1].attempt) for key, chain in chains.items()}
         ledger, rows = self._ledger(), self._rows()
-        for words in ("begin", "end"):
+        for words in ("start", "end"):
             noted = [(key, attempt) for key, attempt, word in ledger if word == words]
             assert len(noted) == len(set(noted)), "an attempt was executed twice"
             assert succeeded <= set(noted)
@@ -147,7 +147,7 @@ class Load:
             counted = stored.count_by_state(connection)
         return not any(counted.get(state, 0) for state in LIVE_STATES)
 
-    def _ask(self) -> None:
+    def _submit(self) -> None:
         while not self._stopping.is_set():
             key = f"piece-{len(self.confirmed)}"
             with suppress(Unreachable, Conflict):

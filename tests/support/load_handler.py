@@ -1,6 +1,6 @@
 """The handler of a load test. It is copied into the workspace of the processes, so it imports nothing of ours.
 
-Every execution appends its begin and end to one file, and stores a row in a fenced transaction. Both keep the order of
+Every execution appends its start and end to one file, and stores a row in a fenced transaction. Both keep the order of
 events across processes: the file shows whether two attempts overlapped, the table whether a fenced attempt could
 still write.
 """
@@ -25,7 +25,7 @@ def note(key: str, attempt: int, word: str) -> None:
 
 
 async def brief(run: Any, *, key: str, seconds: float) -> None:
-    note(key, run.attempt, "begin")
+    note(key, run.attempt, "start")
     # Takes a while, so that a kill or a pause hits the middle of an execution.
     await asyncio.sleep(seconds)
     with run.transaction() as connection:

@@ -69,10 +69,10 @@ class ArchivingFixture:
 
     def end(self, run: Started, lines: Sequence[LogLine] = ()) -> None:
         """End a run, its last lines in the same transaction."""
-        ending = moves.RunEnd(run=run, state=RunState.FAILED, reason=Reason.HANDLER_FAILED)
+        end = moves.RunEnd(run=run, state=RunState.FAILED, reason=Reason.HANDLER_FAILED)
         with self.database.write() as connection:
             logs.append(connection, worker_id=WORKER, lines=[(run, line) for line in lines])
-            assert moves.finish(connection, worker_id=WORKER, ends=[ending])
+            assert moves.finish(connection, worker_id=WORKER, ends=[end])
 
     def ended_run(self, bodies: Iterable[str] = WORDS) -> int:
         run = self.started_run()

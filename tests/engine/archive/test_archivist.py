@@ -57,9 +57,9 @@ def test_interrupted_anywhere_nothing_is_lost_and_the_next_leader_finishes(
 ) -> None:
     run_id = fixture.old_run()
     with monkeypatch.context() as patch:
-        doomed = fixture.new_archivist(arrange(point, fixture, patch))
+        crashing = fixture.new_archivist(arrange(point, fixture, patch))
         with pytest.raises(Crash):
-            doomed.tick(fixture.term)
+            crashing.tick(fixture.term)
     assert fixture.reader.read(run_id) == LINES
 
     term = depose_and_take(fixture.database)
@@ -152,7 +152,7 @@ def test_readers_notice_nothing_at_any_step(
     assert fixture.archive is not None
     seen: list[bool] = []
 
-    def look() -> None:
+    def check() -> None:
         reader = fixture.reader
         pages = [reader.read(run_id, after_seq=seq, limit=2) for seq in (0, 2, 4)]
         seen.append(
@@ -164,10 +164,10 @@ def test_readers_notice_nothing_at_any_step(
 
     writes = Writes(fixture.database, monkeypatch)
     for number in TRANSACTIONS.values():
-        writes.before(number, look)
-    archive = Interposed(fixture.archive, before=look, after_first_line=look, after=look)
+        writes.before(number, check)
+    archive = Interposed(fixture.archive, before=check, after_first_line=check, after=check)
     fixture.new_archivist(archive).tick(fixture.term)
-    look()
+    check()
 
     assert seen == [True] * 8
     assert_archived(fixture, folder, run_id)

@@ -80,16 +80,16 @@ def test_a_log_stays_until_its_run_has_been_finished_for_long_enough(
 
 def test_a_run_that_never_finished_keeps_its_lines(fixture: ArchivingFixture) -> None:
     live = [run_in_state(fixture.database, state, fixture.term).id for state in sorted(LIVE_STATES)]
-    said = {"seq": 1, "at": fixture.clock.now(), "stream": "log", "body": "x"}
+    values = {"seq": 1, "at": fixture.clock.now(), "stream": "log", "body": "x"}
     with fixture.database.write() as connection:
-        connection.execute(insert(job_run_logs), [{"run_id": run_id, **said} for run_id in live])
+        connection.execute(insert(job_run_logs), [{"run_id": run_id, **values} for run_id in live])
     fixture.days_pass(1000)
 
     assert fixture.tick() == Archived()
     assert [len(fixture.rows_of(run_id)) for run_id in live] == [1] * len(live)
 
 
-def test_a_run_that_said_nothing_has_nothing_in_the_archive(
+def test_a_run_without_log_lines_has_nothing_in_the_archive(
     fixture: ArchivingFixture, folder: Path
 ) -> None:
     silent = [
@@ -121,7 +121,7 @@ def test_one_tick_looks_at_so_many_runs_and_asks_to_be_called_again(
     assert fixture.rows_of(live.id) == LINES
 
 
-def test_lines_whose_run_somebody_deleted_are_dropped(
+def test_lines_of_a_run_that_was_deleted_are_dropped(
     fixture: ArchivingFixture, folder: Path
 ) -> None:
     run_id = fixture.old_run()

@@ -1,4 +1,4 @@
-"""Looking for what is old costs what is found, not what the tables hold."""
+"""Query plans of the archivist: each query uses an index, however many rows the tables hold."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,11 +26,11 @@ MOMENTS = {
     "postgresql": "timestamptz '2026-01-01 00:00Z' + n * interval '1 second'",
 }
 
-LOOKS: dict[str, Callable[[Connection, Term], Any]] = {
+QUERIES: dict[str, Callable[[Connection, Term], Any]] = {
     "logs to archive": lambda c, _: logs.stored(c, created_before=BEFORE, after_id=0, limit=50),
     "runs to forget": lambda c, _: pruning.due(c, finished_before=BEFORE, limit=200),
     "marking": lambda c, term: pruning.mark(c, term=term, run_ids=range(1, 200)),
-    "who has lines": lambda c, _: logs.having_lines(c, range(1, 200)),
+    "runs with lines": lambda c, _: logs.having_lines(c, range(1, 200)),
     "lines to drop": lambda c, term: logs.delete_lines(c, term=term, run_id=5_000, limit=2_000),
     "runs to drop": lambda c, term: pruning.delete_marked(c, term=term, run_ids=range(1, 200)),
 }
@@ -70,16 +70,16 @@ def crowded(database: Database, dialect: str) -> Database:
 
 
 @contextmanager
-def overheard(database: Database) -> Iterator[list[tuple[str, Any]]]:
+def recording(database: Database) -> Iterator[list[tuple[str, Any]]]:
     """The statements that are sent meanwhile."""
     sent: list[tuple[str, Any]] = []
 
-    def hear(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+    def record(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         sent.append((statement, parameters))
 
-    event.listen(database.engine, "before_cursor_execute", hear)
+    event.listen(database.engine, "before_cursor_execute", record)
     yield sent
-    event.remove(database.engine, "before_cursor_execute", hear)
+    event.remove(database.engine, "before_cursor_execute", record)
 
 
 def plan_of(connection: Connection, statement: str, parameters: Any) -> str:
@@ -88,16 +88,16 @@ def plan_of(connection: Connection, statement: str, parameters: Any) -> str:
     return "\n".join(str(row[-1]) for row in rows)
 
 
-def test_no_look_at_what_is_old_walks_through_a_table(crowded: Database) -> None:
+def test_no_query_of_the_archivist_scans_a_table(crowded: Database) -> None:
     term = take_lead(crowded)
-    for name, look in LOOKS.items():
-        with overheard(crowded) as sent, crowded.write() as connection:
-            look(connection, term)
+    for name, query in QUERIES.items():
+        with recording(crowded) as sent, crowded.write() as connection:
+            query(connection, term)
             statements = [one for one in sent if not one[0].startswith("BEGIN")]
             for statement, parameters in statements:
                 plan = plan_of(connection, statement, parameters)
-                for walk in ("Seq Scan on job_run", "SCAN job_run"):
-                    assert walk not in plan, f"{name}:\n{plan}"
+                for scan in ("Seq Scan on job_run", "SCAN job_run"):
+                    assert scan not in plan, f"{name}:\n{plan}"
         assert statements
 
 

@@ -1,4 +1,4 @@
-"""An archive in a folder gives back what it was given, or says clearly why it cannot."""
+"""An archive in a folder: what was written is read back, or an error says why it cannot be."""
 
 import gzip
 import os

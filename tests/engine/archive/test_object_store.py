@@ -110,7 +110,7 @@ def test_a_store_that_does_not_answer_is_unreachable_and_no_secret_is_told(
     )
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access-key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     archive = open_archive("s3://bucket/logs")
 

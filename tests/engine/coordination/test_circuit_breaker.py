@@ -1,4 +1,4 @@
-"""CircuitBreaker: in order, in time, and never piling up."""
+"""The circuit breaker: calls in order, with a timeout, and never a queue that grows."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ from tsuzuki.engine.coordination.circuit_breaker import (
 )
 
 
-class Trial:
-    """Succeeds when it is let."""
+class Probe:
+    """Succeeds when `is_good` is set."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,28 +30,28 @@ class Trial:
 
 
 @pytest.fixture
-def trial() -> Trial:
-    return Trial()
+def probe() -> Probe:
+    return Probe()
 
 
 @pytest.fixture
-def breaker(clock: MovingClock, trial: Trial) -> Iterator[CircuitBreaker]:
-    breaker = CircuitBreaker(service="a test", probe=trial, clock=clock)
+def breaker(clock: MovingClock, probe: Probe) -> Iterator[CircuitBreaker]:
+    breaker = CircuitBreaker(service="a test", probe=probe, clock=clock)
     yield breaker
     breaker.shut_down(lambda: None)
 
 
 @contextmanager
 def held_up(breaker: CircuitBreaker) -> Iterator[None]:
-    """While one errand is under way and does not end."""
-    has_begun, may_end = threading.Event(), threading.Event()
+    """While one call is under way and does not end."""
+    has_started, may_end = threading.Event(), threading.Event()
 
     def hang() -> None:
-        has_begun.set()
+        has_started.set()
         may_end.wait(CALL_TIMEOUT_SECONDS * 100)
 
     breaker.post("hang", hang)
-    assert has_begun.wait(10.0)
+    assert has_started.wait(10.0)
     yield
     may_end.set()
 
@@ -60,14 +60,14 @@ def noting(done: list[str], what: str) -> Callable[[], None]:
     return lambda: done.append(what)
 
 
-def test_errands_are_done_in_the_order_in_which_they_came(breaker: CircuitBreaker) -> None:
+def test_calls_are_made_in_the_order_in_which_they_came(breaker: CircuitBreaker) -> None:
     done: list[str] = []
     breaker.post("a", noting(done, "first"))
     breaker.post("b", noting(done, "second"))
     assert breaker.call(lambda: list(done)) == ["first", "second"]
 
 
-def test_of_two_on_one_topic_only_the_newer_one_leaves(breaker: CircuitBreaker) -> None:
+def test_of_two_calls_on_one_topic_only_the_newer_one_is_made(breaker: CircuitBreaker) -> None:
     done: list[str] = []
     with held_up(breaker):
         for number in range(1000):
@@ -76,7 +76,7 @@ def test_of_two_on_one_topic_only_the_newer_one_leaves(breaker: CircuitBreaker) 
     assert breaker.call(lambda: list(done)) == ["a 999", "b"]
 
 
-def test_what_was_held_up_too_long_is_left_undone(
+def test_a_call_that_was_held_up_too_long_is_dropped(
     breaker: CircuitBreaker, clock: MovingClock
 ) -> None:
     done: list[str] = []
@@ -87,50 +87,50 @@ def test_what_was_held_up_too_long_is_left_undone(
     assert breaker.call(lambda: list(done)) == ["in time"]
 
 
-def test_a_question_that_waited_in_vain_is_not_asked_later(
-    breaker: CircuitBreaker, clock: MovingClock, trial: Trial
+def test_a_call_that_timed_out_is_not_made_later(
+    breaker: CircuitBreaker, clock: MovingClock, probe: Probe
 ) -> None:
     done: list[str] = []
-    trial.is_good = True
+    probe.is_good = True
     with held_up(breaker):
         assert breaker.call(noting(done, "asked")) is None
         assert breaker.is_open
     clock.advance(PROBE_INTERVAL_SECONDS)
-    wait_until(breaker.allows_calls, "the trial has succeeded")
+    wait_until(breaker.allows_calls, "the probe has succeeded")
     assert breaker.call(lambda: list(done)) == []
 
 
-def test_while_it_is_away_it_is_tried_now_and_then_and_nothing_else(
-    breaker: CircuitBreaker, clock: MovingClock, trial: Trial
+def test_while_it_is_open_the_service_is_probed_and_not_called(
+    breaker: CircuitBreaker, clock: MovingClock, probe: Probe
 ) -> None:
     done: list[str] = []
 
-    def pester() -> int:
+    def call_often() -> int:
         for _ in range(10):
             breaker.post("a", noting(done, "sent"))
             assert breaker.call(noting(done, "asked")) is None
-        return trial.count
+        return probe.count
 
     breaker.record_failure(OSError("away"))
-    assert pester() == 0
+    assert call_often() == 0
     clock.advance(PROBE_INTERVAL_SECONDS)
-    wait_until(lambda: pester() == 1, "it was tried")
-    assert pester() == 1
-    trial.is_good = True
+    wait_until(lambda: call_often() == 1, "it was tried")
+    assert call_often() == 1
+    probe.is_good = True
     clock.advance(PROBE_INTERVAL_SECONDS)
-    wait_until(breaker.allows_calls, "the trial has succeeded")
-    assert breaker.call(lambda: (trial.count, done)) == (2, [])
+    wait_until(breaker.allows_calls, "the probe has succeeded")
+    assert breaker.call(lambda: (probe.count, done)) == (2, [])
 
 
 def test_what_a_call_raises_stays_inside(breaker: CircuitBreaker) -> None:
-    def stumble() -> None:
+    def fail() -> None:
         raise ZeroDivisionError
 
-    assert breaker.call(stumble) is None
+    assert breaker.call(fail) is None
     assert breaker.is_open
 
 
-def test_the_last_call_comes_after_what_was_sent_even_while_it_is_away(
+def test_the_last_call_comes_after_what_was_sent_even_while_it_is_open(
     breaker: CircuitBreaker,
 ) -> None:
     done: list[str] = []

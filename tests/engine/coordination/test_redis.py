@@ -1,4 +1,4 @@
-"""Coordination through a real Redis on a good day, and how one is connected."""
+"""Coordination through a real Redis that works, and how it is connected."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ SECRET = "not-for-the-log"
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     use_long_timeouts(monkeypatch)
 
 
@@ -53,8 +53,8 @@ def other(server: RedisServer) -> Iterator[Coordination]:
         yield other
 
 
-class TestSignsOfLife:
-    def test_who_has_beaten_is_heard_and_nobody_else(
+class TestHeartbeats:
+    def test_workers_with_a_heartbeat_are_live_and_no_others(
         self, coordination: Coordination, other: Coordination
     ) -> None:
         coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
@@ -62,12 +62,12 @@ class TestSignsOfLife:
         assert coordination.live_workers(["w-1", "w-2", "w-3"]) == {"w-1", "w-2"}
         assert other.live_workers({"w-2", "w-3"}) == {"w-2"}
 
-    def test_a_beat_stops_counting_by_itself(self, coordination: Coordination) -> None:
+    def test_a_heartbeat_expires(self, coordination: Coordination) -> None:
         coordination.heartbeat("w-1", ttl_seconds=0.2)
         assert coordination.live_workers(["w-1"]) == {"w-1"}
-        wait_until(lambda: not coordination.live_workers(["w-1"]), "the beat has expired")
+        wait_until(lambda: not coordination.live_workers(["w-1"]), "the heartbeat has expired")
 
-    def test_a_later_beat_counts_longer(
+    def test_a_later_heartbeat_counts_longer(
         self, coordination: Coordination, server: RedisServer
     ) -> None:
         coordination.heartbeat("w-1", ttl_seconds=1.0)
@@ -77,18 +77,18 @@ class TestSignsOfLife:
             assert client.pttl("tsuzuki:worker:beat:w-1") > 1_000
 
     @pytest.mark.parametrize("left_milliseconds", [None, 60_000])
-    def test_a_beat_that_outlives_its_time_is_not_believed(
+    def test_under_clock_skew_a_heartbeat_that_outlives_its_ttl_does_not_count(
         self, coordination: Coordination, server: RedisServer, left_milliseconds: int | None
     ) -> None:
-        """As after the server's clock was set back: it would keep a dead worker attached."""
+        """As after the server's clock was put back: it would keep a dead worker attached."""
         with server.client() as client:
             client.set("tsuzuki:worker:beat:w-1", "4000", px=left_milliseconds)
         assert coordination.live_workers(["w-1"]) == frozenset()
-        assert is_heard(coordination), "the next beat puts it right"
+        assert is_heard(coordination), "the next heartbeat puts it right"
 
 
 class TestLeases:
-    def test_the_first_worker_has_it_and_another_one_is_told(
+    def test_the_first_worker_has_it_and_another_one_is_refused(
         self, coordination: Coordination, other: Coordination
     ) -> None:
         first = coordination.lease({1: "w-1", 2: "w-1"}, ttl_seconds=LONG_SECONDS)
@@ -115,7 +115,7 @@ class TestLeases:
         wait_until(lambda: not coordination.lease({1: "w-2"}, ttl_seconds=0.2), "it has ended")
 
     @pytest.mark.parametrize("left_milliseconds", [None, 3_600_000])
-    def test_one_that_outlives_its_time_holds_nothing_up(
+    def test_a_lease_that_outlives_its_ttl_does_not_count(
         self, coordination: Coordination, server: RedisServer, left_milliseconds: int | None
     ) -> None:
         with server.client() as client:
@@ -131,7 +131,7 @@ class TestLeases:
 
 
 class TestWakeUps:
-    def test_a_ring_reaches_a_listener_that_waits_elsewhere(
+    def test_a_wake_up_reaches_a_listener_of_another_process(
         self, coordination: Coordination, other: Coordination
     ) -> None:
         with listening(other) as listener:
@@ -141,15 +141,15 @@ class TestWakeUps:
             coordination.wake({Channel.WORKERS})
             assert next_heard(listener) == {Channel.WORKERS}
 
-    def test_everybody_means_everybody(
+    def test_all_channels_can_be_woken_at_once(
         self, coordination: Coordination, other: Coordination
     ) -> None:
         with listening(other) as listener:
             coordination.wake(ALL_CHANNELS)
-            heard = {who for _ in range(2) for who in next_heard(listener)}
+            heard = {name for _ in range(2) for name in next_heard(listener)}
         assert heard == ALL_CHANNELS
 
-    def test_a_last_ring_leaves_before_the_end(
+    def test_a_last_wake_up_is_sent_before_closing(
         self, server: RedisServer, other: Coordination
     ) -> None:
         """A command that asks for a run and exits at once."""
@@ -204,15 +204,15 @@ class TestConnecting:
         assert is_heard(coordination)
 
     def test_rediss_speaks_tls(self, clock: MovingClock) -> None:
-        """Nobody answers it here, so it is an outage; what counts is what is on the wire."""
-        with socket.create_server(("127.0.0.1", 0)) as doorway:
-            url = f"rediss://127.0.0.1:{doorway.getsockname()[1]}"
+        """The server does not answer, so it is an outage; what counts is what is sent."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            url = f"rediss://127.0.0.1:{server.getsockname()[1]}"
             with closing(connect(url, clock)) as coordination:
                 coordination.wake(ALL_CHANNELS)
-                visitor, _ = doorway.accept()
-                with visitor:
+                client, _ = server.accept()
+                with client:
                     handshake_record = b"\x16\x03"
-                    assert visitor.recv(2) == handshake_record
+                    assert client.recv(2) == handshake_record
 
     @pytest.mark.parametrize(
         "url",
@@ -221,7 +221,7 @@ class TestConnecting:
             "redis://127.0.0.1/0?prefix=a%20b",
             "redis://127.0.0.1/0?prefix=a*",
             "redis://127.0.0.1/0?socket_timeout=soon",
-            "redis://127.0.0.1/0?nobody_knows_this=1",
+            "redis://127.0.0.1/0?no_such_option=1",
             f"redis://:{SECRET}/1@127.0.0.1:6379",
             "http://127.0.0.1",
         ],
@@ -243,9 +243,9 @@ class TestConnecting:
         assert missing.value.hint is not None
         assert "pip install 'tsuzuki[redis]'" in missing.value.hint
 
-    def test_without_any_nothing_happens(self) -> None:
-        nobody = NoCoordination()
-        assert not nobody.is_configured
-        everything(nobody)
-        assert nobody.listener() is None
-        nobody.close()
+    def test_without_coordination_nothing_happens(self) -> None:
+        coordination = NoCoordination()
+        assert not coordination.is_configured
+        everything(coordination)
+        assert coordination.listener() is None
+        coordination.close()

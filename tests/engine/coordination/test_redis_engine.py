@@ -1,4 +1,4 @@
-"""What Redis may do to the engine: keep a worker, save a lost statement, wake a process. Nothing else."""
+"""What Redis may do for the engine: keep a worker attached, spare a conflict, wake a process. Nothing else."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -47,7 +47,7 @@ TTL = SETTINGS.worker_ttl_seconds
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     use_long_timeouts(monkeypatch)
 
 
@@ -87,7 +87,7 @@ def state_of(database: Database, worker_id: str = WORKER) -> WorkerState:
 
 
 class TestRescuing:
-    def test_a_worker_that_only_redis_hears_keeps_everything(
+    def test_a_worker_that_only_redis_hears_keeps_its_runs(
         self, database: Database, coordination: Coordination, term: Term, clock: MovingClock
     ) -> None:
         assigned = run_in_state(database, RunState.ASSIGNED, term)
@@ -100,19 +100,19 @@ class TestRescuing:
         assert read_run(database, assigned.id).state is RunState.ASSIGNED
         assert read_run(database, running.id).state is RunState.RUNNING
 
-    def test_who_falls_silent_there_too_is_cut_off_as_soon_as_without_it(
+    def test_a_worker_silent_there_too_is_detached_as_soon_as_without_it(
         self, database: Database, coordination: Coordination, term: Term, clock: MovingClock
     ) -> None:
         clock.advance(TTL)
         coordination.heartbeat(WORKER, ttl_seconds=LONG_SECONDS)
         rescue(database, coordination, term)
         coordination.heartbeat(WORKER, ttl_seconds=0.001)
-        eventually(lambda: not coordination.live_workers([WORKER]), what="that beat to run out")
-        # Heard of at the latest so long before the last look: from then on the time runs.
+        eventually(lambda: not coordination.live_workers([WORKER]), what="that heartbeat to expire")
+        # It was heard at most so long before the last tick: the TTL counts from then.
         clock.advance(TTL - heartbeat_ttl_seconds(SETTINGS))
         assert rescue(database, coordination, term).detached == 1
 
-    def test_one_that_was_cut_off_must_speak_for_itself(
+    def test_a_detached_worker_is_not_reattached_by_redis(
         self, database: Database, coordination: Coordination, term: Term, clock: MovingClock
     ) -> None:
         clock.advance(TTL)
@@ -143,7 +143,7 @@ class TestRescuing:
         clock.advance(TTL)
         assert rescue(database, coordination, term).detached == 1
 
-    def test_an_old_leader_vouches_for_nobody(
+    def test_a_deposed_leader_refreshes_no_heartbeat(
         self, database: Database, coordination: Coordination, term: Term, clock: MovingClock
     ) -> None:
         clock.advance(TTL)
@@ -153,7 +153,7 @@ class TestRescuing:
         with database.read() as connection:
             assert workers.silent(connection, silent_after_seconds=TTL) == [WORKER]
 
-    def test_what_is_taken_back_may_be_given_to_anybody_at_once(
+    def test_an_orphan_may_be_assigned_to_any_worker_at_once(
         self, database: Database, coordination: Coordination, term: Term, clock: MovingClock
     ) -> None:
         job_id = add_job(database)
@@ -168,7 +168,7 @@ class TestRescuing:
 
 
 class TestAssigning:
-    def test_what_is_being_given_to_another_worker_waits_for_a_round(
+    def test_a_run_leased_for_another_worker_waits_for_a_round(
         self, database: Database, coordination: Coordination, term: Term
     ) -> None:
         job_id = add_job(database, spec(max_concurrent=5))
@@ -181,24 +181,24 @@ class TestAssigning:
         coordination.release([leased.id])
         assert assigner.tick(term) == 1
 
-    def test_a_lease_gives_no_right(
+    def test_a_lease_is_no_permission(
         self, database: Database, coordination: Coordination, term: Term
     ) -> None:
-        """An old leader that holds the lease assigns nothing, and leaves none behind."""
+        """A deposed leader that holds the lease assigns nothing, and leaves none behind."""
         run = create_run(database, add_job(database))
         depose_and_take(database)
         assert Assigner(database=database, coordination=coordination).tick(term) == 0
         assert read_run(database, run.id).state is RunState.PENDING
         assert coordination.lease({run.id: "host-9-zzzz"}, ttl_seconds=2.0) == frozenset()
 
-    def test_without_redis_everything_is_given_out(
+    def test_without_redis_everything_is_assigned(
         self, database: Database, coordination: Coordination, server: RedisServer, term: Term
     ) -> None:
         create_run(database, add_job(database))
         server.kill()
         assert Assigner(database=database, coordination=coordination).tick(term) == 1
 
-    def test_who_was_given_something_is_woken(
+    def test_a_worker_that_was_assigned_a_run_is_woken(
         self, database: Database, coordination: Coordination, term: Term
     ) -> None:
         create_run(database, add_job(database))
@@ -216,7 +216,7 @@ def is_helped(*applications: Tsuzuki) -> bool:
     return all(engine and engine.coordination.listener() is not None for engine in engines)
 
 
-def test_runs_do_not_notice_that_redis_comes_and_goes(
+def test_runs_are_not_affected_when_redis_comes_and_goes(
     database_url: str, server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader and a worker apart, while it is emptied, killed and paused: each run runs once."""

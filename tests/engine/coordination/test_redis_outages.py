@@ -37,7 +37,7 @@ SLACK_SECONDS = 0.75
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     use_long_timeouts(monkeypatch)
 
 
@@ -54,13 +54,13 @@ def coordination(server: RedisServer, clock: MovingClock) -> Iterator[Coordinati
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.INFO, logger="tsuzuki")
     return caplog
 
 
 def use_in_vain(coordination: Coordination, clock: MovingClock, *, rounds: int) -> None:
-    """Everything, again and again, for much longer than the pause between two trials."""
+    """Everything, again and again, for much longer than the interval between two probes."""
     for _ in range(rounds):
         clock.advance(PROBE_INTERVAL_SECONDS)
         everything(coordination)
@@ -68,7 +68,7 @@ def use_in_vain(coordination: Coordination, clock: MovingClock, *, rounds: int) 
 
 
 class TestWaiting:
-    def test_nobody_waits_for_a_server_that_was_killed(
+    def test_no_call_waits_for_a_server_that_was_killed(
         self, coordination: Coordination, clock: MovingClock, server: RedisServer
     ) -> None:
         reach(coordination, clock)
@@ -98,7 +98,7 @@ class TestWaiting:
         spent = at_once(16, lambda _: seconds_of(lambda: detect_outage(coordination)))
         assert max(spent) < CALL_TIMEOUT_SECONDS + SLACK_SECONDS
 
-    def test_not_even_a_name_that_is_never_found_holds_anybody_up(
+    def test_a_host_name_that_is_never_resolved_holds_no_call_up(
         self, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """No timeout of a socket covers the lookup of its address."""
@@ -117,17 +117,17 @@ class TestWaiting:
         assert seconds_of(coordination.close) < CALL_TIMEOUT_SECONDS + SLACK_SECONDS
         may_answer.set()
 
-    def test_a_question_about_nothing_is_not_asked(
+    def test_a_call_about_nothing_is_not_sent(
         self, coordination: Coordination, server: RedisServer
     ) -> None:
         server.pause()
         assert coordination.live_workers([]) == frozenset()
         assert coordination.lease({}, ttl_seconds=LONG_SECONDS) == frozenset()
         coordination.release([])
-        assert coordination.listener() is not None, "nobody found out that it is paused"
+        assert coordination.listener() is not None, "no call has found out that it is paused"
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("long_timeouts")
 class TestComingBack:
     def test_a_server_that_was_killed_is_used_again_when_it_is_back(
         self, coordination: Coordination, clock: MovingClock, server: RedisServer
@@ -172,7 +172,7 @@ class TestComingBack:
 
 
 class TestListening:
-    def test_a_server_that_stops_answering_is_given_up(
+    def test_a_server_that_stops_answering_is_abandoned(
         self, coordination: Coordination, clock: MovingClock, server: RedisServer
     ) -> None:
         with listening(coordination) as listener:
@@ -183,7 +183,7 @@ class TestListening:
             with pytest.raises(Unreachable):
                 listener.wait(0)
 
-    def test_one_that_cannot_begin_says_so(
+    def test_a_listener_that_cannot_start_raises(
         self, coordination: Coordination, server: RedisServer
     ) -> None:
         server.pause()
@@ -209,14 +209,14 @@ class TestListening:
             assert next_heard(listener) == {Channel.LEADER}
 
 
-@pytest.mark.usefixtures("patient")
-class TestWhatIsSaid:
-    def test_an_outage_is_said_once_and_so_is_its_end(
+@pytest.mark.usefixtures("long_timeouts")
+class TestLog:
+    def test_an_outage_is_logged_once_and_so_is_its_end(
         self,
         coordination: Coordination,
         clock: MovingClock,
         server: RedisServer,
-        said: pytest.LogCaptureFixture,
+        logged: pytest.LogCaptureFixture,
     ) -> None:
         assert is_heard(coordination)
         server.kill()
@@ -224,15 +224,15 @@ class TestWhatIsSaid:
         use_in_vain(coordination, clock, rounds=5)
         server.start()
         reach(coordination, clock)
-        assert [record.levelname for record in said.records] == ["WARNING", "INFO"]
-        assert all(str(server.port) in record.getMessage() for record in said.records)
+        assert [record.levelname for record in logged.records] == ["WARNING", "INFO"]
+        assert all(str(server.port) in record.getMessage() for record in logged.records)
 
     def test_a_server_that_cannot_be_written_is_one_outage_and_not_many(
         self,
         coordination: Coordination,
         clock: MovingClock,
         server: RedisServer,
-        said: pytest.LogCaptureFixture,
+        logged: pytest.LogCaptureFixture,
     ) -> None:
         """It answers all the time, and yet it is of no help."""
         with server.client() as client:
@@ -241,30 +241,30 @@ class TestWhatIsSaid:
             use_in_vain(coordination, clock, rounds=5)
             client.config_set("maxmemory", 0)
         reach(coordination, clock)
-        assert [record.levelname for record in said.records] == ["WARNING", "INFO"]
+        assert [record.levelname for record in logged.records] == ["WARNING", "INFO"]
 
-    def test_a_wrong_password_is_an_outage_and_is_not_said(
-        self, clock: MovingClock, said: pytest.LogCaptureFixture
+    def test_a_wrong_password_is_an_outage_and_is_not_logged(
+        self, clock: MovingClock, logged: pytest.LogCaptureFixture
     ) -> None:
         with RedisServer(password="the-right-one") as server:
             wrong = server.url.replace("the-right-one", SECRET)
             with closing(connect(wrong, clock)) as coordination:
                 everything(coordination)
                 use_in_vain(coordination, clock, rounds=5)
-            assert len(said.records) == 1
-            assert SECRET not in str([vars(record) for record in said.records])
+            assert len(logged.records) == 1
+            assert SECRET not in str([vars(record) for record in logged.records])
             with closing(connect(server.url, clock)) as coordination:
                 assert is_heard(coordination)
 
-    def test_nothing_is_said_and_nothing_done_after_the_end(
-        self, coordination: Coordination, server: RedisServer, said: pytest.LogCaptureFixture
+    def test_nothing_is_logged_and_nothing_sent_after_closing(
+        self, coordination: Coordination, server: RedisServer, logged: pytest.LogCaptureFixture
     ) -> None:
         coordination.close()
         server.kill()
         everything(coordination)
         assert coordination.listener() is None
         coordination.close()
-        assert said.records == []
+        assert logged.records == []
 
 
 def test_nothing_is_raised_while_it_comes_and_goes(

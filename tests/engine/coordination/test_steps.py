@@ -1,4 +1,4 @@
-"""CoordinationSteps: a worker that may go on says so; what others ring wakes this process."""
+"""The steps of coordination: a live worker sends heartbeats; wake-ups of other processes wake this one."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -53,26 +53,28 @@ def fixture(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ste
             yield fixture
 
 
-def test_a_worker_that_lives_is_heard_and_two_beats_fit_into_one_ones_time(
+def test_a_live_worker_is_heard_and_sends_two_heartbeats_within_one_ttl(
     fixture: StepsFixture,
 ) -> None:
     assert fixture.steps.heartbeat_step() * 2 <= heartbeat_ttl_seconds(SETTINGS)
     assert fixture.coordination.live_workers(["w-1"]) == {"w-1"}
 
 
-def test_a_worker_that_may_not_go_on_says_nothing(fixture: StepsFixture) -> None:
+def test_a_worker_that_may_not_go_on_sends_no_heartbeat(fixture: StepsFixture) -> None:
     fixture.live_worker_id = None
     fixture.steps.heartbeat_step()
     assert fixture.coordination.live_workers(["w-1"]) == frozenset()
 
 
 @pytest.mark.parametrize("interval_seconds", [0.1, 2.0, 3.0])
-def test_a_sign_never_counts_as_long_as_a_worker_may_be_silent(interval_seconds: float) -> None:
+def test_the_ttl_of_a_heartbeat_is_shorter_than_a_worker_may_be_silent(
+    interval_seconds: float,
+) -> None:
     settings = EngineSettings(heartbeat_interval_seconds=interval_seconds).checked()
     assert interval_seconds <= heartbeat_ttl_seconds(settings) < settings.worker_ttl_seconds
 
 
-def test_a_new_listener_wakes_everybody_and_then_whom_others_ring_for(
+def test_a_new_listener_wakes_every_loop_and_then_the_ones_that_are_named(
     fixture: StepsFixture,
 ) -> None:
     assert fixture.steps.listen_step() == 0.0
@@ -84,7 +86,7 @@ def test_a_new_listener_wakes_everybody_and_then_whom_others_ring_for(
     assert not fixture.wakeups.leader.wait(0)
 
 
-def test_a_worker_that_is_called_by_its_name_wakes_and_another_does_not(
+def test_a_worker_that_is_named_by_its_id_wakes_and_another_does_not(
     fixture: StepsFixture,
 ) -> None:
     fixture.steps.listen_step()

@@ -13,7 +13,7 @@ from tsuzuki.model.states import Reason
 
 
 class Immediate:
-    """Ends whatever it is given, at once."""
+    """Ends every task at once."""
 
     def __init__(self) -> None:
         self.closed = 0
@@ -32,7 +32,7 @@ def test_a_task_goes_to_the_executor_of_its_handler() -> None:
     assert executions.outcome() == Succeeded(result="b")
 
 
-def test_an_unknown_handler_is_a_failure_that_tells_the_known_ones() -> None:
+def test_an_unknown_handler_is_a_failure_that_names_the_known_ones() -> None:
     executions = Executions(ExecutorRegistry({"python": Immediate(), "command": Immediate()}))
     executions.start(a_task("ruby", {})).stop(StopCause.CANCELED)
     assert executions.outcome() == Failed(
@@ -41,21 +41,21 @@ def test_an_unknown_handler_is_a_failure_that_tells_the_known_ones() -> None:
     )
 
 
-def test_that_failure_is_not_told_from_within_the_begin() -> None:
-    told = threading.Event()
+def test_that_failure_is_not_reported_from_within_start() -> None:
+    reported = threading.Event()
     lock = threading.Lock()
 
     def done(*_: Any) -> None:
         with lock:
-            told.set()
+            reported.set()
 
     with lock:
         ExecutorRegistry({}).start(a_task("ruby", {}), None, done)  # type: ignore[arg-type]
-        assert not told.is_set()
-    assert told.wait(10)
+        assert not reported.is_set()
+    assert reported.wait(10)
 
 
-def test_closing_closes_them_all_and_nothing_begins_after_it() -> None:
+def test_closing_closes_them_all_and_nothing_starts_after_it() -> None:
     parts = [Immediate(), Immediate()]
     executors = ExecutorRegistry({"a": parts[0], "b": parts[1]})
     executors.close()

@@ -1,4 +1,4 @@
-"""What a command is given: words, environment, folder, and nothing that is not meant for it."""
+"""What a command gets: arguments, environment, working directory, and nothing that is not meant for it."""
 
 import errno
 import json
@@ -84,7 +84,7 @@ def test_a_missing_variable_is_named_and_nothing_is_run(commands: Commands) -> N
     assert not (commands.folder / "ran").exists()
 
 
-def test_what_tsuzuki_is_told_in_secret_is_not_passed_on(commands: Commands) -> None:
+def test_secrets_of_tsuzuki_are_not_passed_on(commands: Commands) -> None:
     secrets = {
         "TSUZUKI_DATABASE_URL": "postgresql://u:p@h/d",
         "TSUZUKI_REDIS_URL": "redis://:p@h",

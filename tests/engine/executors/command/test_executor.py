@@ -1,4 +1,4 @@
-"""Commands as real processes: how they start, what they say, how they end."""
+"""Commands as real processes: how they start, what they write, how they end."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,18 +37,18 @@ def test_a_command_that_exits_with_0_has_succeeded(commands: Commands) -> None:
     assert commands.run("true")[0] == SUCCEEDED
 
 
-def test_a_failure_tells_the_exit_code_and_the_last_words(commands: Commands) -> None:
+def test_a_failure_has_the_exit_code_and_the_end_of_stderr(commands: Commands) -> None:
     outcome, _ = commands.run(
         "sh", "-c", "echo fine; echo first >&2; echo 'no such book' >&2; exit 3"
     )
     assert outcome == failed("exit code 3: first\nno such book")
 
 
-def test_a_failure_without_words_tells_the_exit_code_alone(commands: Commands) -> None:
+def test_a_failure_without_stderr_has_the_exit_code_alone(commands: Commands) -> None:
     assert commands.run("false")[0] == failed("exit code 1")
 
 
-def test_of_many_last_words_only_whole_lines_are_told(commands: Commands) -> None:
+def test_of_a_long_stderr_only_the_last_whole_lines_are_kept(commands: Commands) -> None:
     outcome, _ = commands.run("sh", "-c", "seq 1 1000 | sed 's/^/line /' >&2; exit 1")
     assert isinstance(outcome, Failed)
     first, *_, last = outcome.error.removeprefix("exit code 1: ").split("\n")
@@ -57,11 +57,11 @@ def test_of_many_last_words_only_whole_lines_are_told(commands: Commands) -> Non
     assert last == "line 1000"
 
 
-def test_a_command_ended_by_a_signal_tells_its_name(commands: Commands) -> None:
+def test_a_command_ended_by_a_signal_has_its_name(commands: Commands) -> None:
     assert commands.run("sh", "-c", "kill -SEGV $$")[0] == failed("ended by signal SIGSEGV")
 
 
-def test_a_signal_without_a_name_is_told_by_number(commands: Commands) -> None:
+def test_a_signal_without_a_name_has_its_number(commands: Commands) -> None:
     assert commands.run("sh", "-c", "kill -40 $$")[0] == failed("ended by signal 40")
 
 
@@ -107,7 +107,9 @@ def test_a_folder_that_is_a_file_is_named(commands: Commands) -> None:
     assert outcome == failed(f"its working directory '{commands.folder}/file' is not a directory")
 
 
-def test_words_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(commands: Commands) -> None:
+def test_arguments_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(
+    commands: Commands,
+) -> None:
     outcome, _ = commands.run("true", "x" * 3_000_000)
     assert outcome == failed(
         "the arguments and the environment for 'true' are longer than the system allows"
@@ -115,7 +117,7 @@ def test_words_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(commands
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "error"),
     [
         (
             {"argv": ["echo", "a\0b"]},
@@ -140,16 +142,16 @@ def test_words_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(commands
         ({}, "the job's command must be a list of words that starts with a program"),
     ],
 )
-def test_what_no_process_can_be_given_is_refused(
-    commands: Commands, options: dict[str, Any], sentence: str
+def test_what_no_process_can_take_is_refused(
+    commands: Commands, options: dict[str, Any], error: str
 ) -> None:
     outcome, _ = commands.run(task=a_task("command", options))
     assert isinstance(outcome, Failed)
     assert outcome.reason is Reason.ARGUMENTS_INVALID
-    assert outcome.error.startswith(sentence)
+    assert outcome.error.startswith(error)
 
 
-# --- what it says ---------------------------------------------------------------------------------
+# --- its output -----------------------------------------------------------------------------------
 
 
 def test_output_comes_line_by_line_from_both_streams(commands: Commands) -> None:
@@ -160,7 +162,7 @@ def test_output_comes_line_by_line_from_both_streams(commands: Commands) -> None
     assert run_io.of("stderr") == ["bad"]
 
 
-def test_a_line_is_heard_while_the_command_still_runs(commands: Commands) -> None:
+def test_a_line_is_logged_while_the_command_still_runs(commands: Commands) -> None:
     executions = commands.start("sh", "-c", "echo now; sleep 300")
     assert executions.run_io.wait_for(1) == ["now"]
     assert executions.outcomes == []

@@ -1,4 +1,4 @@
-"""The end of commands by force: nothing of them stays, whoever dies, and they end exactly once."""
+"""The supervisor: whichever process dies, no process of a command is left, and it ends exactly once."""
 
 import json
 import os
@@ -40,8 +40,8 @@ os.wait()
 '
 echo $$
 """
-"""Five processes that say who they are: in the group, in a session of its own, in a group of its own,
-a daemon that has forked twice and belongs to nobody, and the shell itself."""
+"""Five processes that print their ids: in the group, in a session of its own, in a group of its own,
+a daemon that has forked twice and lost its parent, and the shell itself."""
 
 
 class Grace:
@@ -69,7 +69,7 @@ def shell(script: str, **changes: Any) -> Task:
 
 
 def processes_with(words: str, *, below: int | None = None) -> list[psutil.Process]:
-    """Those below a process, ourselves unless told, whose command line holds these words."""
+    """Those below a process, ours by default, whose command line holds these words."""
     found = []
     for process in psutil.Process(below).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -83,7 +83,7 @@ def supervisors(*, below: int | None = None) -> list[psutil.Process]:
     return processes_with("supervisor.server", below=below)
 
 
-# --- being asked ----------------------------------------------------------------------------------
+# --- asked to stop --------------------------------------------------------------------------------
 
 
 def test_a_command_that_is_asked_to_end_is_stopped_even_if_it_exits_with_0(
@@ -97,7 +97,7 @@ def test_a_command_that_is_asked_to_end_is_stopped_even_if_it_exits_with_0(
     assert executions.run_io.of("stdout") == ["ready", "bye"]
 
 
-def test_a_command_that_does_not_listen_is_killed_after_the_grace(
+def test_a_command_that_does_not_stop_is_killed_after_the_grace(
     executions: Executions, grace: Grace
 ) -> None:
     grace.seconds = SHORT_GRACE
@@ -199,7 +199,7 @@ def test_an_output_held_open_by_a_daemon_does_not_hold_up_the_run(executions: Ex
     assert executions.run_io.of("stdout") == ["done"]
 
 
-def test_an_output_held_open_by_a_stranger_does_not_hold_up_the_run(
+def test_an_output_held_open_by_a_foreign_process_does_not_hold_up_the_run(
     executions: Executions, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -224,7 +224,7 @@ def test_an_orphan_that_ends_by_itself_does_not_stay_as_a_zombie(
     assert executions.outcomes == []
 
 
-# --- whoever dies ---------------------------------------------------------------------------------
+# --- whichever process dies -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -244,9 +244,9 @@ def test_the_whole_tree_dies_with_its_worker(number: signal.Signals) -> None:
         pids = [int(worker.stdout.readline()) for _ in range(5)]
         beside = [process.pid for process in supervisors(below=worker.pid)]
         assert len(beside) == 2
-        everybody = [stack.enter_context(watching(pid)) for pid in (*pids, *beside)]
+        processes = [stack.enter_context(watching(pid)) for pid in (*pids, *beside)]
         worker.send_signal(number)
-        assert all(process.has_ended() for process in everybody)
+        assert all(process.has_ended() for process in processes)
 
 
 def test_a_command_dies_with_its_supervisor_and_the_run_says_so(executions: Executions) -> None:
@@ -298,7 +298,7 @@ def test_a_signal_for_the_whole_service_does_not_end_the_supervisors(
     assert outcome.error == "exit code 4"
 
 
-def test_closing_kills_what_runs_and_tells_it(executions: Executions) -> None:
+def test_closing_kills_what_runs_and_reports_it(executions: Executions) -> None:
     executions.start(shell("trap '' TERM; echo $$; while :; do sleep 0.05; done"))
     (pid,) = executions.run_io.wait_for(1)
     with watching(int(pid)) as command:

@@ -1,4 +1,4 @@
-"""Stopping Python functions, which can only be asked: those that heed, and those that do not."""
+"""Stopping Python functions. Cancellation is cooperative: some stop when asked, others are abandoned and fenced."""
 
 import asyncio
 import sys
@@ -44,18 +44,18 @@ class Hanging:
     """A function that hangs until the test lets it go."""
 
     def __init__(self) -> None:
-        self.began = threading.Event()
+        self.started = threading.Event()
         self.may_go = threading.Event()
         self.context: RunContext | None = None
 
     def __call__(self, run: RunContext) -> str:
         self.context = run
-        self.began.set()
+        self.started.set()
         self.may_go.wait(TIMEOUT_SECONDS)
         return "too late"
 
     def wait_until_started(self) -> RunContext:
-        assert self.began.wait(TIMEOUT_SECONDS)
+        assert self.started.wait(TIMEOUT_SECONDS)
         assert self.context is not None
         return self.context
 
@@ -70,20 +70,20 @@ def hanging(functions: dict[str, Function]) -> Iterator[Hanging]:
 HANGING = a_task("python", {"function": "hanging"})
 
 
-def test_a_function_that_heeds_is_stopped(
+def test_a_function_that_stops_when_asked_is_stopped(
     executor: PythonExecutor, functions: dict[str, Function]
 ) -> None:
-    began = threading.Event()
+    started = threading.Event()
 
     def waits(run: RunContext) -> None:
-        began.set()
+        started.set()
         assert run.wait(TIMEOUT_SECONDS)
         run.raise_if_cancelled()
 
     functions["waits"] = waits
     executions = Executions(executor)
     execution = executions.start(a_task("python", {"function": "waits"}))
-    assert began.wait(TIMEOUT_SECONDS)
+    assert started.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.SHUTDOWN)
     assert executions.outcome() == Stopped(cause=StopCause.SHUTDOWN)
     assert executions.run_io.lines == []
@@ -104,7 +104,7 @@ def test_what_is_returned_after_being_asked_to_stop_does_not_count(
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_a_function_that_does_not_heed_is_left_behind_and_refused(
+def test_a_function_that_does_not_stop_is_abandoned_and_fenced(
     executor: PythonExecutor, hanging: Hanging, at_once: bool
 ) -> None:
     executions = Executions(executor)
@@ -150,7 +150,7 @@ def test_a_harsher_stop_does_not_wait_for_the_grace_of_the_first(
     executor.close()
 
 
-def test_threads_left_behind_do_not_take_the_place_of_others(
+def test_abandoned_threads_do_not_count_against_the_limit(
     executor: PythonExecutor, functions: dict[str, Function]
 ) -> None:
     functions["hanging"] = hanging = Hanging()
@@ -185,10 +185,10 @@ def test_a_run_that_still_waits_for_a_thread_is_stopped_at_once_and_never_called
 def test_an_async_function_is_cancelled_and_may_clean_up(
     executor: PythonExecutor, functions: dict[str, Function]
 ) -> None:
-    began = threading.Event()
+    started = threading.Event()
 
     async def waits(run: RunContext) -> None:
-        began.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -198,23 +198,23 @@ def test_an_async_function_is_cancelled_and_may_clean_up(
     functions["waits"] = waits
     executions = Executions(executor)
     execution = executions.start(a_task("python", {"function": "waits"}))
-    assert began.wait(TIMEOUT_SECONDS)
+    assert started.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.CANCELED)
     assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
     assert executions.run_io.lines == [("log", "cleaned up")]
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_an_async_function_that_does_not_heed_is_ended_without_it(
+def test_an_async_function_that_does_not_stop_is_abandoned(
     executor: PythonExecutor, functions: dict[str, Function], at_once: bool
 ) -> None:
-    began = threading.Event()
+    started = threading.Event()
     let_go: list[Callable[[], object]] = []
 
     async def refuses(run: RunContext) -> None:
         loop, gate = asyncio.get_running_loop(), asyncio.Event()
         let_go.append(lambda: loop.call_soon_threadsafe(gate.set))
-        began.set()
+        started.set()
         while not gate.is_set():
             try:
                 await gate.wait()
@@ -224,25 +224,25 @@ def test_an_async_function_that_does_not_heed_is_ended_without_it(
     functions["refuses"] = refuses
     executions = Executions(executor)
     execution = executions.start(a_task("python", {"function": "refuses"}))
-    assert began.wait(TIMEOUT_SECONDS)
+    assert started.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.TIMEOUT, at_once=at_once)
     assert executions.outcome() == Stopped(cause=StopCause.TIMEOUT)
     let_go[0]()
 
 
-def test_a_function_that_blocks_the_loop_can_still_be_given_up(
+def test_a_function_that_blocks_the_event_loop_can_still_be_abandoned(
     executor: PythonExecutor, functions: dict[str, Function]
 ) -> None:
-    began, gate = threading.Event(), threading.Event()
+    started, gate = threading.Event(), threading.Event()
 
     async def blocks() -> None:
-        began.set()
+        started.set()
         gate.wait(TIMEOUT_SECONDS)
 
     functions["blocks"] = blocks
     executions = Executions(executor)
     execution = executions.start(a_task("python", {"function": "blocks"}))
-    assert began.wait(TIMEOUT_SECONDS)
+    assert started.wait(TIMEOUT_SECONDS)
     execution.stop(StopCause.TIMEOUT)
     assert executions.outcome() == Stopped(cause=StopCause.TIMEOUT)
     gate.set()
@@ -272,7 +272,7 @@ def test_a_stop_after_the_end_changes_nothing(
     assert executions.outcome() == Succeeded(result="done")
 
 
-def test_closing_gives_up_what_runs(executor: PythonExecutor, hanging: Hanging) -> None:
+def test_closing_abandons_what_runs(executor: PythonExecutor, hanging: Hanging) -> None:
     executions = Executions(executor)
     executions.start(HANGING)
     hanging.wait_until_started()

@@ -125,7 +125,7 @@ def test_a_function_that_was_replaced_is_not_called_again(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments", "complaint"),
+    ("function", "arguments", "error"),
     [
         (lambda x, z: 0, {}, "is missing `x`, `z`; it takes `x`, `z`"),
         (lambda x, y=1: 0, {"x": 1, "q": 2}, "does not take `q`; it takes `x`, `y`"),
@@ -135,10 +135,10 @@ def test_a_function_that_was_replaced_is_not_called_again(call: Call) -> None:
     ],
 )
 def test_arguments_that_do_not_fit_are_named(
-    call: Call, function: Function, arguments: dict[str, Any], complaint: str
+    call: Call, function: Function, arguments: dict[str, Any], error: str
 ) -> None:
     outcome, _ = call(function, arguments=arguments)
-    assert outcome == failed(f"handed-in {complaint}", Reason.ARGUMENTS_INVALID)
+    assert outcome == failed(f"handed-in {error}", Reason.ARGUMENTS_INVALID)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_file_in_the_workspace_cannot_take_the_place_of_a_module(
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "error"),
     [
         ("nothing", "'nothing' does not name a function: write package.module:function"),
         ("", "'' does not name a function: write package.module:function"),
@@ -189,10 +189,10 @@ def test_a_file_in_the_workspace_cannot_take_the_place_of_a_module(
     ],
 )
 def test_a_function_that_cannot_be_found_is_an_unknown_handler(
-    call: Call, tmp_path: Path, name: str, sentence: str
+    call: Call, tmp_path: Path, name: str, error: str
 ) -> None:
     (tmp_path / "exits.py").write_text("raise SystemExit(3)")
-    assert call(name)[0] == failed(sentence, Reason.HANDLER_UNKNOWN)
+    assert call(name)[0] == failed(error, Reason.HANDLER_UNKNOWN)
 
 
 def test_a_module_that_breaks_shows_where_and_is_tried_again_when_mended(
@@ -226,7 +226,7 @@ def test_what_json_cannot_hold_is_a_failure(call: Call, value: object) -> None:
     assert outcome.error.startswith("the function's result cannot be stored: this value cannot")
 
 
-def test_an_exception_is_told_and_its_own_frames_are_logged(call: Call) -> None:
+def test_an_exception_is_the_error_and_its_own_frames_are_logged(call: Call) -> None:
     def outer() -> None:
         raise ValueError("no such book")
 
@@ -239,7 +239,7 @@ def test_an_exception_is_told_and_its_own_frames_are_logged(call: Call) -> None:
     assert "in outer" in log[1]
 
 
-def test_an_exception_of_an_async_function_is_told_the_same_way(call: Call) -> None:
+def test_an_exception_of_an_async_function_is_reported_the_same_way(call: Call) -> None:
     async def outer() -> None:
         await asyncio.sleep(0)
         raise ValueError("no such book")
@@ -249,7 +249,7 @@ def test_an_exception_of_an_async_function_is_told_the_same_way(call: Call) -> N
     assert "in outer" in run_io.of("stderr")[1]
 
 
-def test_an_error_of_ours_keeps_its_code_its_hint_and_its_patience(call: Call) -> None:
+def test_an_error_of_ours_keeps_its_code_its_hint_and_its_retry_after(call: Call) -> None:
     def busy() -> None:
         raise Unreachable("the library is closed", hint="Come back.", retry_after_seconds=90.0)
 
