@@ -1,73 +1,19 @@
 """Stopping Python functions. Cancellation is cooperative: some stop when asked, others are abandoned and fenced."""
 
 import asyncio
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.executions import TIMEOUT_SECONDS, Executions, RecordingRunIO, a_task, eventually
+from support.executions import TIMEOUT_SECONDS, Executions, a_task, eventually
+from support.python_calls import HANGING, Function, Hanging
 from tsuzuki.engine.executors.python.executor import PythonExecutor
-from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.engine.outcome import Failed, StopCause, Stopped, Succeeded
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.states import Reason
-
-Function = Callable[..., Any]
-Call = Callable[..., tuple[Outcome, RecordingRunIO]]
-
-
-@pytest.fixture
-def functions() -> dict[str, Function]:
-    return {}
-
-
-@pytest.fixture
-def executor(tmp_path: Path, functions: dict[str, Function]) -> Iterator[PythonExecutor]:
-    path = list(sys.path)
-    executor = PythonExecutor(
-        functions=functions,
-        base_folder=tmp_path,
-        max_threads=4,
-        kill_grace_seconds=lambda: 0.2,
-        clock=SystemClock(),
-    )
-    yield executor
-    executor.close()
-    sys.path[:] = path
-
-
-class Hanging:
-    """A function that hangs until the test lets it go."""
-
-    def __init__(self) -> None:
-        self.started = threading.Event()
-        self.may_go = threading.Event()
-        self.context: RunContext | None = None
-
-    def __call__(self, run: RunContext) -> str:
-        self.context = run
-        self.started.set()
-        self.may_go.wait(TIMEOUT_SECONDS)
-        return "too late"
-
-    def wait_until_started(self) -> RunContext:
-        assert self.started.wait(TIMEOUT_SECONDS)
-        assert self.context is not None
-        return self.context
-
-
-@pytest.fixture
-def hanging(functions: dict[str, Function]) -> Iterator[Hanging]:
-    functions["hanging"] = hanging = Hanging()
-    yield hanging
-    hanging.may_go.set()
-
-
-HANGING = a_task("python", {"function": "hanging"})
 
 
 def test_a_function_that_stops_when_asked_is_stopped(
@@ -148,38 +94,6 @@ def test_a_harsher_stop_does_not_wait_for_the_grace_of_the_first(
     execution.stop(StopCause.FENCED, at_once=True)
     assert executions.outcome() == Stopped(cause=StopCause.SHUTDOWN)
     executor.close()
-
-
-def test_abandoned_threads_do_not_count_against_the_limit(
-    executor: PythonExecutor, functions: dict[str, Function]
-) -> None:
-    functions["hanging"] = hanging = Hanging()
-    functions["quick"] = lambda: "done"
-    stuck = Executions(executor)
-    stuck.start(*(a_task("python", {"function": "hanging"}, run_id=n) for n in range(4)))
-    waiting = Executions(executor)
-    waiting.start(*(a_task("python", {"function": "quick"}, run_id=n) for n in range(3)))
-    hanging.wait_until_started()
-    for execution in stuck.started:
-        execution.stop(StopCause.TIMEOUT)
-    stuck.wait_for_all()
-    assert {outcome for _, outcome in waiting.wait_for_all()} == {Succeeded(result="done")}
-    hanging.may_go.set()
-
-
-def test_a_run_that_still_waits_for_a_thread_is_stopped_at_once_and_never_called(
-    executor: PythonExecutor, functions: dict[str, Function], hanging: Hanging
-) -> None:
-    called = threading.Event()
-    functions["late"] = called.set
-    stuck = Executions(executor)
-    stuck.start(*(a_task("python", {"function": "hanging"}, run_id=n) for n in range(4)))
-    late = Executions(executor)
-    late.start(a_task("python", {"function": "late"}, run_id=9)).stop(StopCause.CANCELED)
-    assert late.outcome() == Stopped(cause=StopCause.CANCELED)
-    hanging.may_go.set()
-    stuck.wait_for_all()
-    assert not called.is_set()
 
 
 def test_an_async_function_is_cancelled_and_may_clean_up(

@@ -1,212 +1,21 @@
-"""Python functions as handlers: how they are found and called, and what becomes of what they do."""
+"""Python functions as handlers: what becomes of what they return and raise, and many at once."""
 
 import asyncio
 import contextvars
-import functools
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.executions import NOON, TIMEOUT_SECONDS, Executions, RecordingRunIO, a_task
+from support.executions import Executions, a_task
+from support.python_calls import Call, Function
 from tsuzuki.engine.executors.python.executor import PythonExecutor
-from tsuzuki.engine.outcome import Failed, Outcome, Succeeded
+from tsuzuki.engine.outcome import Failed, Succeeded
 from tsuzuki.engine.run_context import RunContext
-from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import Reason
-
-Function = Callable[..., Any]
-Call = Callable[..., tuple[Outcome, RecordingRunIO]]
-
-
-@pytest.fixture
-def functions() -> dict[str, Function]:
-    return {}
-
-
-@pytest.fixture
-def executor(tmp_path: Path, functions: dict[str, Function]) -> Iterator[PythonExecutor]:
-    path, modules = list(sys.path), set(sys.modules)
-    executor = PythonExecutor(
-        functions=functions,
-        base_folder=tmp_path,
-        max_threads=4,
-        kill_grace_seconds=lambda: 0.2,
-        clock=SystemClock(),
-    )
-    yield executor
-    executor.close()
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        del sys.modules[name]
-
-
-@pytest.fixture
-def call(executor: PythonExecutor, functions: dict[str, Function]) -> Call:
-    def call(function: Function | str, **changes: Any) -> tuple[Outcome, RecordingRunIO]:
-        name = function if isinstance(function, str) else "handed-in"
-        if not isinstance(function, str):
-            functions[name] = function
-        executions = Executions(executor)
-        executions.start(a_task("python", {"function": name}, **changes))
-        return executions.outcome(), executions.run_io
-
-    return call
 
 
 def failed(error: str, reason: Reason = Reason.HANDLER_FAILED) -> Failed:
     return Failed(reason=reason, error=error)
-
-
-# --- forms ----------------------------------------------------------------------------------------
-
-
-async def asynchronous(run: RunContext, *, x: int, y: int = 1) -> list[int]:
-    await asyncio.sleep(0)
-    return [run.id, x, y]
-
-
-class Instance:
-    def __call__(self, x: int) -> int:
-        return x
-
-    def method(self, x: int) -> int:
-        return -x
-
-
-class AsyncInstance:
-    async def __call__(self, x: int) -> int:
-        return x
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "result"),
-    [
-        (lambda: "none", {}, "none"),
-        (lambda run: [run.id, dict(run.arguments)], {"x": 5}, [1, {"x": 5}]),
-        (lambda x, y=1: [x, y], {"x": 5}, [5, 1]),
-        (lambda x, y=1: [x, y], {"x": 5, "y": 6}, [5, 6]),
-        (lambda run, *, x, y=1: [run.id, x, y], {"x": 5}, [1, 5, 1]),
-        (lambda x, run: [run.id, x], {"x": 5}, [1, 5]),
-        (asynchronous, {"x": 5}, [1, 5, 1]),
-        (functools.partial(lambda x, y: [x, y], y=2), {"x": 5}, [5, 2]),
-        (Instance(), {"x": 5}, 5),
-        (Instance().method, {"x": 5}, -5),
-        (AsyncInstance(), {"x": 5}, 5),
-    ],
-)
-def test_a_function_is_called_in_its_own_form(
-    call: Call, function: Function, arguments: dict[str, Any], result: Any
-) -> None:
-    assert call(function, arguments=arguments)[0] == Succeeded(result=result)
-
-
-def test_a_parameter_of_any_name_gets_the_context_if_it_is_annotated(call: Call) -> None:
-    def evaluated(context: RunContext) -> int:
-        return context.id
-
-    def not_evaluated(context: Any) -> int:
-        return int(context.id)
-
-    assert call(evaluated)[0] == Succeeded(result=1)
-    not_evaluated.__annotations__["context"] = "tsuzuki.RunContext"
-    assert call(not_evaluated, run_id=2)[0] == Succeeded(result=2)
-
-
-def test_a_function_that_was_replaced_is_not_called_again(call: Call) -> None:
-    assert call(lambda: "old")[0] == Succeeded(result="old")
-    assert call(lambda: "new")[0] == Succeeded(result="new")
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "error"),
-    [
-        (lambda x, z: 0, {}, "is missing `x`, `z`; it takes `x`, `z`"),
-        (lambda x, y=1: 0, {"x": 1, "q": 2}, "does not take `q`; it takes `x`, `y`"),
-        (lambda run, x: 0, {"q": 2}, "is missing `x` and does not take `q`; it takes `x`"),
-        (lambda: 0, {"x": 1}, "does not take `x`; it takes no arguments"),
-        (asynchronous, {}, "is missing `x`; it takes `x`, `y`"),
-    ],
-)
-def test_arguments_that_do_not_fit_are_named(
-    call: Call, function: Function, arguments: dict[str, Any], error: str
-) -> None:
-    outcome, _ = call(function, arguments=arguments)
-    assert outcome == failed(f"handed-in {error}", Reason.ARGUMENTS_INVALID)
-
-
-@pytest.mark.parametrize(
-    "function", [lambda *words: 0, lambda **named: 0, lambda x, /: 0], ids=["args", "kwargs", "pos"]
-)
-def test_parameters_that_cannot_be_filled_by_name_are_refused(
-    call: Call, function: Function
-) -> None:
-    outcome, _ = call(function)
-    assert isinstance(outcome, Failed)
-    assert outcome.reason is Reason.HANDLER_UNKNOWN
-    assert "cannot be filled by name" in outcome.error
-
-
-# --- finding --------------------------------------------------------------------------------------
-
-
-def test_a_function_is_imported_from_the_workspace(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "jobs_here.py").write_text(
-        "class Group:\n    @staticmethod\n    def inner(x): return x + 1\n"
-        "async def later(): return 'later'\n"
-    )
-    assert call("jobs_here:Group.inner", arguments={"x": 1})[0] == Succeeded(result=2)
-    assert call("jobs_here:later")[0] == Succeeded(result="later")
-    assert call("jobs_here:later", run_id=2)[0] == Succeeded(result="later")
-
-
-def test_a_file_in_the_workspace_cannot_take_the_place_of_a_module(
-    executor: PythonExecutor, tmp_path: Path
-) -> None:
-    assert sys.path[-1] == str(tmp_path)
-    assert sys.path.count(str(tmp_path)) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [
-        ("nothing", "'nothing' does not name a function: write package.module:function"),
-        ("", "'' does not name a function: write package.module:function"),
-        (
-            "no_such_module:f",
-            "'no_such_module' could not be imported: "
-            "ModuleNotFoundError: No module named 'no_such_module'",
-        ),
-        ("os.path:missing", "there is no 'missing' in the module 'os.path'"),
-        ("os:sep", "'os:sep' is not a function"),
-        ("exits:f", "'exits' could not be imported: SystemExit: 3"),
-    ],
-)
-def test_a_function_that_cannot_be_found_is_an_unknown_handler(
-    call: Call, tmp_path: Path, name: str, error: str
-) -> None:
-    (tmp_path / "exits.py").write_text("raise SystemExit(3)")
-    assert call(name)[0] == failed(error, Reason.HANDLER_UNKNOWN)
-
-
-def test_a_module_that_breaks_shows_where_and_is_tried_again_when_mended(
-    call: Call, tmp_path: Path
-) -> None:
-    module = tmp_path / "breaking.py"
-    module.write_text("def f(): return 'mended'\nraise ValueError('half way')\n")
-    outcome, run_io = call("breaking:f")
-    assert outcome == failed(
-        "'breaking' could not be imported: ValueError: half way", Reason.HANDLER_UNKNOWN
-    )
-    assert any(f'"{module}", line 2' in line for line in run_io.of("stderr"))
-    module.write_text("def f(): return 'mended'\n")
-    assert call("breaking:f")[0] == Succeeded(result="mended")
 
 
 # --- what it returns and raises -------------------------------------------------------------------
@@ -326,51 +135,7 @@ def test_endless_recursion_is_a_failure_with_a_short_log(call: Call) -> None:
     assert len(run_io.of("stderr")) < 70
 
 
-# --- the context ----------------------------------------------------------------------------------
-
-
-def test_a_function_can_see_its_run(call: Call) -> None:
-    def look(run: RunContext) -> list[Any]:
-        return [
-            *(run.id, run.job_name, run.attempt, run.idempotency_key, run.event),
-            *(run.scheduled_for == NOON, run.cancelled),
-        ]
-
-    outcome, _ = call(look, run_id=7, origin_id=4, attempt=2, event={"a": 1})
-    assert outcome == Succeeded(result=[7, "hello", 2, "run-4", {"a": 1}, True, False])
-
-
-def test_a_function_can_log_progress_and_write(call: Call) -> None:
-    def work(run: RunContext) -> str:
-        run.log("half way")
-        run.progress(1)
-        run.progress(2, 4)
-        with run.transaction() as connection:
-            return str(connection)
-
-    outcome, run_io = call(work)
-    assert outcome == Succeeded(result="connection")
-    assert run_io.lines == [("log", "half way")]
-    assert run_io.reports == [(1, None), (2, 4)]
-    assert run_io.transactions == 1
-
-
-def test_the_context_of_a_run_that_has_ended_is_refused(call: Call) -> None:
-    kept: list[RunContext] = []
-
-    def keep(run: RunContext) -> None:
-        kept.append(run)
-
-    _, run_io = call(keep)
-    kept[0].log("from beyond")
-    assert run_io.lines == []
-    assert kept[0].cancelled
-
-
-def test_the_thread_of_a_run_is_named_after_it(call: Call) -> None:
-    name = call(lambda: threading.current_thread().name, run_id=8)[0]
-    assert name == Succeeded(result="run-8 hello")
-    assert "run-8 hello" not in {thread.name for thread in threading.enumerate()}
+# --- each by itself -------------------------------------------------------------------------------
 
 
 def test_what_a_function_binds_does_not_reach_the_next_one(call: Call) -> None:
@@ -407,52 +172,3 @@ def test_five_hundred_at_once_all_end_once(
         )
     )
     assert dict(executions.wait_for_all()) == {n: Succeeded(result=n) for n in range(500)}
-
-
-def test_no_more_threads_than_allowed_are_used(
-    executor: PythonExecutor, functions: dict[str, Function]
-) -> None:
-    together = threading.Barrier(4)
-    busy: list[int] = []
-    lock = threading.Lock()
-
-    def meet() -> int:
-        with lock:
-            busy.append(1)
-            most = len(busy)
-        together.wait(TIMEOUT_SECONDS)
-        with lock:
-            busy.pop()
-        return most
-
-    functions["meet"] = meet
-    executions = Executions(executor)
-    executions.start(*(a_task("python", {"function": "meet"}, run_id=n) for n in range(12)))
-    results = [outcome.result for _, outcome in executions.wait_for_all()]  # type: ignore[union-attr]
-    assert max(results) <= 4
-
-
-def test_a_hung_function_does_not_keep_the_process_from_ending(tmp_path: Path) -> None:
-    (tmp_path / "hanging.py").write_text("import threading\ndef f(): threading.Event().wait()\n")
-    script = f"""
-import threading
-from pathlib import Path
-from support.executions import Executions, a_task
-from tsuzuki.engine.executors.python.executor import PythonExecutor
-from tsuzuki.engine.outcome import StopCause
-from tsuzuki.model.clock import SystemClock
-executor = PythonExecutor(functions={{}}, base_folder=Path({str(tmp_path)!r}), max_threads=1,
-                          kill_grace_seconds=lambda: 0.0, clock=SystemClock())
-executions = Executions(executor)
-executions.start(a_task("python", {{"function": "hanging:f"}})).stop(StopCause.TIMEOUT)
-print(executions.outcome())
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
-        check=True,
-    )
-    assert "TIMEOUT" in ended.stdout

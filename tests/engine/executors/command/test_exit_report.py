@@ -1,0 +1,84 @@
+"""From exit codes, signals and errors at the start to the outcome of the run, with a readable error."""
+
+from support.commands import Commands
+from tsuzuki.engine.outcome import Failed, Succeeded
+from tsuzuki.model.states import Reason
+
+SUCCEEDED = Succeeded(result={"exit_code": 0})
+
+
+def failed(error: str, reason: Reason = Reason.HANDLER_FAILED) -> Failed:
+    return Failed(reason=reason, error=error)
+
+
+def test_a_command_that_exits_with_0_has_succeeded(commands: Commands) -> None:
+    assert commands.run("true")[0] == SUCCEEDED
+
+
+def test_a_failure_has_the_exit_code_and_the_end_of_stderr(commands: Commands) -> None:
+    outcome, _ = commands.run(
+        "sh", "-c", "echo fine; echo first >&2; echo 'no such book' >&2; exit 3"
+    )
+    assert outcome == failed("exit code 3: first\nno such book")
+
+
+def test_a_failure_without_stderr_has_the_exit_code_alone(commands: Commands) -> None:
+    assert commands.run("false")[0] == failed("exit code 1")
+
+
+def test_of_a_long_stderr_only_the_last_whole_lines_are_kept(commands: Commands) -> None:
+    outcome, _ = commands.run("sh", "-c", "seq 1 1000 | sed 's/^/line /' >&2; exit 1")
+    assert isinstance(outcome, Failed)
+    first, *_, last = outcome.error.removeprefix("exit code 1: ").split("\n")
+    assert len(outcome.error) < 520
+    assert first.startswith("line 9")
+    assert last == "line 1000"
+
+
+def test_a_command_ended_by_a_signal_has_its_name(commands: Commands) -> None:
+    assert commands.run("sh", "-c", "kill -SEGV $$")[0] == failed("ended by signal SIGSEGV")
+
+
+def test_a_signal_without_a_name_has_its_number(commands: Commands) -> None:
+    assert commands.run("sh", "-c", "kill -40 $$")[0] == failed("ended by signal 40")
+
+
+def test_a_program_that_is_not_there_is_named(commands: Commands) -> None:
+    outcome, _ = commands.run("no-such-program", "-v")
+    assert outcome == failed(
+        "the program 'no-such-program', or the one that its #! line names, was not found"
+    )
+
+
+def test_a_file_that_is_not_executable_is_named(commands: Commands) -> None:
+    (commands.folder / "notes.txt").write_text("hello")
+    assert commands.run("./notes.txt")[0] == failed("'./notes.txt' is not an executable file")
+
+
+def test_an_executable_file_that_is_no_program_is_named(commands: Commands) -> None:
+    (commands.folder / "notes.txt").write_text("hello")
+    (commands.folder / "notes.txt").chmod(0o755)
+    outcome, _ = commands.run("./notes.txt")
+    assert outcome == failed(
+        "'./notes.txt' is not a program: its format is unknown and it has no #! line"
+    )
+
+
+def test_a_folder_that_is_not_there_is_named(commands: Commands) -> None:
+    outcome, _ = commands.run("true", cwd="missing")
+    assert outcome == failed(f"its working directory '{commands.folder}/missing' does not exist")
+
+
+def test_a_folder_that_is_a_file_is_named(commands: Commands) -> None:
+    (commands.folder / "file").touch()
+    outcome, _ = commands.run("true", cwd="file")
+    assert outcome == failed(f"its working directory '{commands.folder}/file' is not a directory")
+
+
+def test_arguments_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(
+    commands: Commands,
+) -> None:
+    outcome, _ = commands.run("true", "x" * 3_000_000)
+    assert outcome == failed(
+        "the arguments and the environment for 'true' are longer than the system allows"
+    )

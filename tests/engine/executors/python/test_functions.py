@@ -1,0 +1,158 @@
+"""Functions as handlers: how they are found by name, and how their parameters are filled."""
+
+import asyncio
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.python_calls import Call, Function
+from tsuzuki.engine.executors.python.executor import PythonExecutor
+from tsuzuki.engine.outcome import Failed, Succeeded
+from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.states import Reason
+
+
+def failed(error: str, reason: Reason = Reason.HANDLER_FAILED) -> Failed:
+    return Failed(reason=reason, error=error)
+
+
+async def asynchronous(run: RunContext, *, x: int, y: int = 1) -> list[int]:
+    await asyncio.sleep(0)
+    return [run.id, x, y]
+
+
+class Instance:
+    def __call__(self, x: int) -> int:
+        return x
+
+    def method(self, x: int) -> int:
+        return -x
+
+
+class AsyncInstance:
+    async def __call__(self, x: int) -> int:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "result"),
+    [
+        (lambda: "none", {}, "none"),
+        (lambda run: [run.id, dict(run.arguments)], {"x": 5}, [1, {"x": 5}]),
+        (lambda x, y=1: [x, y], {"x": 5}, [5, 1]),
+        (lambda x, y=1: [x, y], {"x": 5, "y": 6}, [5, 6]),
+        (lambda run, *, x, y=1: [run.id, x, y], {"x": 5}, [1, 5, 1]),
+        (lambda x, run: [run.id, x], {"x": 5}, [1, 5]),
+        (asynchronous, {"x": 5}, [1, 5, 1]),
+        (functools.partial(lambda x, y: [x, y], y=2), {"x": 5}, [5, 2]),
+        (Instance(), {"x": 5}, 5),
+        (Instance().method, {"x": 5}, -5),
+        (AsyncInstance(), {"x": 5}, 5),
+    ],
+)
+def test_a_function_is_called_in_its_own_form(
+    call: Call, function: Function, arguments: dict[str, Any], result: Any
+) -> None:
+    assert call(function, arguments=arguments)[0] == Succeeded(result=result)
+
+
+def test_a_parameter_of_any_name_gets_the_context_if_it_is_annotated(call: Call) -> None:
+    def evaluated(context: RunContext) -> int:
+        return context.id
+
+    def not_evaluated(context: Any) -> int:
+        return int(context.id)
+
+    assert call(evaluated)[0] == Succeeded(result=1)
+    not_evaluated.__annotations__["context"] = "tsuzuki.RunContext"
+    assert call(not_evaluated, run_id=2)[0] == Succeeded(result=2)
+
+
+def test_a_function_that_was_replaced_is_not_called_again(call: Call) -> None:
+    assert call(lambda: "old")[0] == Succeeded(result="old")
+    assert call(lambda: "new")[0] == Succeeded(result="new")
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "error"),
+    [
+        (lambda x, z: 0, {}, "is missing `x`, `z`; it takes `x`, `z`"),
+        (lambda x, y=1: 0, {"x": 1, "q": 2}, "does not take `q`; it takes `x`, `y`"),
+        (lambda run, x: 0, {"q": 2}, "is missing `x` and does not take `q`; it takes `x`"),
+        (lambda: 0, {"x": 1}, "does not take `x`; it takes no arguments"),
+        (asynchronous, {}, "is missing `x`; it takes `x`, `y`"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(
+    call: Call, function: Function, arguments: dict[str, Any], error: str
+) -> None:
+    outcome, _ = call(function, arguments=arguments)
+    assert outcome == failed(f"handed-in {error}", Reason.ARGUMENTS_INVALID)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda *words: 0, lambda **named: 0, lambda x, /: 0], ids=["args", "kwargs", "pos"]
+)
+def test_parameters_that_cannot_be_filled_by_name_are_refused(
+    call: Call, function: Function
+) -> None:
+    outcome, _ = call(function)
+    assert isinstance(outcome, Failed)
+    assert outcome.reason is Reason.HANDLER_UNKNOWN
+    assert "cannot be filled by name" in outcome.error
+
+
+def test_a_function_is_imported_from_the_workspace(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "jobs_here.py").write_text(
+        "class Group:\n    @staticmethod\n    def inner(x): return x + 1\n"
+        "async def later(): return 'later'\n"
+    )
+    assert call("jobs_here:Group.inner", arguments={"x": 1})[0] == Succeeded(result=2)
+    assert call("jobs_here:later")[0] == Succeeded(result="later")
+    assert call("jobs_here:later", run_id=2)[0] == Succeeded(result="later")
+
+
+def test_a_file_in_the_workspace_cannot_take_the_place_of_a_module(
+    executor: PythonExecutor, tmp_path: Path
+) -> None:
+    assert sys.path[-1] == str(tmp_path)
+    assert sys.path.count(str(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("nothing", "'nothing' does not name a function: write package.module:function"),
+        ("", "'' does not name a function: write package.module:function"),
+        (
+            "no_such_module:f",
+            "'no_such_module' could not be imported: "
+            "ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("os.path:missing", "there is no 'missing' in the module 'os.path'"),
+        ("os:sep", "'os:sep' is not a function"),
+        ("exits:f", "'exits' could not be imported: SystemExit: 3"),
+    ],
+)
+def test_a_function_that_cannot_be_found_is_an_unknown_handler(
+    call: Call, tmp_path: Path, name: str, error: str
+) -> None:
+    (tmp_path / "exits.py").write_text("raise SystemExit(3)")
+    assert call(name)[0] == failed(error, Reason.HANDLER_UNKNOWN)
+
+
+def test_a_module_that_breaks_shows_where_and_is_tried_again_when_mended(
+    call: Call, tmp_path: Path
+) -> None:
+    module = tmp_path / "breaking.py"
+    module.write_text("def f(): return 'mended'\nraise ValueError('half way')\n")
+    outcome, run_io = call("breaking:f")
+    assert outcome == failed(
+        "'breaking' could not be imported: ValueError: half way", Reason.HANDLER_UNKNOWN
+    )
+    assert any(f'"{module}", line 2' in line for line in run_io.of("stderr"))
+    module.write_text("def f(): return 'mended'\n")
+    assert call("breaking:f")[0] == Succeeded(result="mended")
