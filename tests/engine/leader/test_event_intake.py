@@ -1,12 +1,10 @@
 """Events become runs of the jobs that wait for them: all of them, in order, once."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.factories import add_job, depose_and_take, spec, take_lead
-from support.history_checker import check_history
+from support.factories import add_job, depose_and_take, spec
 from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from support.unreliable_database import UnreliableDatabase
@@ -22,16 +20,7 @@ from tsuzuki.store.runs.runs import run_from, select_runs
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 
-
-@pytest.fixture
-def term(database: Database) -> Term:
-    return take_lead(database)
-
-
-@pytest.fixture(autouse=True)
-def history_is_valid(database: Database) -> Iterator[None]:
-    yield
-    check_history(database)
+pytestmark = pytest.mark.usefixtures("history_is_valid")
 
 
 def an_intake(database: Database) -> EventIntake:

@@ -1,107 +1,43 @@
 """Every due tick becomes a run or a recorded skip, once, in a race between planners and under clock skew too."""
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from support.dialects import only_on_postgresql
 from support.factories import (
     add_job,
-    add_worker,
     create_run,
     depose_and_take,
     read_run,
-    run_in_state,
     spec,
-    take_lead,
 )
-from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
+from support.planning import (
+    ALLOW,
+    HOUR,
+    HOURLY,
+    a_planner,
+    accounted,
+    all_runs,
+    at,
+    created,
+    end_all,
+    job_of,
+    scheduled,
+    ticks_of,
+)
 from support.unreliable_database import UnreliableDatabase
-from tsuzuki.engine.coordination.protocol import NoCoordination
-from tsuzuki.engine.leader.leader import Leader, LeaderRound
-from tsuzuki.engine.leader.planner import Planned, Planner
-from tsuzuki.model.clock import ManualClock
+from tsuzuki.engine.leader.planner import Planned
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
-from tsuzuki.model.run import Run
-from tsuzuki.model.schedule import Schedule, parse_schedule
-from tsuzuki.model.settings import EngineSettings
-from tsuzuki.model.states import Actor, Reason, RunState, Trigger
-from tsuzuki.store import jobs
+from tsuzuki.model.schedule import parse_schedule
+from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.runs.runs import run_from, select_runs
-from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
-from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
 
-HOURLY = parse_schedule("every 1h")
-MINUTELY = parse_schedule("every 1m")
-ALLOW = ConcurrencyPolicy.ALLOW
-HOUR = 3600.0
-
-
-@pytest.fixture
-def term(database: Database) -> Term:
-    return take_lead(database, lease_seconds=600 * HOUR)
-
-
-@pytest.fixture(autouse=True)
-def history_is_valid(database: Database) -> Iterator[None]:
-    yield
-    check_history(database)
-
-
-def a_planner(database: Database, settings: EngineSettings | None = None) -> Planner:
-    return Planner(database=database, settings=lambda: settings or EngineSettings())
-
-
-def scheduled(database: Database, schedule: Schedule = HOURLY, **changes: Any) -> int:
-    return add_job(database, spec(schedule=schedule, **changes))
-
-
-def job_of(database: Database, job_id: int) -> Job:
-    with database.read() as connection:
-        job = jobs.get(connection, job_id)
-    assert job is not None
-    return job
-
-
-def change_job(database: Database, job_id: int, new: JobSpec) -> None:
-    job = job_of(database, job_id)
-    with database.write() as connection:
-        assert jobs.change(connection, job=job, spec=new)
-
-
-def all_runs(database: Database) -> list[Run]:
-    with database.read() as connection:
-        rows = connection.execute(select_runs().order_by(job_runs.c.id)).mappings()
-        return [run_from(row) for row in rows]
-
-
-def created(database: Database) -> list[tuple[datetime, RunState, Reason | None]]:
-    return [(run.scheduled_for, run.state, run.reason) for run in all_runs(database)]
-
-
-def at(hours: float) -> datetime:
-    return NOON + timedelta(hours=hours)
-
-
-def end_all(database: Database) -> None:
-    """Whatever is unfinished is ended, so that no tick finds anything in its way."""
-    with database.write() as connection:
-        rows = connection.execute(select_runs().where(job_runs.c.finished_at.is_(None))).mappings()
-        live = [run_from(row) for row in rows]
-        refs = [moves.RunRef(id=run.id, version=run.version) for run in live]
-        assert len(moves.cancel(connection, operator="test", runs=refs)) == len(refs)
+pytestmark = pytest.mark.usefixtures("history_is_valid")
 
 
 # --- on time --------------------------------------------------------------------------------------
@@ -166,244 +102,7 @@ def test_next_at_follows_a_skipped_tick_too(
     assert (planned.created, planned.skipped, planned.next_at) == (0, 1, at(3))
 
 
-def test_the_leaders_next_round_is_due_with_the_nearest_tick_or_waiting_run(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    settings = EngineSettings()
-    leader = Leader.with_all_duties(
-        database=database,
-        settings=lambda: settings,
-        random=Random(1),
-        coordination=NoCoordination(),
-    )
-    assert leader.tick(term) == LeaderRound()
-    job_id = scheduled(database)
-    assert leader.tick(term).next_at == at(1)
-    create_run(database, job_id, scheduled_for=at(0.5))
-    assert leader.tick(term).next_at == at(0.5)
-    clock.advance(0.5 * HOUR)
-    assert leader.tick(term).next_at == at(1)
-
-
-@only_on_postgresql
-@pytest.mark.parametrize("ahead_seconds", [-2 * HOUR, 2 * HOUR])
-def test_a_leader_waits_by_the_databases_clock_however_far_its_own_is_from_it(
-    database: Database, term: Term, ahead_seconds: float
-) -> None:
-    settings = EngineSettings()
-    scheduled(database)
-    own_clock = ManualClock(NOON + timedelta(seconds=ahead_seconds))
-    leader = Leader.with_all_duties(
-        database=Database(database.engine, clock=own_clock),
-        settings=lambda: settings,
-        random=Random(1),
-        coordination=NoCoordination(),
-    )
-    assert leader.tick(term).seconds_to_next == HOUR
-
-
-# --- late: each misfire policy --------------------------------------------------------------------
-
-
-def test_misfire_one_runs_the_newest_and_records_each_older_as_late(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, misfire=Misfire.ONE)
-    clock.advance(3.5 * HOUR)
-    planned = a_planner(database).tick(term)
-    assert (planned.created, planned.skipped) == (1, 2)
-    assert created(database) == [
-        (at(1), RunState.CANCELED, Reason.LATE),
-        (at(2), RunState.CANCELED, Reason.LATE),
-        (at(3), RunState.PENDING, None),
-    ]
-
-
-def test_misfire_one_beyond_the_window_runs_nothing(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, misfire=Misfire.ONE, catchup_window_seconds=60)
-    clock.advance(1.5 * HOUR)
-    a_planner(database).tick(term)
-    assert created(database) == [(at(1), RunState.CANCELED, Reason.LATE)]
-
-
-def test_misfire_skip_records_what_is_late_and_waits_for_the_next(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, misfire=Misfire.SKIP)
-    planner = a_planner(database)
-    clock.advance(2 * HOUR + 61)
-    planned = planner.tick(term)
-    assert (planned.created, planned.skipped, planned.next_at) == (0, 2, at(3))
-    clock.advance(HOUR - 61)
-    assert planner.tick(term).created == 1
-    assert created(database)[-1] == (at(3), RunState.PENDING, None)
-
-
-def test_misfire_all_runs_every_tick_within_the_window_oldest_first(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(
-        database, misfire=Misfire.ALL, catchup_window_seconds=2 * HOUR, concurrency_policy=ALLOW
-    )
-    clock.advance(4 * HOUR)
-    planned = a_planner(database).tick(term)
-    assert (planned.created, planned.skipped) == (3, 1)
-    assert created(database) == [
-        (at(1), RunState.CANCELED, Reason.LATE),
-        (at(2), RunState.PENDING, None),
-        (at(3), RunState.PENDING, None),
-        (at(4), RunState.PENDING, None),
-    ]
-
-
-def test_the_current_setting_of_the_grace_counts(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, misfire=Misfire.SKIP)
-    clock.advance(1.5 * HOUR)
-    generous = EngineSettings(misfire_grace_seconds=1800)
-    assert a_planner(database, generous).tick(term).created == 1
-
-
-def test_a_long_absence_is_recorded_as_one_skip_that_says_what_it_covers(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, MINUTELY)
-    clock.advance(10 * HOUR)
-    a_planner(database).tick(term)
-    skip, run = all_runs(database)
-    assert (skip.state, skip.reason) == (RunState.CANCELED, Reason.LATE)
-    assert (skip.scheduled_for, skip.covers_until) == (at(1 / 60), at(10 - 1 / 60))
-    assert skip.covers_ticks == 599
-    assert (run.scheduled_for, run.state) == (at(10), RunState.PENDING)
-
-
-def test_a_skip_has_its_history_signed_by_the_leader(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, misfire=Misfire.SKIP)
-    clock.advance(1.5 * HOUR)
-    a_planner(database).tick(term)
-    (skip,) = all_runs(database)
-    with database.read() as connection:
-        (move,) = runs.history(connection, skip.id)
-    assert (move.actor, move.actor_id, move.epoch) == (Actor.LEADER, term.holder, term.epoch)
-    assert (move.from_state, move.to_state, move.reason) == (
-        RunState.PENDING,
-        RunState.CANCELED,
-        Reason.LATE,
-    )
-
-
-def test_more_ticks_than_one_round_takes_are_planned_in_further_rounds(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    cron = parse_schedule("* * * * *")
-    scheduled(database, cron, misfire=Misfire.ALL, concurrency_policy=ALLOW)
-    planner = a_planner(database)
-    clock.advance(18 * HOUR)
-    first, second, third = (planner.tick(term) for _ in range(3))
-    assert (first.created, first.more) == (1000, True)
-    assert (second.created, second.more, second.next_at) == (80, False, at(18 + 1 / 60))
-    assert (third.created, third.more) == (0, False)
-    assert [run.scheduled_for for run in all_runs(database)] == [
-        at(minute / 60) for minute in range(1, 1081)
-    ]
-
-
-# --- overlap --------------------------------------------------------------------------------------
-
-LIVE = [RunState.PENDING, RunState.ASSIGNED, RunState.RUNNING, RunState.ORPHANED]
-
-
-@pytest.mark.parametrize("state", LIVE)
-def test_forbid_records_a_tick_that_finds_a_live_run_as_overlap(
-    database: Database, clock: MovingClock, term: Term, state: RunState
-) -> None:
-    scheduled(database)
-    add_worker(database)
-    live = run_in_state(database, state, term)
-    clock.advance(HOUR)
-    planned = a_planner(database).tick(term)
-    assert (planned.created, planned.skipped) == (0, 1)
-    assert created(database)[1:] == [(at(1), RunState.CANCELED, Reason.OVERLAP)]
-    assert read_run(database, live.id).state is state
-
-
-def test_forbid_starts_again_when_the_live_run_has_ended(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database)
-    planner = a_planner(database)
-    clock.advance(HOUR)
-    planner.tick(term)
-    clock.advance(HOUR)
-    planner.tick(term)
-    end_all(database)
-    clock.advance(HOUR)
-    assert planner.tick(term).created == 1
-    assert [reason for _, _, reason in created(database)] == [Reason.OPERATOR, Reason.OVERLAP, None]
-
-
-def test_forbid_counts_up_to_the_limit_of_the_job(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, max_concurrent=2)
-    planner = a_planner(database)
-    for _ in range(3):
-        clock.advance(HOUR)
-        planner.tick(term)
-    assert [state for _, state, _ in created(database)] == [
-        RunState.PENDING,
-        RunState.PENDING,
-        RunState.CANCELED,
-    ]
-
-
-def test_allow_makes_a_run_of_every_tick(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, concurrency_policy=ALLOW, max_concurrent=1)
-    planner = a_planner(database)
-    for _ in range(3):
-        clock.advance(HOUR)
-        assert planner.tick(term).created == 1
-    assert {state for _, state, _ in created(database)} == {RunState.PENDING}
-
-
-@pytest.mark.parametrize("state", LIVE)
-def test_replace_cancels_the_live_run_and_takes_its_place(
-    database: Database, clock: MovingClock, term: Term, state: RunState
-) -> None:
-    scheduled(database, concurrency_policy=ConcurrencyPolicy.REPLACE)
-    add_worker(database)
-    live = run_in_state(database, state, term)
-    clock.advance(HOUR)
-    with patch.object(channels, "notify", wraps=channels.notify) as notify:
-        assert a_planner(database).tick(term).created == 1
-    assert [told.args[1] for told in notify.call_args_list] == [Channel.WORKERS]
-    replaced, new = all_runs(database)
-    assert (replaced.id, replaced.state, replaced.reason) == (
-        live.id,
-        RunState.CANCELED,
-        Reason.REPLACED,
-    )
-    assert (new.scheduled_for, new.state) == (at(1), RunState.PENDING)
-
-
-def test_replace_leaves_the_runs_of_other_jobs_alone(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    scheduled(database, concurrency_policy=ConcurrencyPolicy.REPLACE)
-    other = create_run(database, add_job(database, spec("other")))
-    clock.advance(HOUR)
-    a_planner(database).tick(term)
-    assert read_run(database, other.id).state is RunState.PENDING
-
-
-# --- once, in a race too ---------------------------------------------------------------------------
+# --- once, in a race too --------------------------------------------------------------------------
 
 
 def test_two_planners_of_one_term_make_one_run(
@@ -516,102 +215,7 @@ def test_a_clock_that_steps_forward_an_hour_and_back_accounts_for_every_tick_onc
     assert accounted(all_runs(database)) == ticks_of(schedule, NOON, clock.now())
 
 
-# --- a job that changes ---------------------------------------------------------------------------
-
-
-def test_a_disabled_job_is_not_planned_and_its_missed_ticks_are_not_made_up_for(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    job_id = scheduled(database)
-    planner = a_planner(database)
-    change_job(database, job_id, spec(schedule=HOURLY, enabled=False))
-    clock.advance(2.5 * HOUR)
-    assert planner.tick(term) == Planned(now=database.clock.now())
-    change_job(database, job_id, spec(schedule=HOURLY))
-    assert planner.tick(term).next_at == at(3)
-    clock.advance(0.5 * HOUR)
-    planner.tick(term)
-    assert created(database) == [(at(3), RunState.PENDING, None)]
-
-
-def test_a_removed_job_is_not_planned(database: Database, clock: MovingClock, term: Term) -> None:
-    job_id = scheduled(database)
-    planner = a_planner(database)
-    planner.tick(term)
-    job = job_of(database, job_id)
-    with database.write() as connection:
-        jobs.remove(connection, job=job)
-    clock.advance(HOUR)
-    assert planner.tick(term) == Planned(now=database.clock.now())
-
-
-def test_a_rescheduled_job_is_planned_by_its_new_schedule_from_then_on(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    job_id = scheduled(database)
-    planner = a_planner(database)
-    assert planner.tick(term).next_at == at(1)
-    clock.advance(1.1 * HOUR)
-    change_job(database, job_id, spec(schedule=MINUTELY, concurrency_policy=ALLOW))
-    assert planner.tick(term).created == 0
-    clock.advance(60)
-    planner.tick(term)
-    assert [run.scheduled_for for run in all_runs(database)] == [at(67 / 60)]
-
-
-def test_a_job_that_changes_while_it_is_planned_is_planned_as_it_is_then(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    job_id = scheduled(database, arguments={"old": True})
-    planner = a_planner(database)
-    clock.advance(HOUR)
-    plan = planner._plan
-
-    def plan_late(*asked: Any) -> Any:
-        change_job(database, job_id, spec(schedule=HOURLY, arguments={"new": True}))
-        planner._plan = plan  # type: ignore[method-assign]
-        return plan(*asked)
-
-    planner._plan = plan_late  # type: ignore[method-assign]
-    assert planner.tick(term).created == 0
-    assert planner.tick(term).created == 1
-    (run,) = all_runs(database)
-    assert run.arguments == {"new": True}
-
-
-def test_a_new_job_owes_nothing_for_the_time_before_it(
-    database: Database, clock: MovingClock, term: Term
-) -> None:
-    clock.advance(5.5 * HOUR)
-    scheduled(database)
-    assert a_planner(database).tick(term).next_at == at(6)
-    assert all_runs(database) == []
-
-
 # --- the law --------------------------------------------------------------------------------------
-
-
-def ticks_of(schedule: Schedule, after: datetime, until: datetime) -> list[datetime]:
-    ticks = []
-    while (after := schedule.next_after(after)) <= until:
-        ticks.append(after)
-    return ticks
-
-
-def accounted(made: list[Run], schedule: Schedule | None = None) -> list[datetime]:
-    """Every tick that a run or a skip stands for, in order."""
-    ticks: list[datetime] = []
-    for run in made:
-        if run.trigger is not Trigger.TIME:
-            continue
-        ticks.append(run.scheduled_for)
-        if run.covers_ticks > 1:
-            assert schedule is not None
-            assert run.covers_until is not None
-            covered = ticks_of(schedule, run.scheduled_for, run.covers_until)
-            assert len(covered) == run.covers_ticks - 1
-            ticks += covered
-    return sorted(ticks)
 
 
 @pytest.mark.parametrize("seed", range(4))

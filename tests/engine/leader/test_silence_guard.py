@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from support.factories import WORKER, add_worker, depose_and_take, read_run, run_in_state, take_lead
+from support.factories import WORKER, depose_and_take, read_run, run_in_state
 from support.history_checker import check_history
 from support.moving_clock import MovingClock
 from tsuzuki.engine.coordination.protocol import NoCoordination
@@ -16,6 +16,8 @@ from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database
+
+pytestmark = pytest.mark.usefixtures("worker")
 
 SETTINGS = EngineSettings().checked()
 HOUR = 3600.0
@@ -29,12 +31,6 @@ def a_leader(database: Database) -> Leader:
         random=Random(1),
         coordination=NoCoordination(),
     )
-
-
-@pytest.fixture
-def term(database: Database) -> Term:
-    add_worker(database)
-    return take_lead(database, lease_seconds=1_000_000)
 
 
 def heartbeat(database: Database) -> None:

@@ -1,110 +1,30 @@
 """Runs that a leader assigns to the worker of its own process start in the same transaction, and execute once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
-from random import Random
 from typing import TypeVar
 
 import pytest
 
 from support.factories import (
     WORKER,
-    add_job,
     add_worker,
-    create_run,
     depose_and_take,
     new_run,
     read_run,
-    spec,
-    take_lead,
 )
-from support.history_checker import check_history
-from support.moving_clock import MovingClock
-from support.scripted_executors import ScriptedExecutor
+from support.leader_and_worker import LeaderAndWorker
 from support.statement_recorder import recorded
 from support.threads import in_background
-from support.unreliable_database import UnreliableDatabase
-from tsuzuki.engine.coordination.protocol import NoCoordination
-from tsuzuki.engine.leader.assigner import Assigner
-from tsuzuki.engine.leader.leader import PAUSE_AFTER_FIRST_SECONDS, Leader
-from tsuzuki.engine.worker.identity import WorkerIdentity
-from tsuzuki.engine.worker.worker import RECONCILE_SECONDS, Worker
+from tsuzuki.engine.worker.worker import RECONCILE_SECONDS
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
-from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
 from tsuzuki.store import events, jobs, workers
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.sql.database import Database
 
 T = TypeVar("T")
-ME = WorkerIdentity(
-    id=WORKER, host="host", pid=1, capacity=3, tags=frozenset(), software_version="test"
-)
-
-
-class LeaderAndWorker:
-    """A leader and the worker of its own process, on a database with injected faults."""
-
-    def __init__(self, database: Database, clock: MovingClock) -> None:
-        self.database = database
-        self.clock = clock
-        self.faulty_database = UnreliableDatabase(database)
-        self.executor = ScriptedExecutor()
-        self.woken = 0
-        self.term = take_lead(database, lease_seconds=1_000_000)
-        self.worker = Worker(
-            identity=ME,
-            database=self.faulty_database,
-            executor=self.executor,
-            clock=clock,
-            random=Random(1),
-            settings=EngineSettings,
-            wake=self._wake,
-            leads_here=lambda: True,
-        )
-        self.worker.register()
-        self.assigner = Assigner(database=self.faulty_database, local_worker=self.worker)
-        self.job_id = add_job(database, spec("free", concurrency_policy=ConcurrencyPolicy.ALLOW))
-
-    def _wake(self) -> None:
-        self.woken += 1
-
-    def lead(self) -> int:
-        return self.assigner.tick(self.term)
-
-    def state(self, run_id: int) -> RunState:
-        state: RunState = read_run(self.database, run_id).state
-        return state
-
-    def submit(self) -> RunRef:
-        run: RunRef = create_run(self.database, self.job_id)
-        return run
-
-    def learn_job(self) -> None:
-        """From a run of it that has ended."""
-        self.submit()
-        self.lead()
-        self.adopt()
-        self.executor.last.succeed()
-        self.worker.tick(poll=False)
-        self.executor.started.clear()
-        self.woken = 0
-
-    def adopt(self) -> list[int]:
-        """What the worker's own thread does with its queue."""
-        return [task.run.id for task in self.worker._adopt()]
-
-    def executed(self) -> list[int]:
-        return [execution.task.run.id for execution in self.executor.started]
-
-
-@pytest.fixture
-def pair(database: Database, clock: MovingClock) -> Iterator[LeaderAndWorker]:
-    yield LeaderAndWorker(database, clock)
-    check_history(database)
 
 
 def meanwhile(pair: LeaderAndWorker, act: Callable[[], T]) -> "list[Future[T]]":
@@ -159,26 +79,6 @@ def test_the_first_run_needs_two_statements(pair: LeaderAndWorker) -> None:
     assert pair.state(run_id) is RunState.RUNNING
     pair.adopt()
     assert run_id in pair.executed()
-
-
-def test_an_idle_leader_that_is_woken_assigns_the_first_run_before_it_polls(
-    pair: LeaderAndWorker,
-) -> None:
-    leader = Leader.with_all_duties(
-        database=pair.faulty_database,
-        settings=EngineSettings,
-        random=Random(1),
-        coordination=NoCoordination(),
-        local_worker=pair.worker,
-    )
-    leader._assigner = pair.assigner
-    pair.learn_job()
-    leader.tick(pair.term)
-    run_id = pair.submit().id
-    done = leader.tick(pair.term, woken=True)
-    assert (done.assigned, done.seconds_to_next) == (1, PAUSE_AFTER_FIRST_SECONDS)
-    assert pair.woken == 1
-    assert pair.adopt() == [run_id]
 
 
 def test_the_first_run_is_the_most_urgent_and_the_others_are_left(pair: LeaderAndWorker) -> None:

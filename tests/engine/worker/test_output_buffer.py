@@ -7,17 +7,13 @@ import pytest
 
 from support.moving_clock import NOON
 from support.statement_recorder import recorded
-from support.threads import in_background
-from support.worker_fixture import WorkerFixture, note, reply_lost, take_away, unreachable
+from support.worker_fixture import WorkerFixture, reply_lost, unreachable
 from tsuzuki.engine.worker.output_buffer import BufferedOutput
 from tsuzuki.engine.worker.step import WorkerStep
-from tsuzuki.model.errors import Fenced, UsageError
+from tsuzuki.model.errors import UsageError
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
-from tsuzuki.services.runs import Runs
 from tsuzuki.store import logs
-
-# --- log lines and progress -----------------------------------------------------------------------
 
 
 def test_lines_are_kept_in_order_across_outages_and_lost_replies(
@@ -150,67 +146,3 @@ def test_a_tick_with_nothing_to_write_sends_nothing(fixture: WorkerFixture) -> N
     with recorded(fixture.database) as sent:
         assert fixture.worker.tick(poll=False) == WorkerStep()
     assert sent == []
-
-
-# --- transactions of handlers ---------------------------------------------------------------------
-
-
-def test_rows_and_progress_of_a_transaction_are_there_together(fixture: WorkerFixture) -> None:
-    (execution,) = fixture.start()
-    with execution.run_io.transaction(execution.task) as connection:
-        note(connection)
-        execution.progress(3, 4)
-    assert (fixture.notes(), fixture.run(execution.task.run.id).progress_processed) == (1, 3)
-
-
-def test_a_transaction_whose_block_raises_leaves_nothing(fixture: WorkerFixture) -> None:
-    (execution,) = fixture.start()
-
-    def fail() -> None:
-        with execution.run_io.transaction(execution.task) as connection:
-            note(connection)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert fixture.notes() == 0
-    assert fixture.run(execution.task.run.id).state is RunState.RUNNING
-
-
-@pytest.mark.parametrize("how", ["canceled", "judged lost"])
-def test_a_run_that_was_taken_gets_no_transaction(fixture: WorkerFixture, how: str) -> None:
-    (execution,) = fixture.start()
-    with execution.run_io.transaction(execution.task) as connection:
-        note(connection)
-    take_away(fixture, execution.task.run.id, how)
-    entered = False
-    with (
-        pytest.raises(Fenced, match="nothing was written"),
-        execution.run_io.transaction(execution.task) as connection,
-    ):
-        entered = True
-    assert not entered
-    assert fixture.notes() == 1
-
-
-def test_taking_a_run_waits_for_the_commit_of_its_transaction(fixture: WorkerFixture) -> None:
-    (execution,) = fixture.start()
-    run_id = execution.task.run.id
-    with fixture.worker.run_io.transaction(execution.task) as connection:
-        canceling = in_background(
-            lambda: Runs(database=fixture.faulty_database, actor="me").cancel(run_id)
-        )
-        note(connection)
-        assert not canceling.done()
-    assert canceling.result(30).state is RunState.CANCELED
-    assert fixture.notes() == 1
-    with pytest.raises(Fenced), fixture.worker.run_io.transaction(execution.task):
-        pass
-
-
-def test_a_finished_run_gets_no_transaction(fixture: WorkerFixture) -> None:
-    (execution,) = fixture.start()
-    execution.succeed()
-    fixture.worker.tick()
-    with pytest.raises(Fenced), execution.run_io.transaction(execution.task):
-        pass

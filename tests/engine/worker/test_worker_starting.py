@@ -6,12 +6,10 @@ import pytest
 
 from support.factories import WORKER, add_worker, create_run, ref
 from support.moving_clock import NOON
-from support.scripted_executors import ScriptedExecution
-from support.worker_fixture import ME, WorkerFixture
+from support.worker_fixture import WorkerFixture
 from tsuzuki.engine.leader.event_intake import EventIntake
-from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.worker.step import WorkerStep
-from tsuzuki.model.states import Reason, RunState
+from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.services.events import Events
 from tsuzuki.store import jobs, workers
@@ -96,50 +94,3 @@ def test_a_detached_worker_starts_nothing(fixture: WorkerFixture, state: WorkerS
             workers.deregister(connection, WORKER)
     assert fixture.worker.tick() == WorkerStep(polled=True)
     assert fixture.run(run_id).state is RunState.ASSIGNED
-
-
-def test_an_executor_that_cannot_start_a_run_fails_it_and_starts_the_others(
-    fixture: WorkerFixture,
-) -> None:
-    first, second, third = fixture.assign(3)
-
-    def refuse(execution: ScriptedExecution) -> None:
-        if execution.task.run.id == second:
-            raise OSError("can't start new thread")
-
-    fixture.executor.on_start = refuse
-    fixture.worker.tick()
-    assert fixture.worker.running == 3
-    step = fixture.worker.tick()
-    assert [task.run.id for task, _ in step.ended] == [second]
-    failed = fixture.run(second)
-    assert (failed.state, failed.reason) == (RunState.FAILED, Reason.HANDLER_FAILED)
-    assert "can't start new thread" in (failed.error or "")
-    for run_id in (first, third):
-        fixture.executor.of(run_id).succeed()
-    fixture.worker.tick()
-    assert fixture.worker.running == 0
-
-
-def test_a_worker_that_is_told_to_stop_everything_also_stops_what_is_just_starting(
-    fixture: WorkerFixture,
-) -> None:
-    """A race: the order comes from the heartbeat's thread, at any moment of a tick."""
-    during_start, after_commit = fixture.assign(2)
-    order = {"cause": StopCause.NOT_CONFIRMED, "at_once": True}
-
-    def stop_between(execution: ScriptedExecution) -> None:
-        if execution.task.run.id == during_start:
-            fixture.worker.stop_all(**order)  # type: ignore[arg-type]
-
-    fixture.executor.on_start = stop_between
-    fixture.worker.tick()
-    for run_id in (during_start, after_commit):
-        assert (StopCause.NOT_CONFIRMED, True) in fixture.executor.of(run_id).stops
-
-
-def test_under_a_new_id_the_old_order_to_stop_does_not_count(fixture: WorkerFixture) -> None:
-    fixture.worker.stop_all(StopCause.NOT_CONFIRMED, at_once=True)
-    fixture.worker.reregister(replace(ME, id="new"))
-    (execution,) = fixture.start()
-    assert execution.stops == []

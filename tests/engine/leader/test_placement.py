@@ -1,0 +1,177 @@
+"""Placement: each run goes to the least loaded worker that may have it, within the limits of job and key."""
+
+from collections import Counter
+
+import pytest
+
+from support.assigning import (
+    ALLOW,
+    add_free_job,
+    an_assigner,
+    assigned_ids,
+    assigned_runs,
+    create_runs,
+    finish,
+)
+from support.factories import (
+    add_job,
+    add_worker,
+    create_run,
+    read_run,
+    spec,
+)
+from support.statement_recorder import recorded
+from tsuzuki.model.states import RunState
+from tsuzuki.store import jobs
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.sql.database import Database
+
+pytestmark = pytest.mark.usefixtures("history_is_valid")
+
+
+def test_each_run_goes_to_the_least_loaded_worker_for_its_size(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "big", capacity=6)
+    add_worker(database, "small", capacity=2)
+    create_runs(database, add_free_job(database), 4)
+    assert an_assigner(database).tick(term) == 4
+    assert Counter(run.assigned_worker_id for run in assigned_runs(database)) == {
+        "big": 3,
+        "small": 1,
+    }
+
+
+def test_what_a_worker_already_holds_counts_as_its_load(database: Database, term: Term) -> None:
+    add_worker(database, "busy", capacity=4)
+    assigner = an_assigner(database)
+    job_id = add_free_job(database)
+    create_runs(database, job_id, 2)
+    assigner.tick(term)
+    add_worker(database, "idle", capacity=4)
+    create_runs(database, job_id, 2)
+    assigner.tick(term)
+    assert Counter(run.assigned_worker_id for run in assigned_runs(database)) == {
+        "busy": 2,
+        "idle": 2,
+    }
+
+
+def test_no_worker_gets_more_than_its_capacity_and_the_rest_waits(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "a", capacity=2)
+    add_worker(database, "b", capacity=1)
+    add_worker(database, "none", capacity=0)
+    ids = create_runs(database, add_free_job(database), 5)
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 3
+    assert Counter(run.assigned_worker_id for run in assigned_runs(database)) == {"a": 2, "b": 1}
+    assert assigned_ids(database) == ids[:3]
+    assert assigner.tick(term) == 0
+    finish(database, ids[0], str(read_run(database, ids[0]).assigned_worker_id))
+    assert assigner.tick(term) == 1
+    assert ids[3] in assigned_ids(database)
+
+
+@pytest.mark.parametrize("workers_there", ["none", "only one without capacity"])
+def test_without_capacity_nothing_is_written(
+    database: Database, term: Term, workers_there: str
+) -> None:
+    if workers_there != "none":
+        add_worker(database, "none", capacity=0)
+    run_id = create_run(database, add_free_job(database)).id
+    with recorded(database) as sent:
+        assert an_assigner(database).tick(term) == 0
+    assert not [statement for statement in sent if "UPDATE" in statement]
+    assert read_run(database, run_id).version == 1
+
+
+def test_a_run_goes_only_to_a_worker_that_has_all_of_its_tags(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "plain", capacity=100)
+    add_worker(database, "gpu", tags=frozenset({"gpu"}))
+    add_worker(database, "both", tags=frozenset({"gpu", "eu"}))
+    wants_gpu = create_runs(database, add_free_job(database, "gpu", tags=frozenset({"gpu"})), 2)
+    wants_both = create_run(database, add_free_job(database, "both", tags=frozenset({"gpu", "eu"})))
+    wants_unknown = create_run(database, add_free_job(database, "odd", tags=frozenset({"odd"})))
+    assert an_assigner(database).tick(term) == 3
+    assert {read_run(database, n).assigned_worker_id for n in wants_gpu} == {"gpu", "both"}
+    assert read_run(database, wants_both.id).assigned_worker_id == "both"
+    assert read_run(database, wants_unknown.id).state is RunState.PENDING
+
+
+def test_a_job_never_has_more_under_way_than_it_allows(database: Database, term: Term) -> None:
+    add_worker(database, "w", capacity=100)
+    limited = create_runs(database, add_job(database, spec("three", max_concurrent=3)), 10)
+    single = create_runs(database, add_job(database, spec("one")), 10)
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 4
+    assert assigned_ids(database) == [*limited[:3], single[0]]
+    assert assigner.tick(term) == 0
+    finish(database, limited[1], "w")
+    assert assigner.tick(term) == 1
+    assert assigned_ids(database) == [limited[0], limited[2], limited[3], single[0]]
+
+
+def test_a_key_never_has_more_under_way_than_its_job_allows(database: Database, term: Term) -> None:
+    add_worker(database, "w", capacity=100)
+    job_id = add_free_job(database, concurrency_key="repo", max_concurrent_per_key=2)
+    ids = {key: create_runs(database, job_id, 4, concurrency_key=key) for key in ("a", "b", None)}
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 8
+    assert assigned_ids(database) == [*ids["a"][:2], *ids["b"][:2], *ids[None]]
+    assert assigner.tick(term) == 0
+    finish(database, ids["b"][0], "w")
+    assert assigner.tick(term) == 1
+    assert ids["b"][2] in assigned_ids(database)
+
+
+def test_the_same_key_of_two_jobs_is_two_keys(database: Database, term: Term) -> None:
+    add_worker(database)
+    for name in ("first", "second"):
+        job_id = add_free_job(database, name, concurrency_key="repo", max_concurrent_per_key=1)
+        create_runs(database, job_id, 2, concurrency_key="same")
+    assert an_assigner(database).tick(term) == 2
+
+
+def test_the_limit_of_the_job_as_it_is_now_counts(database: Database, term: Term) -> None:
+    add_worker(database)
+    job_id = add_job(database, spec("grows"))
+    create_runs(database, job_id, 5)
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 1
+    with database.write() as connection:
+        job = jobs.get(connection, job_id)
+        assert job is not None
+        jobs.change(connection, job=job, spec=spec("grows", max_concurrent=4))
+    assert assigner.tick(term) == 3
+
+
+@pytest.mark.parametrize("fate", ["disabled", "removed"])
+def test_runs_of_a_job_that_is_off_or_removed_are_held(
+    database: Database, term: Term, fate: str
+) -> None:
+    add_worker(database)
+    job_id = add_free_job(database, "off")
+    create_runs(database, job_id, 3, priority=5)
+    other = create_run(database, add_free_job(database, "on")).id
+    with database.write() as connection:
+        job = jobs.get(connection, job_id)
+        assert job is not None
+        if fate == "removed":
+            jobs.remove(connection, job=job)
+        else:
+            jobs.change(
+                connection, job=job, spec=spec("off", enabled=False, concurrency_policy=ALLOW)
+            )
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 1
+    assert assigned_ids(database) == [other]
+    if fate == "disabled":
+        with database.write() as connection:
+            job = jobs.get(connection, job_id)
+            assert job is not None
+            jobs.change(connection, job=job, spec=spec("off", concurrency_policy=ALLOW))
+        assert assigner.tick(term) == 3

@@ -1,0 +1,111 @@
+"""A tick that finds a live run of its job: forbid, allow and replace."""
+
+from unittest.mock import patch
+
+import pytest
+
+from support.factories import (
+    add_job,
+    add_worker,
+    create_run,
+    read_run,
+    run_in_state,
+    spec,
+)
+from support.moving_clock import MovingClock
+from support.planning import ALLOW, HOUR, a_planner, all_runs, at, created, end_all, scheduled
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
+
+pytestmark = pytest.mark.usefixtures("history_is_valid")
+
+LIVE = [RunState.PENDING, RunState.ASSIGNED, RunState.RUNNING, RunState.ORPHANED]
+
+
+@pytest.mark.parametrize("state", LIVE)
+def test_forbid_records_a_tick_that_finds_a_live_run_as_overlap(
+    database: Database, clock: MovingClock, term: Term, state: RunState
+) -> None:
+    scheduled(database)
+    add_worker(database)
+    live = run_in_state(database, state, term)
+    clock.advance(HOUR)
+    planned = a_planner(database).tick(term)
+    assert (planned.created, planned.skipped) == (0, 1)
+    assert created(database)[1:] == [(at(1), RunState.CANCELED, Reason.OVERLAP)]
+    assert read_run(database, live.id).state is state
+
+
+def test_forbid_starts_again_when_the_live_run_has_ended(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database)
+    planner = a_planner(database)
+    clock.advance(HOUR)
+    planner.tick(term)
+    clock.advance(HOUR)
+    planner.tick(term)
+    end_all(database)
+    clock.advance(HOUR)
+    assert planner.tick(term).created == 1
+    assert [reason for _, _, reason in created(database)] == [Reason.OPERATOR, Reason.OVERLAP, None]
+
+
+def test_forbid_counts_up_to_the_limit_of_the_job(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database, max_concurrent=2)
+    planner = a_planner(database)
+    for _ in range(3):
+        clock.advance(HOUR)
+        planner.tick(term)
+    assert [state for _, state, _ in created(database)] == [
+        RunState.PENDING,
+        RunState.PENDING,
+        RunState.CANCELED,
+    ]
+
+
+def test_allow_makes_a_run_of_every_tick(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database, concurrency_policy=ALLOW, max_concurrent=1)
+    planner = a_planner(database)
+    for _ in range(3):
+        clock.advance(HOUR)
+        assert planner.tick(term).created == 1
+    assert {state for _, state, _ in created(database)} == {RunState.PENDING}
+
+
+@pytest.mark.parametrize("state", LIVE)
+def test_replace_cancels_the_live_run_and_takes_its_place(
+    database: Database, clock: MovingClock, term: Term, state: RunState
+) -> None:
+    scheduled(database, concurrency_policy=ConcurrencyPolicy.REPLACE)
+    add_worker(database)
+    live = run_in_state(database, state, term)
+    clock.advance(HOUR)
+    with patch.object(channels, "notify", wraps=channels.notify) as notify:
+        assert a_planner(database).tick(term).created == 1
+    assert [told.args[1] for told in notify.call_args_list] == [Channel.WORKERS]
+    replaced, new = all_runs(database)
+    assert (replaced.id, replaced.state, replaced.reason) == (
+        live.id,
+        RunState.CANCELED,
+        Reason.REPLACED,
+    )
+    assert (new.scheduled_for, new.state) == (at(1), RunState.PENDING)
+
+
+def test_replace_leaves_the_runs_of_other_jobs_alone(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database, concurrency_policy=ConcurrencyPolicy.REPLACE)
+    other = create_run(database, add_job(database, spec("other")))
+    clock.advance(HOUR)
+    a_planner(database).tick(term)
+    assert read_run(database, other.id).state is RunState.PENDING
