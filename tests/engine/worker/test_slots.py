@@ -1,12 +1,17 @@
 """Slots: one way in; a run is stopped at its timeout, or by order, also while it starts."""
 
+import ast
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from support.scripted_executors import ScriptedExecution
 from support.worker_fixture import ME, WorkerFixture, unreachable
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.states import Reason, RunState
+
+SOURCE = Path(__file__).parents[3] / "src" / "tsuzuki"
 
 
 def test_a_run_that_takes_too_long_is_stopped_once_and_ends_as_timed_out(
@@ -120,3 +125,32 @@ def test_under_a_new_id_the_old_order_to_stop_does_not_count(fixture: WorkerFixt
     fixture.worker.reregister(replace(ME, id="new"))
     (execution,) = fixture.start()
     assert execution.stops == []
+
+
+# --- one way into the slots -----------------------------------------------------------------------
+
+
+def callers_of_start(module: Path) -> Iterator[str]:
+    """The functions of a module that call `start` on slots, once for each call."""
+    for function in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Attribute) and node.attr == "start":
+                    owner = ast.unparse(node.value).rpartition(".")[2].lower()
+                    if owner.endswith("slots"):
+                        yield f"{module.relative_to(SOURCE)}: {function.name}"
+
+
+def imports_slots(module: Path) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom) and node.module == "tsuzuki.engine.worker.slots"
+        for node in ast.walk(ast.parse(module.read_text("utf-8")))
+    )
+
+
+def test_runs_enter_the_slots_at_one_place_in_the_source() -> None:
+    modules = sorted(SOURCE.rglob("*.py"))
+    callers = [caller for module in modules for caller in callers_of_start(module)]
+    assert callers == ["engine/worker/worker.py: _adopt"]
+    importers = [str(module.relative_to(SOURCE)) for module in modules if imports_slots(module)]
+    assert importers == ["engine/worker/worker.py"]

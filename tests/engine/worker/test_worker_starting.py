@@ -1,13 +1,18 @@
 """A worker starts the runs that are assigned to it, within its capacity, and nothing else."""
 
+import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from support.factories import WORKER, add_worker, create_run, ref
+from support.engines import FREE, Engines, succeed
+from support.factories import WORKER, add_job, add_worker, create_run, ref
 from support.moving_clock import NOON
+from support.scripted_executors import ThreadExecution, ThreadExecutor
 from support.worker_fixture import WorkerFixture
 from tsuzuki.engine.leader.event_intake import EventIntake
+from tsuzuki.engine.task import OnOutcome, RunIO, Task
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import WorkerState
@@ -94,3 +99,51 @@ def test_a_detached_worker_starts_nothing(fixture: WorkerFixture, state: WorkerS
             workers.deregister(connection, WORKER)
     assert fixture.worker.tick() == WorkerStep(polled=True)
     assert fixture.run(run_id).state is RunState.ASSIGNED
+
+
+# --- by which thread ------------------------------------------------------------------------------
+
+
+class ThreadRecordingExecutor(ThreadExecutor):
+    """Records the threads that start handlers."""
+
+    def __init__(self) -> None:
+        super().__init__(succeed)
+        self.threads: set[int] = set()
+
+    def start(self, task: Task, run_io: RunIO, done: OnOutcome) -> ThreadExecution:
+        self.threads.add(threading.get_ident())
+        return super().start(task, run_io, done)
+
+
+@pytest.mark.parametrize("leads_too", [True, False], ids=["one process", "two processes"])
+def test_a_handler_is_started_only_by_the_workers_own_thread(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch, leads_too: bool
+) -> None:
+    """Also for runs that the leader of the same process has assigned and started in the database."""
+    add_job(engines.database, FREE)
+    executor = ThreadRecordingExecutor()
+    engine = engines.create(executor=executor, lead=leads_too)
+    tick, assign_and_start = engine.worker.tick, moves.assign_and_start
+    worker_threads: set[int] = set()
+    started_by_leader: list[int] = []
+
+    def recorded_tick(*, poll: bool = True) -> WorkerStep:
+        worker_threads.add(threading.get_ident())
+        return tick(poll=poll)
+
+    def recorded_start(*arguments: Any, **options: Any) -> Any:
+        orders = assign_and_start(*arguments, **options)
+        started_by_leader.extend(orders)
+        return orders
+
+    monkeypatch.setattr(engine.worker, "tick", recorded_tick)
+    monkeypatch.setattr(moves, "assign_and_start", recorded_start)
+    if not leads_too:
+        engines.start(work=False)
+    engines.run(engine)
+    for run_id in [*engines.submit(20), *(engines.submit()[0] for _ in range(5))]:
+        engines.wait(run_id)
+    assert len(executor.threads) == 1
+    assert executor.threads == worker_threads
+    assert bool(started_by_leader) == leads_too
