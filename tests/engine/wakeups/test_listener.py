@@ -1,0 +1,73 @@
+"""The listener for wake-ups of other processes: it passes them on, and is replaced when it fails."""
+
+from collections.abc import Collection
+
+import pytest
+
+from support.moving_clock import MovingClock
+from tsuzuki.engine.wakeups import listener as listener_module
+from tsuzuki.engine.wakeups.listener import WakeUpListener
+from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.model.errors import Unreachable
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+
+
+class ScriptedListener:
+    """A database connection that hears what the test says, and then fails."""
+
+    def __init__(self, *heard: Collection[str]) -> None:
+        self._heard = list(heard)
+        self.is_closed = False
+
+    def wait(self, _seconds: float) -> Collection[str]:
+        if not self._heard:
+            raise Unreachable("the connection broke")
+        return self._heard.pop(0)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def wakeups(clock: MovingClock) -> ProcessWakeUps:
+    return ProcessWakeUps(clock, worker_id=lambda: "w-1")
+
+
+def woken(wakeups: ProcessWakeUps) -> tuple[bool, bool]:
+    return wakeups.leader.wait(0), wakeups.worker.wait(0)
+
+
+def listen_to(monkeypatch: pytest.MonkeyPatch, *opened: ScriptedListener) -> None:
+    """One after the other, each time a listener is opened."""
+    waiting = list(opened)
+    monkeypatch.setattr(
+        listener_module.listeners, "listen", lambda _database, _channels: waiting.pop(0)
+    )
+
+
+def test_a_new_listener_wakes_every_loop_and_then_what_it_hears(
+    database: Database, wakeups: ProcessWakeUps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wake-up that was sent before it listened would be lost otherwise."""
+    listen_to(monkeypatch, ScriptedListener((), {Channel.WORKERS}))
+    listener = WakeUpListener(database=database, wakeups=wakeups, channels=ALL_CHANNELS)
+    assert not listener.is_open
+    listener.step()
+    assert (listener.is_open, woken(wakeups)) == (True, (True, True))
+    listener.step()
+    assert woken(wakeups) == (False, True)
+
+
+def test_a_listener_that_fails_is_closed_and_replaced_and_every_loop_polls(
+    database: Database, wakeups: ProcessWakeUps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = ScriptedListener()
+    listen_to(monkeypatch, failing, ScriptedListener(()))
+    listener = WakeUpListener(database=database, wakeups=wakeups, channels=ALL_CHANNELS)
+    with pytest.raises(Unreachable):
+        listener.step()
+    assert (failing.is_closed, listener.is_open) == (True, False)
+    woken(wakeups)
+    listener.step()
+    assert (listener.is_open, woken(wakeups)) == (True, (True, True))
