@@ -1,4 +1,4 @@
-"""The histogram of delays says what the client library's own would say."""
+"""The histogram of delays counts as the Prometheus client's own does."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A loop survives what its step raises, and tells a person what to do about it, once."""
+"""A loop survives what its step raises, and logs it once, with a hint."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import Unreachable
 
 
-def test_a_streak_of_failures_is_told_once_with_what_to_do_and_its_end(
+def test_a_row_of_failures_is_logged_once_with_a_hint_and_so_is_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, logger="tsuzuki")

@@ -1,4 +1,4 @@
-"""Real processes, killed without warning in the middle of moving a log or forgetting a run."""
+"""Real processes, killed without warning in the middle of moving a log or pruning a run."""
 
 import multiprocessing
 import os
@@ -26,7 +26,7 @@ BODIES = [f"line {number}" for number in range(4_500)]
 LINES = numbered(BODIES)
 TIMEOUT_SECONDS = 60.0
 
-# The transactions of moving a log of this length: its ref, then three slices of rows; of forgetting
+# The transactions of moving a log of this length: its ref, then three slices of rows; of pruning
 # the run afterwards: the mark, then the run itself.
 WHILE_WRITING, BETWEEN_ROWS, BEFORE_RUN_GOES = 0, 4, 2
 
@@ -78,7 +78,7 @@ def test_a_log_survives_the_killing_of_its_archivist_and_the_next_one_finishes(
     assert len(files_in(tmp_path)) == 1
 
 
-def test_a_run_that_was_being_forgotten_when_its_archivist_was_killed_goes_with_the_next_one(
+def test_a_run_that_was_being_pruned_when_its_archivist_was_killed_goes_with_the_next_one(
     database: Database, database_url: str, clock: MovingClock, tmp_path: Path
 ) -> None:
     fixture = folder_archiving(database, clock, tmp_path)

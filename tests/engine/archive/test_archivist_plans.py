@@ -28,7 +28,7 @@ MOMENTS = {
 
 QUERIES: dict[str, Callable[[Connection, Term], Any]] = {
     "logs to archive": lambda c, _: logs.stored(c, created_before=BEFORE, after_id=0, limit=50),
-    "runs to forget": lambda c, _: pruning.due(c, finished_before=BEFORE, limit=200),
+    "runs to prune": lambda c, _: pruning.due(c, finished_before=BEFORE, limit=200),
     "marking": lambda c, term: pruning.mark(c, term=term, run_ids=range(1, 200)),
     "runs with lines": lambda c, _: logs.having_lines(c, range(1, 200)),
     "lines to drop": lambda c, term: logs.delete_lines(c, term=term, run_id=5_000, limit=2_000),

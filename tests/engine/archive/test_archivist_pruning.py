@@ -1,4 +1,4 @@
-"""Finished runs are forgotten after their time, with all that belongs to them, in an order that a crash
+"""Finished runs are pruned after their time, with all that belongs to them, in an order that a crash
 cannot turn into a reference to nothing."""
 
 from collections.abc import Callable
@@ -128,7 +128,7 @@ def test_a_run_goes_although_its_retry_still_waits(fixture: ArchivingFixture) ->
     assert read_run(fixture.database, retry_id).retry_of == run_id
 
 
-def test_one_tick_forgets_so_many_runs_oldest_first_and_asks_to_be_called_again(
+def test_one_tick_prunes_so_many_runs_oldest_first_and_asks_to_be_called_again(
     fixture: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tsuzuki.engine.archive.archivist.PRUNED_MAX", 2)
@@ -193,7 +193,7 @@ def test_interrupted_anywhere_no_half_of_a_log_is_shown(
 
 
 @pytest.mark.parametrize("arrangement", [archived_run, run_with_rows])
-def test_a_deposed_leader_forgets_nothing(
+def test_a_deposed_leader_prunes_nothing(
     fixture: ArchivingFixture, folder: Path, arrangement: Callable[[ArchivingFixture], int]
 ) -> None:
     run_id = arrangement(fixture)
@@ -242,7 +242,7 @@ def test_an_archive_that_does_not_answer_keeps_what_it_has_and_the_run(
 
 
 def test_a_failing_archive_does_not_keep_runs_without_one(fixture: ArchivingFixture) -> None:
-    forgotten = run_with_rows(fixture)
+    pruned = run_with_rows(fixture)
     kept = fixture.old_run()
     fixture.settings = EngineSettings(run_retention_days=RUN_DAYS - 20)
     assert fixture.archive is not None
@@ -253,7 +253,7 @@ def test_a_failing_archive_does_not_keep_runs_without_one(fixture: ArchivingFixt
     with pytest.raises(Unreachable, match="no room"):
         fixture.new_archivist(Interposed(fixture.archive, before=fail)).tick(fixture.term)
 
-    assert fixture.left_of(forgotten) == set()
+    assert fixture.left_of(pruned) == set()
     assert fixture.reader.read(kept) == LINES
 
 
@@ -272,7 +272,7 @@ def test_a_log_out_of_reach_for_good_does_not_keep_its_run(
     assert len(files_in(folder)) == 1
 
 
-def test_without_an_archive_runs_are_forgotten_all_the_same(
+def test_without_an_archive_runs_are_pruned_all_the_same(
     database: Database, clock: MovingClock
 ) -> None:
     fixture = ArchivingFixture(database, clock, None)

@@ -151,7 +151,7 @@ class TestWakeUps:
                 short_lived.wake({Channel.LEADER})
             assert next_heard(listener) == {Channel.LEADER}
 
-    def test_silence_is_questioned_and_an_answer_is_enough(
+    def test_a_silent_server_is_pinged_and_a_pong_is_enough(
         self, coordination: Coordination, clock: MovingClock
     ) -> None:
         with listening(coordination) as listener:

@@ -1,4 +1,4 @@
-"""A leader's term and a worker, for tests that do not care how they came about."""
+"""A leader's term, a worker, and a check of the history of all runs."""
 
 from collections.abc import Iterator
 

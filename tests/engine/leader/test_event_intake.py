@@ -161,7 +161,7 @@ def test_a_deposed_intake_neither_starts_nor_marks_anything(database: Database, 
     assert an_intake(database).tick(new_term) == 1
 
 
-def test_a_new_leader_between_looking_and_taking_leaves_one_run_per_job(
+def test_a_new_leader_between_the_read_and_the_write_leaves_one_run_per_job(
     database: Database, term: Term
 ) -> None:
     add_job(database, spec(on_event="pushed"))

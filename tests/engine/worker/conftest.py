@@ -1,4 +1,4 @@
-"""A worker for every test here; whatever it did, its history must add up."""
+"""A worker for every test here; afterwards the history of all runs is checked."""
 
 from collections.abc import Iterator
 

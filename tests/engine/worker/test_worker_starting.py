@@ -1,4 +1,4 @@
-"""A worker starts the runs that are assigned to it, within its capacity, and nothing else."""
+"""A worker starts the runs that are assigned to it, within its capacity, by its own thread, and nothing else."""
 
 import threading
 from dataclasses import replace
