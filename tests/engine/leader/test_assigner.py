@@ -33,7 +33,7 @@ from tsuzuki.store import jobs, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.runs.moves import Reason, RunEnd
-from tsuzuki.store.runs.runs import run_from, select_runs
+from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 
@@ -70,7 +70,7 @@ def held(database: Database) -> list[Run]:
     """What was given out, in the order of ids."""
     with database.read() as connection:
         rows = connection.execute(
-            select_runs().where(job_runs.c.state == RunState.ASSIGNED.value).order_by(job_runs.c.id)
+            SELECT_RUNS.where(job_runs.c.state == RunState.ASSIGNED.value).order_by(job_runs.c.id)
         ).mappings()
         return [run_from(row) for row in rows]
 

@@ -20,6 +20,7 @@ from support.factories import (
 )
 from support.move_functions import LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
+from support.run_counts import count_by_state
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import FINAL_STATES, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
@@ -211,7 +212,7 @@ def test_a_thousand_runs_make_their_way_in_three_statements(database: Database) 
         ]
         assert len(moves.finish(connection, worker_id=WORKER, ends=endings)) == 1000
     with database.read() as connection:
-        assert runs.count_by_state(connection)[RunState.SUCCEEDED] == 1000
+        assert count_by_state(connection)[RunState.SUCCEEDED] == 1000
         for run in runs.get_many(connection, [i for i in born if i])[::250]:
             assert run.result == run.id
             assert [line.version for line in runs.history(connection, run.id)] == [2, 3, 4]

@@ -15,6 +15,7 @@ from support.factories import (
     take_lead,
 )
 from support.moving_clock import MovingClock
+from support.run_counts import count_by_state, count_live
 from support.threads import in_background
 from support.waiting import wait_until_blocked
 from tsuzuki.model.run import RunRef, Started
@@ -136,8 +137,8 @@ def test_runs_are_counted_by_state_and_the_unfinished_by_job(
     for state in [*RunState, RunState.RUNNING]:
         run = run_in_state(database, state, term)
     with database.read() as connection:
-        counts = runs.count_by_state(connection)
-        live = runs.count_live(connection)
+        counts = count_by_state(connection)
+        live = count_live(connection)
     assert counts == {state: 2 if state is RunState.RUNNING else 1 for state in RunState}
     assert live == {read_run(database, run.id).job_definition_id: len(LIVE_STATES) + 1}
 

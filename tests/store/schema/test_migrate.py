@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import insert, inspect, select, text, update
 
 from support.databases import PostgresServer, SqliteFolder, opened
 from support.factories import add_job, create_run, take_lead
@@ -23,7 +23,6 @@ from tsuzuki.store.schema.migrate import (
     Component,
     current_revision,
     require_current,
-    table_names,
     upgrade,
 )
 from tsuzuki.store.schema.migration_steps import drift, scripts_of
@@ -53,7 +52,7 @@ def differences(database: Database, component: Component = ENGINE) -> list[str]:
 
 def tables(database: Database) -> set[str]:
     with database.read() as connection:
-        return table_names(connection)
+        return set(inspect(connection).get_table_names())
 
 
 # --- from nothing and from before -----------------------------------------------------------------

@@ -9,6 +9,7 @@ from support.concurrent_moves import Accepted, move_at_random, move_at_random_in
 from support.databases import opened
 from support.factories import add_job, add_worker, new_run, take_lead
 from support.processes import in_processes
+from support.run_counts import count_by_state
 from support.threads import at_once
 from tsuzuki.model.states import FINAL_STATES
 from tsuzuki.store.leadership import Term
@@ -75,7 +76,7 @@ def test_threads_that_only_read_are_never_in_the_way(live_database: Database) ->
             return move_at_random(live_database, term, WORKERS, ids, rounds=25, seed=number)
         for _ in range(25):
             with live_database.read() as connection:
-                assert sum(runs.count_by_state(connection).values()) == RUNS
+                assert sum(count_by_state(connection).values()) == RUNS
                 assert len(runs.find(connection, runs.RunFilter(limit=RUNS))) == RUNS
         return []
 

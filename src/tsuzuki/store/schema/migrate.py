@@ -14,13 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, MetaData, TextClause, inspect, text
+from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema import tables
+from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
-from tsuzuki.store.sql.dialect import lock_until_commit
+from tsuzuki.store.sql.prepared import execute
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
@@ -77,12 +79,14 @@ def current_revision(connection: Connection, component: Component) -> str | None
     """The revision a database is at; None if it has no tables of the component."""
     if not inspect(connection).has_table(component.version_table):
         return None
-    revision: str | None = connection.execute(_revision_query(component)).scalar_one_or_none()
+    query = _revision_query(component.version_table)
+    revision: str | None = execute(connection, query).scalar_one_or_none()
     return revision
 
 
-def _revision_query(component: Component) -> TextClause:
-    return text(f"SELECT version_num FROM {component.version_table}")
+@cache
+def _revision_query(version_table: str) -> Select[Any]:
+    return select(column("version_num", Text())).select_from(table(version_table))
 
 
 def upgrade(
@@ -115,13 +119,14 @@ class SchemaWatch:
 
     def __init__(self, components: Sequence[Component] = (ENGINE,)) -> None:
         self._expected = [
-            (component, component.newest(), _revision_query(component)) for component in components
+            (component, component.newest(), _revision_query(component.version_table))
+            for component in components
         ]
 
     def check(self, connection: Connection) -> None:
         """Raise `SchemaMismatch` if another version has upgraded the tables since."""
         for component, expected, query in self._expected:
-            found = connection.execute(query).scalar_one_or_none()
+            found = execute(connection, query).scalar_one_or_none()
             if found != expected:
                 raise SchemaMismatch(
                     f"the database was brought to revision {found} of {component.name} "
@@ -164,8 +169,3 @@ def _require_known(component: Component, revision: str | None) -> None:
             "which this version of Tsuzuki does not know",
             hint="It was written by a newer version: upgrade Tsuzuki here too. Nothing was changed.",
         )
-
-
-def table_names(connection: Connection) -> set[str]:
-    """Every table in the database, ours or not."""
-    return set(inspect(connection).get_table_names())

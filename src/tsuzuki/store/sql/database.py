@@ -24,6 +24,7 @@ from tsuzuki.store.sql import dialect, postgresql, sqlite
 from tsuzuki.store.sql.autocommit import AutocommitConnection, AutocommitPool
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.driver_errors import invalid_url, translate_errors
+from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.wakeups.file_watch import touch
 
 __all__ = ["Connection", "Database", "open_database"]
@@ -130,7 +131,7 @@ class Database:
         """The database's clock, for decisions that all processes must agree on."""
         if self.is_sqlite:
             return self.clock.now()
-        moment: datetime = connection.execute(_NOW).scalar_one()
+        moment: datetime = execute(connection, _NOW).scalar_one()
         return moment
 
     def adopt(self, connection: Connection) -> None:
