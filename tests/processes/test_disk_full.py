@@ -64,7 +64,7 @@ def test_a_disk_that_fills_up_under_load_is_said_clearly_and_work_goes_on_when_t
     disk.fill()
     said = daemon.wait_for("step failed, retrying")
     assert said["code"] == "database"
-    assert said["error"] == f"the database {file} has no room left"
+    assert said["error"] == f"the database {file} is out of disk space"
     assert said["hint"].startswith("Free some space")
     flags = ["--database-url", f"sqlite:///{file}", "--output", "json"]
     refused = inside(disk, tmp_path, "-m", "tsuzuki", *flags, "job", "run", Load.JOB)
