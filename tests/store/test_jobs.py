@@ -119,7 +119,7 @@ def test_a_change_replaces_the_definition_and_raises_the_version(
     assert (after.version, after.updated_at, after.created_at) == (2, clock.now(), job.created_at)
 
 
-def test_a_change_of_what_somebody_changed_since_is_refused(database: Database) -> None:
+def test_a_change_of_a_job_that_was_changed_since_is_refused(database: Database) -> None:
     job = get(database, add_job(database))
     assert change(database, job, priority=5)
     assert not change(database, job, priority=6)
@@ -184,7 +184,7 @@ PLANNED_ANEW: dict[str, tuple[dict[str, object], dict[str, object], bool]] = {
 }
 
 
-def test_a_job_is_planned_anew_when_other_times_begin_to_apply(
+def test_a_job_is_planned_anew_when_its_schedule_changes(
     database: Database, clock: MovingClock
 ) -> None:
     for number, (name, (before, after, is_anew)) in enumerate(PLANNED_ANEW.items()):

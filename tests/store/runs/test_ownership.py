@@ -157,12 +157,12 @@ def test_what_is_due_comes_by_priority_then_time_then_age(
 ) -> None:
     job_id = add_job(database)
 
-    def born(priority: int, minutes: int) -> int:
+    def created(priority: int, minutes: int) -> int:
         moment = clock.now() + timedelta(minutes=minutes)
         return create_run(database, job_id, priority=priority, scheduled_for=moment).id
 
-    late, urgent, early, twin = born(0, -1), born(5, 0), born(0, -9), born(0, -1)
-    future = born(9, 1)
+    late, urgent, early, twin = created(0, -1), created(5, 0), created(0, -9), created(0, -1)
+    future = created(9, 1)
     with database.read() as connection:
         due = [run.ref.id for run in queue.due_runs(connection, limit=10)]
         assert queue.next_due_at(connection) == clock.now() + timedelta(minutes=1)

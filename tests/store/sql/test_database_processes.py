@@ -1,4 +1,4 @@
-"""Real processes and threads at one database: every move is accepted once, and nobody stumbles."""
+"""Real processes and threads at one database: every move is accepted once, and none fails."""
 
 from collections import Counter
 from itertools import chain
@@ -27,12 +27,12 @@ def prepared(database: Database) -> tuple[Term, list[int]]:
         add_worker(database, worker_id)
     job_id = add_job(database)
     with database.write() as connection:
-        born = runs.create(connection, [new_run(database, job_id) for _ in range(RUNS)])
-    return term, [run_id for run_id in born if run_id is not None]
+        created = runs.create(connection, [new_run(database, job_id) for _ in range(RUNS)])
+    return term, [run_id for run_id in created if run_id is not None]
 
 
 def assert_one_chain_per_run(database: Database, ids: list[int], answers: list[Accepted]) -> None:
-    """What was accepted, by everybody together, is exactly what the history tells."""
+    """What all of them had accepted is exactly what the history tells."""
     accepted = Counter(chain.from_iterable(answers))
     assert max(accepted.values()) == 1, "a move was accepted twice"
     told = set()
