@@ -14,7 +14,7 @@ from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.tables import events
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import insert_into
-from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.prepared import AnyConnection, execute, parameters_for
 from tsuzuki.store.sql.types import KeyText
 from tsuzuki.store.sql.value_list import in_list
 
@@ -36,7 +36,7 @@ def emit(
 ) -> tuple[Event, bool]:
     """Store an event. Answers it and True; with a dedupe key that was used before, the earlier event and
     False."""
-    values = {"type": event_type, "carried": payload, "key": dedupe_key}
+    values = {"event_type": event_type, "payload": payload, "dedupe_key": dedupe_key}
     new_id = execute(connection, _insert(connection.dialect), values).scalar_one_or_none()
     statement, wanted = (_BY_ID, new_id) if new_id else (_BY_KEY, dedupe_key)
     (row,) = execute(connection, statement, {"wanted": wanted}).mappings()
@@ -52,10 +52,7 @@ def _insert(dialect: Dialect) -> ReturningInsert[Any]:
     statement: ReturningInsert[Any] = (
         insert_into(dialect, events)
         .values(
-            event_type=bindparam("type", type_=events.c.event_type.type),
-            payload=bindparam("carried", type_=events.c.payload.type),
-            dedupe_key=bindparam("key", type_=events.c.dedupe_key.type),
-            created_at=db_now(),
+            **parameters_for(events, "event_type", "payload", "dedupe_key"), created_at=db_now()
         )
         .on_conflict_do_nothing(index_elements=[events.c.dedupe_key])
         .returning(events.c.id)

@@ -44,7 +44,10 @@ def hold(connection: Connection) -> None:
     lock_until_commit(connection, CHANGES_LOCK_KEY)
 
 
-_SPEC = parameters_for(job_definitions, *(field.name for field in fields(JobSpec)))
+_SPEC_FIELDS = {field.name for field in fields(JobSpec)}
+_SPEC = parameters_for(
+    job_definitions, *(column.name for column in job_definitions.c if column.name in _SPEC_FIELDS)
+)
 _ADD = (
     insert(job_definitions)
     .values(
@@ -225,56 +228,24 @@ def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Jo
 
 
 def columns_of(spec: JobSpec) -> dict[str, Any]:
+    """The values as they are stored, in the order of the columns."""
     return {
-        "name": spec.name,
-        "description": spec.description,
-        "handler": spec.handler,
+        **{name: getattr(spec, name) for name in _SPEC},
         "options": dict(spec.options),
         "arguments": dict(spec.arguments),
-        "enabled": spec.enabled,
         "schedule": spec.schedule.as_mapping() if spec.schedule else None,
-        "on_event": spec.on_event,
-        "misfire": spec.misfire,
-        "catchup_window_seconds": spec.catchup_window_seconds,
-        "concurrency_policy": spec.concurrency_policy,
-        "max_concurrent": spec.max_concurrent,
-        "concurrency_key": spec.concurrency_key,
-        "max_concurrent_per_key": spec.max_concurrent_per_key,
-        "priority": spec.priority,
-        "timeout_seconds": spec.timeout_seconds,
         "retry": asdict(spec.retry),
         "tags": sorted(spec.tags),
     }
 
 
 def job_from(row: Mapping[str, Any]) -> Job:
-    spec = JobSpec(
-        name=row["name"],
-        description=row["description"],
-        handler=row["handler"],
-        options=row["options"],
-        arguments=row["arguments"],
-        enabled=row["enabled"],
-        schedule=parse_schedule(row["schedule"]) if row["schedule"] else None,
-        on_event=row["on_event"],
-        misfire=Misfire(row["misfire"]),
-        catchup_window_seconds=row["catchup_window_seconds"],
-        concurrency_policy=ConcurrencyPolicy(row["concurrency_policy"]),
-        max_concurrent=row["max_concurrent"],
-        concurrency_key=row["concurrency_key"],
-        max_concurrent_per_key=row["max_concurrent_per_key"],
-        priority=row["priority"],
-        timeout_seconds=row["timeout_seconds"],
-        retry=RetryPolicy(**row["retry"]),
-        tags=frozenset(row["tags"]),
-    )
-    return Job(
-        id=row["id"],
-        spec=spec,
-        source=JobSource(row["source"]),
-        version=row["version"],
-        planned_until=row["planned_until"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        deleted_at=row["deleted_at"],
-    )
+    values = dict(row)
+    spec = {name: values.pop(name) for name in _SPEC}
+    spec["schedule"] = parse_schedule(row["schedule"]) if row["schedule"] else None
+    spec["misfire"] = Misfire(row["misfire"])
+    spec["concurrency_policy"] = ConcurrencyPolicy(row["concurrency_policy"])
+    spec["retry"] = RetryPolicy(**row["retry"])
+    spec["tags"] = frozenset(row["tags"])
+    values["source"] = JobSource(row["source"])
+    return Job(spec=JobSpec(**spec), **values)
