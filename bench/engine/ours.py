@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from sqlalchemy import func, select
 
 import tsuzuki.wiring.engine  # noqa: F401 -- loaded before the clock starts, as by `tsuzuki up`
 from bench.engine import idle, recovery
@@ -27,7 +28,7 @@ from bench.engine.peers.protocol import (
 from tsuzuki import Request, Tsuzuki
 from tsuzuki.model.states import RunState
 from tsuzuki.services.local_engine import freeze_loaded_objects
-from tsuzuki.store.runs import runs
+from tsuzuki.store.schema.tables import job_runs
 
 CAPACITY = 2000
 FENCED = "fenced, with history"
@@ -57,12 +58,14 @@ def opened(order: Order) -> Iterator[Tsuzuki]:
 
 def in_state(app: Tsuzuki, state: RunState) -> int:
     with app.transaction() as connection:
-        return runs.count_by_state(connection)[state]
+        in_state = select(func.count()).where(job_runs.c.state == state.value)
+        return int(connection.execute(in_state).scalar_one())
 
 
 def nothing_left(app: Tsuzuki) -> bool:
     with app.transaction() as connection:
-        return not runs.count_live(connection)
+        unfinished = select(job_runs.c.id).where(job_runs.c.finished_at.is_(None)).limit(1)
+        return connection.execute(unfinished).first() is None
 
 
 def drain(order: Order) -> Figures:

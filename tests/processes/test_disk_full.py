@@ -64,7 +64,7 @@ def test_a_disk_that_fills_up_under_load_is_a_clear_error_and_work_goes_on_when_
     disk.fill()
     failed = daemon.wait_for("step failed, retrying")
     assert failed["code"] == "database"
-    assert failed["error"] == f"the database {file} has no room left"
+    assert failed["error"] == f"the database {file} is out of disk space"
     assert failed["hint"].startswith("Free some space")
     flags = ["--database-url", f"sqlite:///{file}", "--output", "json"]
     refused = inside(disk, tmp_path, "-m", "tsuzuki", *flags, "job", "run", Load.JOB)

@@ -24,6 +24,7 @@ from tsuzuki.model import run as run_module
 from tsuzuki.model.run import NewRun
 from tsuzuki.store import events, leadership
 from tsuzuki.store.runs import capacity, ownership
+from tsuzuki.store.sql.autocommit import AutocommitConnection
 
 EPOCH = r"leadership\.epoch = \?"
 VERSION = r"job_runs\.version = \w+\.version"
@@ -43,23 +44,33 @@ class BrokenGuard:
     """Whether the database's own triggers stay in place."""
 
 
+_send_autocommit = AutocommitConnection.send
+
+
 @contextmanager
 def without(statements: str, *conditions: str) -> Iterator[None]:
     """Make these conditions always true in every statement that matches."""
     engine = shared_store().engine
     removed = 0
 
-    def send(_c: Any, _cursor: Any, sql: str, values: Any, _context: Any, _many: bool) -> Any:
+    def broken(sql: str) -> str:
         nonlocal removed
         if re.match(statements, sql):
             for condition in conditions:
                 sql, count = re.subn(condition, lambda found: f"({found[0]} OR 1)", sql)
                 removed += count
-        return sql, values
+        return sql
+
+    def send(_c: Any, _cursor: Any, sql: str, values: Any, _context: Any, _many: bool) -> Any:
+        return broken(sql), values
+
+    def send_autocommit(connection: AutocommitConnection, sql: str, values: Any = ()) -> Any:
+        return _send_autocommit(connection, broken(sql), values)
 
     event.listen(engine, "before_cursor_execute", send, retval=True)
     try:
-        yield
+        with patch.object(AutocommitConnection, "send", send_autocommit):
+            yield
     finally:
         event.remove(engine, "before_cursor_execute", send)
     assert removed, f"no statement like {statements} has {conditions}"

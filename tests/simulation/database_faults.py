@@ -1,10 +1,11 @@
 """Faults between a client and the database: a request that fails or hangs, a reply that is lost.
 
 A client yields before and after each transaction, never inside one: SQLite has one writer, and what a
-process has read is as stale after such a switch as after any other. Faults are injected at these points only.
+process has read is as stale after such a switch as after any other. In autocommit mode every statement is a
+transaction of its own, as on PostgreSQL. Faults are injected at these points only.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from simulation.scheduler import GreenletExit
 from simulation.violations import InvariantViolated
 from tsuzuki.model.errors import TsuzukiError, Unreachable
+from tsuzuki.store.sql.autocommit import AutocommitConnection
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.sql.driver_errors import translate_errors
 
@@ -33,6 +35,27 @@ LATER_SECONDS = (0.0, 0.0, 0.1, 2.0)
 """A request in flight while disconnected arrives so long after the reconnect, or never."""
 
 
+class ClientAutocommit(AutocommitConnection):
+    """Autocommit mode on the shared store: a client yields, and may fail, around each statement."""
+
+    def __init__(self, database: "ClientDatabase") -> None:
+        self.dialect = database.engine.dialect
+        self.has_sent = False
+        self._database = database
+        self._raw = database.shared_raw
+        self._cursor = self._raw.cursor()
+
+    def send(self, sql: str, values: Any = ()) -> tuple[list[Any], int]:
+        database = self._database
+        with database.read() if sql.startswith("SELECT") else database.write():
+            answer = super().send(sql, values)
+        self.has_sent = True
+        return answer
+
+    def notify(self, names: Collection[str]) -> None:
+        self._database.commit_wakeups(names)
+
+
 class ClientDatabase(Database):
     """The shared store as one client reaches it."""
 
@@ -42,6 +65,7 @@ class ClientDatabase(Database):
         self.client = client
         self._world = world
         self._store = world.store
+        self.shared_raw = world.store.raw
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -72,10 +96,19 @@ class ClientDatabase(Database):
         self._reply(kinds)
 
     @contextmanager
-    def statement(self) -> Iterator[Any]:
-        """A transaction here too: the same prepared statements, on the shared connection."""
-        with self.write() as connection:
+    def statement(self) -> Iterator[AutocommitConnection]:
+        connection = ClientAutocommit(self)
+        try:
             yield connection
+        except (Unreachable, GreenletExit):
+            if connection.has_sent:
+                self._world.coverage["interrupted between two statements"] += 1
+            raise
+
+    def commit_wakeups(self, names: Collection[str]) -> None:
+        """In autocommit mode a wake-up is sent by itself, and may be lost by itself."""
+        with self.write():
+            self._world.pending_wakeups.update(names)
 
     def now(self, connection: Connection) -> Any:
         """One clock for all clients, as on a database server."""

@@ -43,6 +43,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             "lost reply: created by event",
             "lost reply: PENDING -> ASSIGNED",
             "lost reply: ASSIGNED -> RUNNING",
+            "interrupted between two statements",
         ),
     ),
     Scenario(

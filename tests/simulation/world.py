@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from simulation.client import Client
 from simulation.clocks import SimulatedClock
-from simulation.database_faults import ClientDatabase
+from simulation.database_faults import ClientAutocommit, ClientDatabase
 from simulation.faults import FaultInjector, Scenario
 from simulation.invariants import Invariants
 from simulation.jobs import SCHEDULED, SCHEDULED_AT_ONCE
@@ -26,7 +26,7 @@ from simulation.violations import InvariantViolated, Livelock
 from tsuzuki.engine import process
 from tsuzuki.engine.worker import steps
 from tsuzuki.store.schema.migrate import SchemaWatch
-from tsuzuki.store.sql.database import Connection
+from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.wakeups import channels, listeners
 
 WATCH_SECONDS = 0.3
@@ -139,8 +139,11 @@ def _schema_watch(_components: object) -> SchemaWatch:
 def _simulated_engine(world: World) -> Iterator[None]:
     """Patch the engine: fibers instead of threads, and wake-ups sent with the commit, as by a server."""
 
-    def notify(_connection: Connection, *names: str) -> None:
-        world.pending_wakeups.update(names)
+    def notify(connection: AnyConnection, *names: str) -> None:
+        if isinstance(connection, ClientAutocommit):
+            connection.notify(names)
+        else:
+            world.pending_wakeups.update(names)
 
     def listen(database: ClientDatabase, _channels: object) -> SimulatedListener:
         node: Node = database.client  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""The audit log: what was told, in order, found again by whom and about what."""
+"""The audit log: entries in order, found by actor and by object."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def find(database: Database, **wanted: Any) -> list[AuditEntry]:
         return audit.find(connection, **wanted)
 
 
-def test_an_entry_comes_back_as_it_was_told(database: Database, clock: MovingClock) -> None:
+def test_an_entry_comes_back_as_it_was_recorded(database: Database, clock: MovingClock) -> None:
     record(database, before={"priority": 1, "tags": []}, after={"priority": 2, "tags": ["x"]})
     (entry,) = find(database)
     assert entry == AuditEntry(
@@ -51,7 +51,7 @@ def test_before_and_after_may_be_any_value(database: Database) -> None:
         assert (entry.before, entry.after) == (value, value)
 
 
-def test_what_is_not_committed_was_not_told(database: Database) -> None:
+def test_a_rolled_back_change_has_no_entry(database: Database) -> None:
     def stumble() -> None:
         with database.write() as connection:
             audit.record(connection, actor="a", action="b", object_type="c", object_id="d")

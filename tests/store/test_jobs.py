@@ -1,5 +1,6 @@
 """Job definitions: everything said comes back, changes do not overwrite each other."""
 
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
@@ -65,7 +66,7 @@ def remove(database: Database, job: Job) -> bool:
         return jobs.remove(connection, job=job)
 
 
-def names(found: list[Job]) -> list[str]:
+def names(found: Iterable[Job]) -> list[str]:
     return [job.spec.name for job in found]
 
 
@@ -118,7 +119,7 @@ def test_a_change_replaces_the_definition_and_raises_the_version(
     assert (after.version, after.updated_at, after.created_at) == (2, clock.now(), job.created_at)
 
 
-def test_a_change_of_what_somebody_changed_since_is_refused(database: Database) -> None:
+def test_a_change_of_a_job_that_was_changed_since_is_refused(database: Database) -> None:
     job = get(database, add_job(database))
     assert change(database, job, priority=5)
     assert not change(database, job, priority=6)
@@ -183,7 +184,7 @@ PLANNED_ANEW: dict[str, tuple[dict[str, object], dict[str, object], bool]] = {
 }
 
 
-def test_a_job_is_planned_anew_when_other_times_begin_to_apply(
+def test_a_job_is_planned_anew_when_its_schedule_changes(
     database: Database, clock: MovingClock
 ) -> None:
     for number, (name, (before, after, is_anew)) in enumerate(PLANNED_ANEW.items()):
@@ -238,7 +239,9 @@ def test_jobs_are_found_by_name_source_schedule_and_event(database: Database) ->
         jobs.add(connection, spec("e", on_event="sent"), source=JobSource.FILE)
     with database.read() as connection:
         assert names(jobs.find(connection)) == ["a", "b", "c", "d", "e"]
-        assert names(jobs.find(connection, source=JobSource.DATABASE)) == ["a"]
+        assert names(job for job in jobs.find(connection) if job.source is JobSource.DATABASE) == [
+            "a"
+        ]
         assert names(jobs.find_scheduled(connection)) == ["c"]
         assert names(jobs.find_by_event(connection, ["paid"])) == ["a"]
         assert sorted(names(jobs.find_by_event(connection, ["sent", "paid", "x"]))) == ["a", "e"]

@@ -30,12 +30,12 @@ def current(database: Database) -> Leadership:
         return leadership.current(connection)
 
 
-def test_at_first_nobody_leads(database: Database) -> None:
+def test_at_first_no_process_leads(database: Database) -> None:
     now = current(database)
     assert (now.epoch, now.holder, now.is_valid) == (0, None, False)
 
 
-def test_whoever_takes_the_lead_holds_it_for_its_lease(
+def test_a_leader_holds_the_lease_for_as_long_as_it_took_it(
     database: Database, clock: MovingClock
 ) -> None:
     assert take(database, "a") == Term(holder="a", epoch=1)
@@ -48,7 +48,7 @@ def test_whoever_takes_the_lead_holds_it_for_its_lease(
     )
 
 
-def test_a_lease_that_lasts_is_not_taken_by_anybody(database: Database, clock: MovingClock) -> None:
+def test_a_lease_that_lasts_cannot_be_taken(database: Database, clock: MovingClock) -> None:
     assert take(database, "a")
     clock.advance(9.999)
     assert take(database, "b") is None
@@ -89,7 +89,7 @@ def test_a_renewal_lengthens_the_lease_and_keeps_the_epoch(
     assert now.lease_expires_at == clock.now() + timedelta(seconds=10)
 
 
-def test_a_lease_that_ran_out_is_not_renewed_though_nobody_took_it(
+def test_a_lease_that_expired_is_not_renewed_though_it_is_free(
     database: Database, clock: MovingClock
 ) -> None:
     term = take_lead(database, lease_seconds=10)
@@ -105,7 +105,7 @@ def test_a_renewal_needs_the_right_holder_and_epoch(database: Database) -> None:
     assert renew(database, term)
 
 
-def test_whoever_steps_down_can_be_followed_at_once(database: Database) -> None:
+def test_after_a_leader_stepped_down_another_can_lead_at_once(database: Database) -> None:
     term = take_lead(database)
     assert release(database, term)
     assert not current(database).is_valid
@@ -113,7 +113,7 @@ def test_whoever_steps_down_can_be_followed_at_once(database: Database) -> None:
     assert take(database) == Term(holder="b", epoch=2)
 
 
-def test_nobody_steps_down_for_another(database: Database) -> None:
+def test_only_the_holder_can_step_down(database: Database) -> None:
     term = take_lead(database)
     assert not release(database, Term(holder="x", epoch=term.epoch))
     assert not release(database, Term(holder=term.holder, epoch=term.epoch - 1))

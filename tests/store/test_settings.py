@@ -1,4 +1,4 @@
-"""Settings: only safe sets are stored, every change is told, and a change holds at once."""
+"""Settings: only safe sets are stored, every change is audited, and applies at once."""
 
 from contextlib import suppress
 from dataclasses import asdict, fields
@@ -140,7 +140,7 @@ def test_an_unknown_name_is_refused_and_the_nearest_is_suggested(database: Datab
     assert find(database) == []
 
 
-def test_every_change_is_told_and_nothing_else(database: Database, clock: MovingClock) -> None:
+def test_every_change_is_audited_and_nothing_else(database: Database, clock: MovingClock) -> None:
     put(database, "max_orphans", 7)
     put(database, "max_orphans", 9)
     reset(database, "max_orphans")

@@ -1,4 +1,4 @@
-"""Workers as the others see them: attached, draining, cut off, gone, and whether they may go on."""
+"""Workers: attached, draining, detached, gone, and the confirmation of their runs."""
 
 from datetime import datetime, timedelta
 
@@ -39,17 +39,17 @@ def detach_silent(database: Database, term: Term) -> frozenset[str]:
         return workers.detach_silent(connection, term=term, silent_after_seconds=TTL)
 
 
-def reattach_heard(database: Database, term: Term) -> frozenset[str]:
+def reattach_and_confirm(database: Database, term: Term) -> frozenset[str]:
     with database.write() as connection:
         return workers.reattach_and_confirm(connection, term=term, silent_after_seconds=TTL)
 
 
-def bury_silent(database: Database, term: Term, seconds: float = 60.0) -> frozenset[str]:
+def mark_silent_gone(database: Database, term: Term, seconds: float = 60.0) -> frozenset[str]:
     with database.write() as connection:
         return workers.mark_silent_gone(connection, term=term, silent_after_seconds=seconds)
 
 
-def ask(database: Database, deadline_seconds: float = 5.0) -> int:
+def request_confirmation(database: Database, deadline_seconds: float = 5.0) -> int:
     with database.write() as connection:
         return workers.request_confirmation(
             connection, worker_id=WORKER, deadline_seconds=deadline_seconds
@@ -80,7 +80,7 @@ def test_an_id_is_used_once(database: Database) -> None:
         add_worker(database)
 
 
-def test_a_beat_is_noted_and_answers_what_others_think(
+def test_a_heartbeat_is_stored_and_answers_the_state_of_the_worker(
     database: Database, clock: MovingClock
 ) -> None:
     add_worker(database)
@@ -102,7 +102,7 @@ def test_a_beat_is_noted_and_answers_what_others_think(
     assert beat(database, "nobody") is None
 
 
-def test_a_leader_vouches_only_for_who_is_attached_and_only_forward(
+def test_a_leader_refreshes_heartbeats_of_present_workers_and_only_forward(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     ids = [add_worker(database, f"host-{n}") for n in range(4)]
@@ -112,20 +112,20 @@ def test_a_leader_vouches_only_for_who_is_attached_and_only_forward(
         workers.deregister(connection, ids[3])
     sent_at = clock.now() + timedelta(seconds=3)
 
-    def vouch(worker_ids: list[str], moment: datetime) -> frozenset[str]:
+    def refresh(worker_ids: list[str], moment: datetime) -> frozenset[str]:
         with database.write() as connection:
             return workers.refresh_heartbeats(
                 connection, term=term, worker_ids=worker_ids, sent_at=moment
             )
 
-    assert vouch([*ids, "nobody"], sent_at) == set(ids[:2])
+    assert refresh([*ids, "nobody"], sent_at) == set(ids[:2])
     assert [get(database, i).heartbeat_at == sent_at for i in ids] == [True, True, False, False]
-    assert vouch(ids, sent_at - timedelta(seconds=1)) == frozenset()
-    assert vouch([], sent_at) == frozenset()
+    assert refresh(ids, sent_at - timedelta(seconds=1)) == frozenset()
+    assert refresh([], sent_at) == frozenset()
     assert get(database, ids[0]).heartbeat_at == sent_at
 
 
-def test_draining_asks_only_who_is_attached(database: Database) -> None:
+def test_only_attached_workers_are_drained(database: Database) -> None:
     ids = [add_worker(database, f"host-{n}") for n in range(4)]
     with database.write() as connection:
         workers.detach(connection, [ids[1]])
@@ -137,7 +137,7 @@ def test_draining_asks_only_who_is_attached(database: Database) -> None:
     assert states == ["DRAINING", "DETACHED", "GONE", "DRAINING"]
 
 
-def test_an_operator_expels_anybody_who_is_still_there(database: Database) -> None:
+def test_an_operator_detaches_any_registered_worker(database: Database) -> None:
     ids = [add_worker(database, f"host-{n}") for n in range(3)]
     with database.write() as connection:
         workers.drain(connection, [ids[1]])
@@ -176,14 +176,14 @@ def test_who_was_only_silent_comes_back_when_it_speaks(
     add_worker(database)
     clock.advance(TTL)
     detach_silent(database, term)
-    assert reattach_heard(database, term) == frozenset()
+    assert reattach_and_confirm(database, term) == frozenset()
     assert beat(database) is WorkerState.DETACHED
-    assert reattach_heard(database, term) == {WORKER}
+    assert reattach_and_confirm(database, term) == {WORKER}
     found = get(database)
     assert (found.state, found.detach_reason) == (WorkerState.ATTACHED, None)
 
 
-def test_who_was_expelled_does_not_come_back(
+def test_a_worker_detached_by_an_operator_is_not_re_attached(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     add_worker(database)
@@ -192,7 +192,7 @@ def test_who_was_expelled_does_not_come_back(
     with database.write() as connection:
         assert workers.detach(connection, [WORKER]) == {WORKER}
     beat(database)
-    assert reattach_heard(database, term) == frozenset()
+    assert reattach_and_confirm(database, term) == frozenset()
     assert get(database).detach_reason is DetachReason.OPERATOR
 
 
@@ -204,7 +204,7 @@ def test_a_worker_in_doubt_asks_for_all_it_runs(
     mine = [run_in_state(database, RunState.RUNNING, term) for _ in range(3)]
     others = run_in_state(database, RunState.RUNNING, term, OTHER)
     assigned = run_in_state(database, RunState.ASSIGNED, term)
-    assert ask(database) == 3
+    assert request_confirmation(database) == 3
     deadline = clock.now() + timedelta(seconds=5)
     for run in mine:
         found = read_run(database, run.id)
@@ -220,69 +220,69 @@ def test_asking_again_does_not_move_the_deadline(
 ) -> None:
     add_worker(database)
     run = run_in_state(database, RunState.RUNNING, term)
-    ask(database)
+    request_confirmation(database)
     deadline = read_run(database, run.id).continuation_check_deadline_at
     clock.advance(3)
-    assert ask(database) == 0
+    assert request_confirmation(database) == 0
     assert read_run(database, run.id).continuation_check_deadline_at == deadline
 
 
-def test_the_leader_answers_whoever_speaks_in_time(
+def test_a_worker_that_sends_a_heartbeat_in_time_is_confirmed(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     add_worker(database)
     run = run_in_state(database, RunState.RUNNING, term)
     clock.advance(TTL)
     detach_silent(database, term)
-    ask(database)
+    request_confirmation(database)
     beat(database)
-    assert reattach_heard(database, term) == {WORKER}
+    assert reattach_and_confirm(database, term) == {WORKER}
     found = read_run(database, run.id)
     assert found.continuation_state is ContinuationState.NONE
     assert found.continuation_check_deadline_at is None
     assert (found.state, found.version) == (RunState.RUNNING, run.version)
 
 
-def test_a_worker_that_was_never_cut_off_is_answered_too(
+def test_a_worker_that_was_never_detached_is_confirmed_too(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     add_worker(database)
     run = run_in_state(database, RunState.RUNNING, term)
-    ask(database)
-    assert reattach_heard(database, term) == frozenset()
+    request_confirmation(database)
+    assert reattach_and_confirm(database, term) == frozenset()
     assert read_run(database, run.id).continuation_state is ContinuationState.NONE
 
 
-def test_after_the_deadline_there_is_no_answer(
+def test_after_the_deadline_nothing_is_confirmed(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     add_worker(database)
     run = run_in_state(database, RunState.RUNNING, term)
-    ask(database, 5)
+    request_confirmation(database, 5)
     clock.advance(5)
     beat(database)
-    reattach_heard(database, term)
+    reattach_and_confirm(database, term)
     assert read_run(database, run.id).continuation_state is ContinuationState.CONFIRMING
 
 
-@pytest.mark.parametrize("why", ["silent", "expelled"])
-def test_who_stays_cut_off_is_not_answered(
+@pytest.mark.parametrize("why", ["silent", "by an operator"])
+def test_a_worker_that_stays_detached_is_not_confirmed(
     database: Database, clock: MovingClock, term: Term, why: str
 ) -> None:
     add_worker(database)
     run = run_in_state(database, RunState.RUNNING, term)
     clock.advance(TTL)
     detach_silent(database, term)
-    ask(database, 60)
-    if why == "expelled":
+    request_confirmation(database, 60)
+    if why == "by an operator":
         with database.write() as connection:
             workers.detach(connection, [WORKER])
         beat(database)
-    reattach_heard(database, term)
+    reattach_and_confirm(database, term)
     assert read_run(database, run.id).continuation_state is ContinuationState.CONFIRMING
 
 
-def test_whoever_leaves_is_gone_for_good(
+def test_a_worker_that_deregistered_is_gone_for_good(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     add_worker(database)
@@ -292,11 +292,11 @@ def test_whoever_leaves_is_gone_for_good(
         assert not workers.deregister(connection, "nobody")
     clock.advance(1000)
     assert detach_silent(database, term) == frozenset()
-    assert reattach_heard(database, term) == frozenset()
+    assert reattach_and_confirm(database, term) == frozenset()
     assert get(database).state is WorkerState.GONE
 
 
-def test_the_long_silent_are_buried_when_they_hold_nothing(
+def test_silent_workers_are_marked_gone_when_they_hold_no_run(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     ids = [add_worker(database, f"host-{n}") for n in range(3)]
@@ -305,16 +305,18 @@ def test_the_long_silent_are_buried_when_they_hold_nothing(
     run_in_state(database, RunState.SUCCEEDED, term, ids[0])
     clock.advance(59.999)
     detach_silent(database, term)
-    assert bury_silent(database, term) == frozenset()
+    assert mark_silent_gone(database, term) == frozenset()
     clock.advance(0.001)
-    assert bury_silent(database, term) == {ids[0]}
+    assert mark_silent_gone(database, term) == {ids[0]}
     assert get(database, ids[0]).state is WorkerState.GONE
 
 
-def test_only_who_was_cut_off_is_buried(database: Database, clock: MovingClock, term: Term) -> None:
+def test_an_attached_worker_is_not_marked_gone(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
     add_worker(database)
     clock.advance(1000)
-    assert bury_silent(database, term) == frozenset()
+    assert mark_silent_gone(database, term) == frozenset()
 
 
 def test_workers_are_listed_in_the_order_they_came(database: Database, clock: MovingClock) -> None:

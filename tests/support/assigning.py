@@ -14,7 +14,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.runs.moves import RunEnd
-from tsuzuki.store.runs.runs import run_from, select_runs
+from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 
@@ -40,7 +40,7 @@ def assigned_runs(database: Database) -> list[Run]:
     """The assigned runs, in the order of ids."""
     with database.read() as connection:
         rows = connection.execute(
-            select_runs().where(job_runs.c.state == RunState.ASSIGNED.value).order_by(job_runs.c.id)
+            SELECT_RUNS.where(job_runs.c.state == RunState.ASSIGNED.value).order_by(job_runs.c.id)
         ).mappings()
         return [run_from(row) for row in rows]
 

@@ -9,7 +9,7 @@ from sqlalchemy import select, text
 from tsuzuki.model.run import Run, Transition
 from tsuzuki.model.states import MOVES, Actor, RunState, Trigger
 from tsuzuki.store import leadership
-from tsuzuki.store.runs.runs import run_from, select_runs, transition_from
+from tsuzuki.store.runs.runs import SELECT_RUNS, run_from, transition_from
 from tsuzuki.store.schema.tables import job_run_transitions
 from tsuzuki.store.sql.database import Database
 
@@ -19,7 +19,7 @@ def check_history(database: Database) -> list[Run]:
     with database.stream() as connection:
         if not database.is_sqlite:  # one snapshot: engines may still be running
             connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
-        rows = connection.execute(select_runs()).mappings()
+        rows = connection.execute(SELECT_RUNS).mappings()
         runs = sorted((run_from(row) for row in rows), key=lambda run: run.id)
         moved: dict[int, list[Transition]] = defaultdict(list)
         for row in connection.execute(

@@ -13,13 +13,13 @@ from support import load_handler
 from support.daemons import eventually
 from support.factories import add_job, spec
 from support.history_checker import check_history
+from support.run_counts import count_by_state
 from tsuzuki.model.errors import Conflict, Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, Reason, RunState
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.runs import runs as stored
 from tsuzuki.store.sql.database import Database
 
 FAULT_REASONS = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
@@ -144,7 +144,7 @@ class Load:
 
     def _is_done(self) -> bool:
         with self._database.read() as connection:
-            counted = stored.count_by_state(connection)
+            counted = count_by_state(connection)
         return not any(counted.get(state, 0) for state in LIVE_STATES)
 
     def _submit(self) -> None:

@@ -17,7 +17,7 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import moves
-from tsuzuki.store.runs.runs import run_from, select_runs
+from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 
@@ -50,7 +50,7 @@ def change_job(database: Database, job_id: int, new: JobSpec) -> None:
 
 def all_runs(database: Database) -> list[Run]:
     with database.read() as connection:
-        rows = connection.execute(select_runs().order_by(job_runs.c.id)).mappings()
+        rows = connection.execute(SELECT_RUNS.order_by(job_runs.c.id)).mappings()
         return [run_from(row) for row in rows]
 
 
@@ -65,7 +65,7 @@ def at(hours: float) -> datetime:
 def end_all(database: Database) -> None:
     """Whatever is unfinished is ended, so that no tick finds anything in its way."""
     with database.write() as connection:
-        rows = connection.execute(select_runs().where(job_runs.c.finished_at.is_(None))).mappings()
+        rows = connection.execute(SELECT_RUNS.where(job_runs.c.finished_at.is_(None))).mappings()
         live = [run_from(row) for row in rows]
         refs = [moves.RunRef(id=run.id, version=run.version) for run in live]
         assert len(moves.cancel(connection, operator="test", runs=refs)) == len(refs)

@@ -70,6 +70,10 @@ class Run:
     progress_at: datetime | None
     log_ref: str | None
 
+    @property
+    def ref(self) -> "RunRef":
+        return RunRef(self.id, self.version)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Transition:

@@ -57,6 +57,7 @@ class Worker:
 
     def is_silent(self, now: datetime, ttl_seconds: float) -> bool:
         """Whether its last heartbeat is too old, by the database's clock. One in the future was written before
-        that clock was set back (clock skew): its age is unknown, and so it does not count."""
+        that clock was set back (clock skew): its age is unknown. For a report, as here, it is no sign of life;
+        `store.liveness`, which decides about runs, takes it as recent until the leader has reset it."""
         age_seconds = (now - self.heartbeat_at).total_seconds()
         return not -CLOCK_TOLERANCE_SECONDS < age_seconds < ttl_seconds

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import Conflict, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
-from tsuzuki.model.run import NewRun, Run, RunRef, Transition, new_retry, retry_key
+from tsuzuki.model.run import NewRun, Run, Transition, new_retry, retry_key
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.lookup import job_unknown, require_job, require_run
@@ -136,8 +136,7 @@ class Runs:
         """Stop a run, or never let it start. Raises `Conflict` if it has ended already."""
         with self._database.write() as connection:
             run = require_run(connection, run_id)
-            ref = RunRef(id=run.id, version=run.version)
-            if not moves.cancel(connection, operator=self._actor, runs=[ref]):
+            if not moves.cancel(connection, operator=self._actor, runs=[run.ref]):
                 raise _moved(connection, run)
             self._note(connection, "run.cancel", run, after={"state": RunState.CANCELED})
             channels.notify(connection, Channel.WORKERS)

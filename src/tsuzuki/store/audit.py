@@ -8,6 +8,7 @@ from sqlalchemy import Connection, insert, select
 
 from tsuzuki.store.schema.tables import audit_log
 from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.prepared import execute, parameters_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,12 @@ class AuditEntry:
     after: Any
 
 
+_RECORD = insert(audit_log).values(
+    **parameters_for(audit_log, "actor", "action", "object_type", "object_id", "before", "after"),
+    at=db_now(),
+)
+
+
 def record(
     connection: Connection,
     *,
@@ -35,17 +42,15 @@ def record(
     after: Any = None,
 ) -> None:
     """Record a change, in the transaction that makes it."""
-    connection.execute(
-        insert(audit_log).values(
-            at=db_now(),
-            actor=actor,
-            action=action,
-            object_type=object_type,
-            object_id=object_id,
-            before=before,
-            after=after,
-        )
-    )
+    values = {
+        "actor": actor,
+        "action": action,
+        "object_type": object_type,
+        "object_id": object_id,
+        "before": before,
+        "after": after,
+    }
+    execute(connection, _RECORD, values)
 
 
 def find(

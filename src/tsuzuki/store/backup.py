@@ -11,14 +11,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from tsuzuki.model.errors import Conflict, Unreachable
 from tsuzuki.store.sql.database import Database
 
 
-def back_up(database: Database, target: Path, *, pg_dump: str = "pg_dump") -> int:
+def back_up(database: Database, target: Path) -> int:
     """Write a copy to `target`, which must not exist yet. Answers its size in bytes."""
     if target.exists():
         raise Conflict(
@@ -32,12 +31,12 @@ def back_up(database: Database, target: Path, *, pg_dump: str = "pg_dump") -> in
         if database.is_sqlite:
             _copy_sqlite(database, partial)
         else:
-            _dump_postgres(database.engine.url, partial, pg_dump)
+            _dump_postgres(database.engine.url, partial)
         _publish(partial, target)
     except OSError as problem:
         raise Unreachable(
             f"the backup cannot be written: {problem.strerror or problem}",
-            hint=f"May you write to {target.parent}, and is there room?",
+            hint=f"May you write to {target.parent}, and is there disk space left?",
             code="backup",
         ) from problem
     finally:
@@ -54,13 +53,13 @@ def _copy_sqlite(database: Database, partial: Path) -> None:
         except sqlite3.OperationalError as problem:
             raise Unreachable(
                 f"the backup failed: {problem}",
-                hint=f"May you write to {partial.parent}, and is there room?",
+                hint=f"May you write to {partial.parent}, and is there disk space left?",
                 code="backup",
             ) from problem
 
 
-def _dump_postgres(url: URL, partial: Path, pg_dump: str) -> None:
-    program = shutil.which(pg_dump)
+def _dump_postgres(url: URL, partial: Path) -> None:
+    program = shutil.which("pg_dump")
     if program is None:
         raise Unreachable(
             "pg_dump is not on the PATH, and PostgreSQL is backed up with it",
@@ -98,12 +97,3 @@ def _publish(partial: Path, target: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def file_size(database: Database) -> int:
-    """The size of the database on disk, in bytes."""
-    if database.path is not None:
-        return database.path.stat().st_size
-    with database.read() as connection:
-        size = connection.execute(text("SELECT pg_database_size(current_database())"))
-        return int(size.scalar_one())

@@ -6,18 +6,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, Select, bindparam, select, update
+from sqlalchemy import BigInteger, Connection, Integer, bindparam, select, update
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.tables import events
-from tsuzuki.store.sql.batch import Columns, pack, unpack
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import insert_into
-from tsuzuki.store.sql.plan_hints import by_key
-from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.prepared import AnyConnection, execute, parameters_for
 from tsuzuki.store.sql.types import KeyText
+from tsuzuki.store.sql.value_list import in_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +36,11 @@ def emit(
 ) -> tuple[Event, bool]:
     """Store an event. Answers it and True; with a dedupe key that was used before, the earlier event and
     False."""
-    values = {"type": event_type, "carried": payload, "key": dedupe_key}
+    values = {"event_type": event_type, "payload": payload, "dedupe_key": dedupe_key}
     new_id = execute(connection, _insert(connection.dialect), values).scalar_one_or_none()
     statement, wanted = (_BY_ID, new_id) if new_id else (_BY_KEY, dedupe_key)
-    row = execute(connection, statement, {"wanted": wanted}).one()
-    return _event(row), new_id is not None
+    (row,) = execute(connection, statement, {"wanted": wanted}).mappings()
+    return Event(**row), new_id is not None
 
 
 _BY_ID = select(events).where(events.c.id == bindparam("wanted", type_=BigInteger()))
@@ -53,10 +52,7 @@ def _insert(dialect: Dialect) -> ReturningInsert[Any]:
     statement: ReturningInsert[Any] = (
         insert_into(dialect, events)
         .values(
-            event_type=bindparam("type", type_=events.c.event_type.type),
-            payload=bindparam("carried", type_=events.c.payload.type),
-            dedupe_key=bindparam("key", type_=events.c.dedupe_key.type),
-            created_at=db_now(),
+            **parameters_for(events, "event_type", "payload", "dedupe_key"), created_at=db_now()
         )
         .on_conflict_do_nothing(index_elements=[events.c.dedupe_key])
         .returning(events.c.id)
@@ -74,26 +70,18 @@ _UNPROCESSED = (
 
 def unprocessed(connection: Connection, *, limit: int) -> list[Event]:
     """Events that no leader has turned into runs yet, oldest first."""
-    return [_event(row) for row in execute(connection, _UNPROCESSED, {"limit": limit}).all()]
+    return [Event(**row) for row in execute(connection, _UNPROCESSED, {"limit": limit}).mappings()]
 
 
-_THESE = events.c.id.in_(bindparam("ids", expanding=True))
-_ID_COLUMN: Columns = {"id": BigInteger()}
+_THESE = in_list(events.c.id, "ids")
+_PAYLOADS = select(events.c.id, events.c.payload).where(_THESE)
 
 
 def payloads(connection: AnyConnection, event_ids: Sequence[int]) -> dict[int, Any]:
     """The payloads of events, by event id."""
     if not event_ids:
         return {}
-    packed = pack(connection.dialect, _ID_COLUMN, [(event_id,) for event_id in event_ids])
-    statement = _select_payloads(connection.dialect, packed.varying)
-    return dict([tuple(row) for row in execute(connection, statement, packed.parameters).all()])
-
-
-@lru_cache
-def _select_payloads(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
-    wanted = unpack(dialect, _ID_COLUMN, varying)
-    return select(events.c.id, events.c.payload).join(wanted, by_key(events.c.id, wanted.c.id))
+    return dict(execute(connection, _PAYLOADS, {"ids": event_ids}).all())
 
 
 _MARK_PROCESSED = (
@@ -110,7 +98,7 @@ def mark_processed(
     """Mark events as processed, in the transaction that creates their runs. Answers those that were not
     processed before."""
     parameters = {"ids": event_ids, "epoch": term.epoch}
-    return frozenset(connection.execute(_MARK_PROCESSED, parameters).scalars())
+    return frozenset(execute(connection, _MARK_PROCESSED, parameters).scalars())
 
 
 def find(
@@ -127,8 +115,3 @@ def find(
     if before_id is not None:
         statement = statement.where(events.c.id < before_id)
     return [Event(**row) for row in connection.execute(statement).mappings().all()]
-
-
-def _event(row: Sequence[Any]) -> Event:
-    """From the columns of the table, in their order."""
-    return Event(**dict(zip(events.c.keys(), row, strict=True)))

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, func, or_, select, text
+from sqlalchemy import Connection, and_, column, func, or_, select, text
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.migrate import ENGINE, Component, require_current
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs, leadership
 from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.dialect import is_sqlite
+from tsuzuki.store.sql.prepared import execute
 
 GUARDS = {
     "sqlite": "job_runs_birth job_runs_guard job_runs_keep job_definitions_keep "
@@ -22,6 +24,41 @@ GUARDS = {
     "job_run_transitions_delete job_run_transitions_truncate audit_log_change "
     "audit_log_truncate leadership_update leadership_delete leadership_truncate",
 }
+
+TRIGGERS = {
+    "sqlite": text("SELECT name FROM sqlite_master WHERE type = 'trigger'").columns(column("name")),
+    "postgresql": text(
+        "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled = 'O'"
+        " AND tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = "
+        "current_schema()::regnamespace)"
+    ).columns(column("tgname")),
+}
+_CHECK_PAGES = text("PRAGMA integrity_check(10)").columns(column("problem"))
+_CHECK_KEYS = text("PRAGMA foreign_key_check").columns(
+    column("table"), column("rowid"), column("parent"), column("fkid")
+)
+_COUNT_RUNS = select(func.count()).select_from(job_runs)
+_COUNT_LEADERSHIP = select(func.count()).select_from(leadership)
+
+_MOVES_OF = (
+    select(job_run_transitions.c.run_id, func.count().label("moves"))
+    .group_by(job_run_transitions.c.run_id)
+    .subquery()
+)
+_LAST = job_run_transitions.alias("last")
+_BROKEN_HISTORY = (
+    select(job_runs.c.id)
+    .outerjoin(_MOVES_OF, _MOVES_OF.c.run_id == job_runs.c.id)
+    .outerjoin(_LAST, and_(_LAST.c.run_id == job_runs.c.id, _LAST.c.version == job_runs.c.version))
+    .where(
+        or_(
+            func.coalesce(_MOVES_OF.c.moves, 0) != job_runs.c.version - 1,
+            and_(job_runs.c.version > 1, _LAST.c.to_state.is_distinct_from(job_runs.c.state)),
+        )
+    )
+    .order_by(job_runs.c.id)
+    .limit(10)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +103,11 @@ def inspect_database(
 
 def _storage(connection: Connection) -> list[str]:
     """SQLite: integrity of pages and foreign keys. PostgreSQL checks its pages itself, on reading."""
-    if connection.dialect.name != "sqlite":
-        connection.execute(select(func.count()).select_from(job_runs))
+    if not is_sqlite(connection.dialect):
+        execute(connection, _COUNT_RUNS)
         return []
-    pages = connection.execute(text("PRAGMA integrity_check(10)")).scalars().all()
-    keys = connection.execute(text("PRAGMA foreign_key_check")).all()
+    pages = execute(connection, _CHECK_PAGES).scalars()
+    keys = execute(connection, _CHECK_KEYS).all()
     return [page for page in pages if page != "ok"] + [
         f"{row[0]} row {row[1]} refers to a missing row of {row[2]}" for row in keys[:10]
     ]
@@ -83,49 +120,17 @@ def _tables(connection: Connection, components: Sequence[Component]) -> list[str
 
 
 def _guards(connection: Connection) -> list[str]:
-    if connection.dialect.name == "sqlite":
-        query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-    else:
-        query = (
-            "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled = 'O'"
-            " AND tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = "
-            "current_schema()::regnamespace)"
-        )
-    found = set(connection.execute(text(query)).scalars())
+    found = set(execute(connection, TRIGGERS[connection.dialect.name]).scalars())
     missing = [name for name in GUARDS[connection.dialect.name].split() if name not in found]
     return [f"missing: {', '.join(missing)}"] if missing else []
 
 
 def _leadership(connection: Connection) -> list[str]:
-    rows = connection.execute(select(func.count()).select_from(leadership)).scalar_one()
+    rows = execute(connection, _COUNT_LEADERSHIP).scalar_one()
     return [] if rows == 1 else [f"{rows} rows instead of one"]
 
 
 def _history(connection: Connection) -> list[str]:
     """Every run has one history row per move, and the last one ends in the run's state."""
-    moves_of = (
-        select(
-            job_run_transitions.c.run_id,
-            func.count().label("moves"),
-            func.max(job_run_transitions.c.version).label("version"),
-        )
-        .group_by(job_run_transitions.c.run_id)
-        .subquery()
-    )
-    last = job_run_transitions.alias("last")
-    broken = (
-        select(job_runs.c.id)
-        .outerjoin(moves_of, moves_of.c.run_id == job_runs.c.id)
-        .outerjoin(last, and_(last.c.run_id == job_runs.c.id, last.c.version == job_runs.c.version))
-        .where(
-            or_(
-                func.coalesce(moves_of.c.moves, 0) != job_runs.c.version - 1,
-                and_(job_runs.c.version > 1, last.c.to_state.is_distinct_from(job_runs.c.state)),
-            )
-        )
-        .order_by(job_runs.c.id)
-        .limit(10)
-    )
-    return [
-        f"run {run_id} and its history disagree" for run_id in connection.execute(broken).scalars()
-    ]
+    broken = execute(connection, _BROKEN_HISTORY).scalars()
+    return [f"run {run_id} and its history disagree" for run_id in broken]

@@ -2,15 +2,17 @@
 keeps its row."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
     Connection,
-    RowMapping,
+    Integer,
     Text,
+    Update,
     bindparam,
     insert,
     select,
@@ -22,11 +24,13 @@ from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.schedule import parse_schedule
-from tsuzuki.store.leadership import Term, term_is_current
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.tables import job_definitions
+from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.dialect import lock_until_commit
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.prepared import execute, parameters_for
+from tsuzuki.store.sql.types import UtcTime
+from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -40,23 +44,43 @@ def hold(connection: Connection) -> None:
     lock_until_commit(connection, CHANGES_LOCK_KEY)
 
 
+_SPEC_FIELDS = {field.name for field in fields(JobSpec)}
+_SPEC = parameters_for(
+    job_definitions, *(column.name for column in job_definitions.c if column.name in _SPEC_FIELDS)
+)
+_ADD = (
+    insert(job_definitions)
+    .values(
+        **_SPEC,
+        **parameters_for(job_definitions, "source"),
+        version=1,
+        planned_until=db_now(),
+        created_at=db_now(),
+        updated_at=db_now(),
+    )
+    .returning(job_definitions.c.id)
+)
+
+
 def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
     """Store a new job. Its ticks are planned from now on."""
-    statement = (
-        insert(job_definitions)
-        .values(
-            **columns_of(spec),
-            source=source,
-            version=1,
-            planned_until=db_now(),
-            created_at=db_now(),
-            updated_at=db_now(),
-        )
-        .returning(job_definitions.c.id)
-    )
-    job_id = int(connection.execute(statement).scalar_one())
+    job_id = int(execute(connection, _ADD, {**columns_of(spec), "source": source}).scalar_one())
     channels.notify(connection, Channel.LEADER)
     return job_id
+
+
+_AS_READ = (
+    job_definitions.c.id == bindparam("of_id", type_=BigInteger()),
+    job_definitions.c.version == bindparam("of_version", type_=Integer()),
+)
+_UPDATE = (
+    update(job_definitions)
+    .where(*_AS_READ, job_definitions.c.deleted_at.is_(None))
+    .values(version=job_definitions.c.version + 1, updated_at=db_now())
+)
+_CHANGE = _UPDATE.values(**_SPEC)
+_CHANGE_AND_REPLAN = _CHANGE.values(planned_until=db_now())
+_REMOVE = _UPDATE.values(deleted_at=db_now(), enabled=False)
 
 
 def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
@@ -65,32 +89,36 @@ def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
     A job that gets another schedule, or is enabled again, is planned from now on: ticks that passed before
     are not caught up on.
     """
-    values = columns_of(spec)
-    if spec.schedule != job.spec.schedule or (spec.enabled and not job.spec.enabled):
-        values["planned_until"] = db_now()
-    return _update(connection, job, values)
+    replan = spec.schedule != job.spec.schedule or (spec.enabled and not job.spec.enabled)
+    return _update(connection, _CHANGE_AND_REPLAN if replan else _CHANGE, job, columns_of(spec))
 
 
 def remove(connection: Connection, *, job: Job) -> bool:
     """Mark a job as deleted, unless it was changed since. Its runs and their history stay."""
-    return _update(connection, job, {"deleted_at": db_now(), "enabled": False})
+    return _update(connection, _REMOVE, job, {})
 
 
-def _update(connection: Connection, job: Job, values: Mapping[str, Any]) -> bool:
+def _update(connection: Connection, statement: Update, job: Job, values: Mapping[str, Any]) -> bool:
     """Update the job if it still has the version that was read; then wake the leader, which caches jobs."""
-    statement = (
-        update(job_definitions)
-        .where(
-            job_definitions.c.id == job.id,
-            job_definitions.c.version == job.version,
-            job_definitions.c.deleted_at.is_(None),
-        )
-        .values(**values, version=job_definitions.c.version + 1, updated_at=db_now())
-    )
-    if connection.execute(statement).rowcount != 1:
+    if execute(connection, statement, {**values, **_as_read(job)}).rowcount != 1:
         return False
     channels.notify(connection, Channel.LEADER)
     return True
+
+
+def _as_read(job: Job) -> dict[str, int]:
+    return {"of_id": job.id, "of_version": job.version}
+
+
+_ADVANCE = (
+    update(job_definitions)
+    .where(
+        *_AS_READ,
+        job_definitions.c.planned_until == bindparam("planned_before", type_=UtcTime()),
+        TERM_IS_CURRENT,
+    )
+    .values(**parameters_for(job_definitions, "planned_until"))
+)
 
 
 def advance_planning(
@@ -98,23 +126,24 @@ def advance_planning(
 ) -> bool:
     """Record how far a job's ticks are planned, in the transaction that creates their runs. False if another
     planning of the same stretch was first, or the term is over."""
-    statement = (
-        update(job_definitions)
-        .where(
-            job_definitions.c.id == job.id,
-            job_definitions.c.version == job.version,
-            job_definitions.c.planned_until == job.planned_until,
-            term_is_current(term),
-        )
-        .values(planned_until=planned_until)
-    )
-    return connection.execute(statement).rowcount == 1
+    values = {"planned_before": job.planned_until, "planned_until": planned_until}
+    parameters = {**_as_read(job), **values, "epoch": term.epoch}
+    return execute(connection, _ADVANCE, parameters).rowcount == 1
+
+
+_HEADS = select(job_definitions.c.id, job_definitions.c.version, job_definitions.c.planned_until)
+_HEADS_BY_ID = _HEADS.where(in_list(job_definitions.c.id, "ids"))
+_HEADS_SCHEDULED = _HEADS.where(
+    job_definitions.c.deleted_at.is_(None),
+    job_definitions.c.enabled.is_(True),
+    job_definitions.c.schedule.is_not(None),
+)
+_BY_ID = select(job_definitions).where(in_list(job_definitions.c.id, "ids"))
 
 
 def get(connection: Connection, job_id: int) -> Job | None:
     """A job by its id, removed ones too: their runs still need it."""
-    statement = select(job_definitions).where(job_definitions.c.id == job_id)
-    row = connection.execute(statement).mappings().one_or_none()
+    row = execute(connection, _BY_ID, {"ids": [job_id]}).mapping_or_none()
     return None if row is None else job_from(row)
 
 
@@ -124,18 +153,8 @@ def get_many(
     """Jobs by id, removed ones too. A job that `known` has in its current version is not read again."""
     if not job_ids:
         return {}
-    heads = connection.execute(_HEADS_BY_ID, {"ids": sorted(job_ids)}).all()
+    heads = execute(connection, _HEADS_BY_ID, {"ids": sorted(job_ids)}).all()
     return {job.id: job for job in _read_changed(connection, heads, known)}
-
-
-_HEADS = select(job_definitions.c.id, job_definitions.c.version, job_definitions.c.planned_until)
-_HEADS_BY_ID = _HEADS.where(job_definitions.c.id.in_(bindparam("ids", expanding=True)))
-_HEADS_SCHEDULED = _HEADS.where(
-    job_definitions.c.deleted_at.is_(None),
-    job_definitions.c.enabled.is_(True),
-    job_definitions.c.schedule.is_not(None),
-)
-_BY_ID = select(job_definitions).where(job_definitions.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def _read_changed(
@@ -146,7 +165,7 @@ def _read_changed(
     stale = [i for i, version, _ in heads if i not in known or known[i].version != version]
     fresh: dict[int, Job] = {}
     if stale:
-        rows = connection.execute(_BY_ID, {"ids": stale}).mappings().all()
+        rows = execute(connection, _BY_ID, {"ids": stale}).mappings()
         fresh = {row["id"]: job_from(row) for row in rows}
     return [
         job if job.planned_until == planned_until else replace(job, planned_until=planned_until)
@@ -162,15 +181,21 @@ class Named(NamedTuple):
     now: datetime
 
 
-_BY_NAME = select(job_definitions.c.id, job_definitions.c.version, db_now()).where(
-    job_definitions.c.name == bindparam("name", type_=Text()),
-    job_definitions.c.deleted_at.is_(None),
+_NAMED = job_definitions.c.name == bindparam("name", type_=Text())
+_PRESENT = select(job_definitions).where(job_definitions.c.deleted_at.is_(None))
+_BY_NAME = _PRESENT.where(_NAMED)
+_HEAD_BY_NAME = _BY_NAME.with_only_columns(
+    job_definitions.c.id, job_definitions.c.version, db_now()
+)
+_ALL = _PRESENT.order_by(job_definitions.c.name)
+_BY_EVENT = _PRESENT.where(
+    job_definitions.c.enabled.is_(True), in_list(job_definitions.c.on_event, "event_types")
 )
 
 
 def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> Named | None:
     """A job by name and the database's time; one query, unless the job has changed since `known`."""
-    head = execute(connection, _BY_NAME, {"name": name}).one_or_none()
+    head = execute(connection, _HEAD_BY_NAME, {"name": name}).one_or_none()
     if head is None:
         return None
     job_id, version, now = head
@@ -182,17 +207,13 @@ def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> N
 
 
 def get_by_name(connection: Connection, name: str) -> Job | None:
-    statement = _present().where(job_definitions.c.name == name)
-    row = connection.execute(statement).mappings().one_or_none()
+    row = execute(connection, _BY_NAME, {"name": name}).mapping_or_none()
     return None if row is None else job_from(row)
 
 
-def find(connection: Connection, *, source: JobSource | None = None) -> list[Job]:
+def find(connection: Connection) -> list[Job]:
     """Every job that has not been removed, by name."""
-    statement = _present().order_by(job_definitions.c.name)
-    if source is not None:
-        statement = statement.where(job_definitions.c.source == source)
-    return [job_from(row) for row in connection.execute(statement).mappings().all()]
+    return [job_from(row) for row in execute(connection, _ALL).mappings()]
 
 
 def find_scheduled(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> list[Job]:
@@ -202,67 +223,29 @@ def find_scheduled(connection: Connection, *, known: Mapping[int, Job] = NONE_KN
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:
     """Every enabled job that subscribes to one of these event types."""
-    statement = _present().where(
-        job_definitions.c.enabled.is_(True), job_definitions.c.on_event.in_(event_types)
-    )
-    return [job_from(row) for row in connection.execute(statement).mappings().all()]
-
-
-def _present() -> Any:
-    return select(job_definitions).where(job_definitions.c.deleted_at.is_(None))
+    rows = execute(connection, _BY_EVENT, {"event_types": event_types}).mappings()
+    return [job_from(row) for row in rows]
 
 
 def columns_of(spec: JobSpec) -> dict[str, Any]:
+    """The values as they are stored, in the order of the columns."""
     return {
-        "name": spec.name,
-        "description": spec.description,
-        "handler": spec.handler,
+        **{name: getattr(spec, name) for name in _SPEC},
         "options": dict(spec.options),
         "arguments": dict(spec.arguments),
-        "enabled": spec.enabled,
         "schedule": spec.schedule.as_mapping() if spec.schedule else None,
-        "on_event": spec.on_event,
-        "misfire": spec.misfire,
-        "catchup_window_seconds": spec.catchup_window_seconds,
-        "concurrency_policy": spec.concurrency_policy,
-        "max_concurrent": spec.max_concurrent,
-        "concurrency_key": spec.concurrency_key,
-        "max_concurrent_per_key": spec.max_concurrent_per_key,
-        "priority": spec.priority,
-        "timeout_seconds": spec.timeout_seconds,
         "retry": asdict(spec.retry),
         "tags": sorted(spec.tags),
     }
 
 
-def job_from(row: RowMapping) -> Job:
-    spec = JobSpec(
-        name=row["name"],
-        description=row["description"],
-        handler=row["handler"],
-        options=row["options"],
-        arguments=row["arguments"],
-        enabled=row["enabled"],
-        schedule=parse_schedule(row["schedule"]) if row["schedule"] else None,
-        on_event=row["on_event"],
-        misfire=Misfire(row["misfire"]),
-        catchup_window_seconds=row["catchup_window_seconds"],
-        concurrency_policy=ConcurrencyPolicy(row["concurrency_policy"]),
-        max_concurrent=row["max_concurrent"],
-        concurrency_key=row["concurrency_key"],
-        max_concurrent_per_key=row["max_concurrent_per_key"],
-        priority=row["priority"],
-        timeout_seconds=row["timeout_seconds"],
-        retry=RetryPolicy(**row["retry"]),
-        tags=frozenset(row["tags"]),
-    )
-    return Job(
-        id=row["id"],
-        spec=spec,
-        source=JobSource(row["source"]),
-        version=row["version"],
-        planned_until=row["planned_until"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        deleted_at=row["deleted_at"],
-    )
+def job_from(row: Mapping[str, Any]) -> Job:
+    values = dict(row)
+    spec = {name: values.pop(name) for name in _SPEC}
+    spec["schedule"] = parse_schedule(row["schedule"]) if row["schedule"] else None
+    spec["misfire"] = Misfire(row["misfire"])
+    spec["concurrency_policy"] = ConcurrencyPolicy(row["concurrency_policy"])
+    spec["retry"] = RetryPolicy(**row["retry"])
+    spec["tags"] = frozenset(row["tags"])
+    values["source"] = JobSource(row["source"])
+    return Job(spec=JobSpec(**spec), **values)

@@ -1,7 +1,7 @@
 """Leadership: the lease, the epoch, and the fence. One row; taking the lease raises the epoch, and every
 write of a leader names its epoch.
 
-`term_is_current` is the fence (the epoch is a fencing token): in the WHERE of a statement it lets the statement
+`TERM_IS_CURRENT` is the fence (the epoch is a fencing token): in the WHERE of a statement it lets the statement
 take effect only while the epoch is the current one. On PostgreSQL it also locks the row FOR KEY SHARE until the
 transaction ends, so a new leader's epoch starts only after the last write of the old one is committed or rolled
 back; SQLite has one writer at a time anyway.
@@ -13,14 +13,12 @@ from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Float,
     Text,
     and_,
     bindparam,
     exists,
-    literal,
     or_,
     select,
     update,
@@ -53,22 +51,14 @@ class Leadership:
     is_valid: bool
 
 
-def term_is_current(term: Term) -> ColumnElement[bool]:
-    """True while `term` is the current one, and for the rest of the transaction."""
-    return epoch_is(literal(term.epoch, type_=BigInteger()))
-
-
-def epoch_is(epoch: ColumnElement[int]) -> ColumnElement[bool]:
-    # Not a CTE: Python's sqlite3 does not count the rows of a statement that starts with WITH.
-    return exists(
-        select(leadership.c.epoch)
-        .where(leadership.c.id == 1, leadership.c.epoch == epoch)
-        .with_for_update(read=True, key_share=True)
-    )
-
-
-TERM_IS_CURRENT = epoch_is(bindparam("epoch", type_=BigInteger()))
-"""The same for a prepared statement: the parameter `epoch` is the term's."""
+# Not a CTE: Python's sqlite3 does not count the rows of a statement that starts with WITH.
+TERM_IS_CURRENT = exists(
+    select(leadership.c.epoch)
+    .where(leadership.c.id == 1, leadership.c.epoch == bindparam("epoch", type_=BigInteger()))
+    .with_for_update(read=True, key_share=True)
+)
+"""True while the term whose epoch is the parameter `epoch` is the current one, and for the rest of the
+transaction."""
 
 _CURRENT = select(
     leadership.c.epoch,
@@ -110,8 +100,8 @@ class LeaseRemaining(NamedTuple):
 
 def lease_remaining(connection: Connection) -> LeaseRemaining:
     holder, expires_at, lease_seconds, now = execute(connection, _REMAINING).one()
-    left: float = (expires_at - now).total_seconds()
-    seconds = max(left, 0.0) if holder is not None else 0.0
+    until_end: float = (expires_at - now).total_seconds()
+    seconds = max(until_end, 0.0) if holder is not None else 0.0
     return LeaseRemaining(seconds, seconds <= lease_seconds + CLOCK_TOLERANCE_SECONDS, expires_at)
 
 
@@ -125,11 +115,11 @@ _SHORTEN = (
 )
 
 
-def shorten_overlong_lease(connection: AnyConnection, left: LeaseRemaining) -> None:
+def shorten_overlong_lease(connection: AnyConnection, remaining: LeaseRemaining) -> None:
     """After clock skew: let the lease end no later than the time it was taken for, counted from now. Its holder
     believes in it no longer than that, by a monotonic clock; a live holder renews it as usual. A lease that was
-    renewed since `left` was read is not changed."""
-    execute(connection, _SHORTEN, {"seen": left.expires_at})
+    renewed since `remaining` was read is not changed."""
+    execute(connection, _SHORTEN, {"seen": remaining.expires_at})
 
 
 _LEASE_SECONDS = bindparam("lease_seconds", type_=Float())
@@ -183,11 +173,15 @@ def release(connection: Connection, *, term: Term) -> bool:
     return execute(connection, _RELEASE, parameters).rowcount == 1
 
 
+_DEPOSE = (
+    update(leadership)
+    .where(leadership.c.id == 1, leadership.c.holder.is_not(None))
+    .values(holder=None, lease_expires_at=db_now())
+    .returning(leadership.c.epoch)
+)
+
+
 def depose(connection: Connection) -> int | None:
     """End the current term by an operator's order. Answers the epoch that ended."""
-    return connection.execute(
-        update(leadership)
-        .where(leadership.c.id == 1, leadership.c.holder.is_not(None))
-        .values(holder=None, lease_expires_at=db_now())
-        .returning(leadership.c.epoch)
-    ).scalar_one_or_none()
+    epoch: int | None = execute(connection, _DEPOSE).scalar_one_or_none()
+    return epoch

@@ -1,9 +1,10 @@
 """Liveness of workers as SQL conditions: registered, present, silent, with a recent or a future heartbeat.
 
 A heartbeat is compared by the database's clock. One in the future of that clock was written before the clock
-was set back (clock skew): its age is unknown. The leader sets such heartbeats to now before it judges
-(`workers.reset_future_heartbeats`), so that a dead worker is noticed as soon as any other. `Worker.is_silent`
-is the same rule in Python.
+was set back (clock skew): its age is unknown. These conditions decide about runs, so they take it as recent; the
+leader sets such heartbeats to now before it judges (`workers.reset_future_heartbeats`, a locked row in the next
+round), so that a dead worker is noticed as soon as any other. `Worker.is_silent` only reports, and does not take
+it as a sign of life.
 """
 
 from sqlalchemy import ColumnElement, Float, bindparam, literal_column

@@ -24,13 +24,14 @@ from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState
-from tsuzuki.store.leadership import Term, term_is_current
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.tables import job_run_logs, job_runs
-from tsuzuki.store.sql.batch import Columns, pack, unpack
+from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.plan_hints import guard
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.prepared import execute, execute_batch
 from tsuzuki.store.sql.types import PlainText, UtcTime
+from tsuzuki.store.sql.value_list import in_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +51,11 @@ def append(
     connection: Connection, *, worker_id: str, lines: Sequence[tuple[Started, LogLine]]
 ) -> None:
     """Add lines of runs that the worker still owns; other lines are dropped."""
-    if not lines:
-        return
     rows = [
         (run.id, run.version, run.epoch, line.seq, line.at, line.stream, line.body)
         for run, line in lines
     ]
-    packed = pack(connection.dialect, _APPEND_COLUMNS, rows)
-    statement = _append(connection.dialect, packed.varying)
-    execute(connection, statement, packed.with_(me=worker_id))
+    execute_batch(connection, _append, _APPEND_COLUMNS, rows, {"me": worker_id})
 
 
 _APPEND_COLUMNS: Columns = {
@@ -93,28 +90,27 @@ def _append(dialect: Dialect, varying: tuple[str, ...]) -> Any:
     )
 
 
+_OF_RUN = job_run_logs.c.run_id == bindparam("run", type_=BigInteger())
+_LIMIT = bindparam("limit", type_=Integer())
+_LINES = select(*_LINE).where(_OF_RUN).limit(_LIMIT)
+_AFTER = _LINES.where(job_run_logs.c.seq > bindparam("after", type_=Integer())).order_by(
+    job_run_logs.c.seq
+)
+_LAST = _LINES.order_by(job_run_logs.c.seq.desc())
+
+
 def read(
     connection: Connection, *, run_id: int, after_seq: int = 0, limit: int = 1000
 ) -> list[LogLine]:
     """Lines after `after_seq`, in order."""
-    rows = connection.execute(
-        select(*_LINE)
-        .where(job_run_logs.c.run_id == run_id, job_run_logs.c.seq > after_seq)
-        .order_by(job_run_logs.c.seq)
-        .limit(limit)
-    ).mappings()
-    return [LogLine(**row) for row in rows]
+    wanted = {"run": run_id, "after": after_seq, "limit": limit}
+    return [LogLine(**row) for row in execute(connection, _AFTER, wanted).mappings()]
 
 
 def tail(connection: Connection, *, run_id: int, count: int) -> list[LogLine]:
     """The last `count` lines, in order."""
-    rows = connection.execute(
-        select(*_LINE)
-        .where(job_run_logs.c.run_id == run_id)
-        .order_by(job_run_logs.c.seq.desc())
-        .limit(count)
-    ).mappings()
-    return [LogLine(**row) for row in rows][::-1]
+    rows = execute(connection, _LAST, {"run": run_id, "limit": count}).mappings()
+    return [LogLine(**row) for row in reversed(rows)]
 
 
 # --- leaving the table --------------------------------------------------------------------------
@@ -146,22 +142,12 @@ def stored(
     Neither the lines of a run nor the many runs whose lines are gone are read. Ids grow with time, so the
     newest finished run created before that time is where it stops.
     """
-    walk = _runs_with_lines(created_before=created_before, after_id=after_id, limit=limit)
-    statement = (
-        select(
-            walk.c.run_id,
-            job_runs.c.id.is_(None).label("run_is_gone"),
-            job_runs.c.finished_at,
-            job_runs.c.log_ref,
-        )
-        .join_from(walk, job_runs, job_runs.c.id == walk.c.run_id, isouter=True)
-        .where(walk.c.run_id.is_not(None))
-        .order_by(walk.c.run_id)
-    )
-    return [StoredLog(**row) for row in connection.execute(statement).mappings().all()]
+    wanted = {"created_before": created_before, "after": after_id, "limit": limit}
+    return [StoredLog(**row) for row in execute(connection, _STORED, wanted).mappings()]
 
 
-def _runs_with_lines(*, created_before: datetime, after_id: int, limit: int) -> CTE:
+def _runs_with_lines() -> CTE:
+    created_before = bindparam("created_before", type_=UtcTime())
     newest = (
         select(job_runs.c.id)
         .where(job_runs.c.created_at < created_before, job_runs.c.finished_at.is_not(None))
@@ -176,49 +162,72 @@ def _runs_with_lines(*, created_before: datetime, after_id: int, limit: int) -> 
         following = select(run_id).where(run_id > last_id, run_id <= up_to)
         return following.order_by(run_id).limit(1).scalar_subquery()
 
-    first = select(next_run(literal(after_id)).label("run_id"), literal(1).label("step"))
+    after = bindparam("after", type_=BigInteger())
+    first = select(next_run(after).label("run_id"), literal(1).label("step"))
     walk = first.cte("walk", recursive=True)
     further = select(next_run(walk.c.run_id), walk.c.step + 1)
-    return walk.union_all(further.where(walk.c.run_id.is_not(None), walk.c.step < limit))
+    return walk.union_all(further.where(walk.c.run_id.is_not(None), walk.c.step < _LIMIT))
+
+
+_WALK = _runs_with_lines()
+_STORED = (
+    select(
+        _WALK.c.run_id,
+        job_runs.c.id.is_(None).label("run_is_gone"),
+        job_runs.c.finished_at,
+        job_runs.c.log_ref,
+    )
+    .join_from(_WALK, job_runs, job_runs.c.id == _WALK.c.run_id, isouter=True)
+    .where(_WALK.c.run_id.is_not(None))
+    .order_by(_WALK.c.run_id)
+)
+_SET_REF = (
+    update(job_runs)
+    .where(
+        job_runs.c.id == bindparam("run", type_=BigInteger()),
+        guard(job_runs.c.finished_at.is_not(None)),
+        guard(job_runs.c.log_ref.is_not_distinct_from(bindparam("before", type_=Text()))),
+        TERM_IS_CURRENT,
+    )
+    .values(log_ref=bindparam("ref", type_=Text()))
+    .returning(job_runs.c.id)
+)
 
 
 def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> bool:
     """Store the archive's ref of a finished run's log. False if another process leads, or stored a ref first."""
-    changed = connection.execute(
-        update(job_runs)
-        .where(
-            job_runs.c.id == log.run_id,
-            guard(job_runs.c.finished_at.is_not(None)),
-            guard(job_runs.c.log_ref.is_not_distinct_from(log.log_ref)),
-            term_is_current(term),
-        )
-        .values(log_ref=ref)
-        .returning(job_runs.c.id)
-    )
-    return changed.scalar_one_or_none() is not None
+    values = {"run": log.run_id, "before": log.log_ref, "ref": ref, "epoch": term.epoch}
+    return execute(connection, _SET_REF, values).scalar_one_or_none() is not None
+
+
+# A subquery with a LIMIT is executed run by run; the planner may turn EXISTS into a scan of all lines.
+_FIRST_LINE = (
+    select(job_run_logs.c.seq)
+    .where(job_run_logs.c.run_id == job_runs.c.id)
+    .order_by(job_run_logs.c.seq)
+    .limit(1)
+    .scalar_subquery()
+)
+_HAVING_LINES = select(job_runs.c.id).where(in_list(job_runs.c.id, "ids"), _FIRST_LINE.is_not(None))
 
 
 def having_lines(connection: Connection, run_ids: Collection[int]) -> list[int]:
     """Those of these runs that have lines in the table."""
-    # A subquery with a LIMIT is executed run by run; the planner may turn EXISTS into a scan of all lines.
-    first = (
-        select(job_run_logs.c.seq)
-        .where(job_run_logs.c.run_id == job_runs.c.id)
-        .order_by(job_run_logs.c.seq)
-        .limit(1)
-        .scalar_subquery()
-    )
-    statement = select(job_runs.c.id).where(job_runs.c.id.in_(run_ids), first.is_not(None))
-    return list(connection.execute(statement).scalars())
+    return execute(connection, _HAVING_LINES, {"ids": run_ids}).scalars()
+
+
+_FIRST_LINES = (
+    select(job_run_logs.c.seq).where(_OF_RUN).order_by(job_run_logs.c.seq).limit(_LIMIT).subquery()
+)
+_DELETE_LINES = delete(job_run_logs).where(
+    _OF_RUN,
+    job_run_logs.c.seq <= select(func.max(_FIRST_LINES.c.seq)).scalar_subquery(),
+    TERM_IS_CURRENT,
+)
 
 
 def delete_lines(connection: Connection, *, term: Term, run_id: int, limit: int) -> int:
     """Delete a run's first `limit` lines. Answers how many were deleted; fewer than `limit` means that none is
     left, or that another process leads."""
-    seq = job_run_logs.c.seq
-    of_run = job_run_logs.c.run_id == run_id
-    first = select(seq).where(of_run).order_by(seq).limit(limit).subquery()
-    last_of_them = select(func.max(first.c.seq)).scalar_subquery()
-    return connection.execute(
-        delete(job_run_logs).where(of_run, seq <= last_of_them, term_is_current(term))
-    ).rowcount
+    values = {"run": run_id, "limit": limit, "epoch": term.epoch}
+    return execute(connection, _DELETE_LINES, values).rowcount

@@ -11,6 +11,8 @@ from datetime import datetime
 
 from sqlalchemy import (
     Connection,
+    Integer,
+    bindparam,
     case,
     delete,
     func,
@@ -19,9 +21,12 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.store.leadership import Term, term_is_current
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 from tsuzuki.store.sql.plan_hints import guard
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.types import UtcTime
+from tsuzuki.store.sql.value_list import in_list
 
 MARK = "pruned:"
 
@@ -31,53 +36,62 @@ def is_marked(log_ref: str | None) -> bool:
     return log_ref is not None and log_ref.startswith(MARK)
 
 
+_FINISHED_BEFORE = bindparam("finished_before", type_=UtcTime())
+_DUE = (
+    select(job_runs.c.id)
+    .where(job_runs.c.created_at < _FINISHED_BEFORE, job_runs.c.finished_at < _FINISHED_BEFORE)
+    .order_by(job_runs.c.created_at)
+    .limit(bindparam("limit", type_=Integer()))
+)
+
+
 def due(connection: Connection, *, finished_before: datetime, limit: int) -> list[int]:
     """Runs that finished before `finished_before`, the oldest first.
 
     Driven by the partial index of finished runs on `created_at`: a run that finished before that time was
     also created before it. The scan reads in vain only the runs that were live at that time.
     """
-    statement = (
-        select(job_runs.c.id)
-        .where(job_runs.c.created_at < finished_before, job_runs.c.finished_at < finished_before)
-        .order_by(job_runs.c.created_at)
-        .limit(limit)
+    wanted = {"finished_before": finished_before, "limit": limit}
+    return execute(connection, _DUE, wanted).scalars()
+
+
+_MARKED = case(
+    (job_runs.c.log_ref.startswith(MARK), job_runs.c.log_ref),
+    else_=literal(MARK) + func.coalesce(job_runs.c.log_ref, ""),
+)
+_MARK = (
+    update(job_runs)
+    .where(
+        in_list(job_runs.c.id, "ids"),
+        guard(job_runs.c.finished_at.is_not(None)),
+        TERM_IS_CURRENT,
     )
-    return list(connection.execute(statement).scalars())
+    .values(log_ref=_MARKED)
+    .returning(job_runs.c.id, job_runs.c.log_ref)
+)
 
 
 def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dict[int, str | None]:
     """Mark these runs as being deleted. Answers the marked ones, each with the ref of the archived log that
     must be deleted first, if there is one."""
-    marked = case(
-        (job_runs.c.log_ref.startswith(MARK), job_runs.c.log_ref),
-        else_=literal(MARK) + func.coalesce(job_runs.c.log_ref, ""),
+    rows = execute(connection, _MARK, {"ids": run_ids, "epoch": term.epoch}).all()
+    return {run_id: log_ref.removeprefix(MARK) or None for run_id, log_ref in rows}
+
+
+_DELETE = (
+    delete(job_runs)
+    .where(
+        in_list(job_runs.c.id, "ids"),
+        guard(job_runs.c.log_ref.startswith(MARK)),
+        TERM_IS_CURRENT,
     )
-    rows = connection.execute(
-        update(job_runs)
-        .where(
-            job_runs.c.id.in_(run_ids),
-            guard(job_runs.c.finished_at.is_not(None)),
-            term_is_current(term),
-        )
-        .values(log_ref=marked)
-        .returning(job_runs.c.id, job_runs.c.log_ref)
-    )
-    return {row.id: row.log_ref.removeprefix(MARK) or None for row in rows}
+    .returning(job_runs.c.id)
+)
+_DELETE_HISTORY = delete(job_run_transitions).where(in_list(job_run_transitions.c.run_id, "ids"))
 
 
 def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int]) -> int:
     """Delete marked runs and their history. Answers how many runs were deleted."""
-    deleted = list(
-        connection.execute(
-            delete(job_runs)
-            .where(
-                job_runs.c.id.in_(run_ids),
-                guard(job_runs.c.log_ref.startswith(MARK)),
-                term_is_current(term),
-            )
-            .returning(job_runs.c.id)
-        ).scalars()
-    )
-    connection.execute(delete(job_run_transitions).where(job_run_transitions.c.run_id.in_(deleted)))
+    deleted = execute(connection, _DELETE, {"ids": run_ids, "epoch": term.epoch}).scalars()
+    execute(connection, _DELETE_HISTORY, {"ids": deleted})
     return len(deleted)

@@ -3,7 +3,7 @@
 A heartbeat is one write per worker, however many runs it has; its answer is the state the worker is in.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
-    RowMapping,
     Select,
     Text,
     and_,
@@ -37,14 +36,18 @@ from tsuzuki.store.liveness import (
 from tsuzuki.store.runs.states import HELD, in_indexed_state
 from tsuzuki.store.schema.tables import job_runs, workers
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.prepared import AnyConnection, execute, parameters_for
 from tsuzuki.store.sql.types import UtcTime
+from tsuzuki.store.sql.value_list import in_list
 
 _ME = workers.c.id == bindparam("me", type_=Text())
-_THESE = workers.c.id.in_(bindparam("ids", expanding=True))
+_THESE = in_list(workers.c.id, "ids")
 
 _REGISTER = insert(workers).values(
-    state=WorkerState.ATTACHED, started_at=db_now(), heartbeat_at=db_now()
+    **parameters_for(workers, "id", "host", "pid", "capacity", "tags", "software_version"),
+    state=WorkerState.ATTACHED,
+    started_at=db_now(),
+    heartbeat_at=db_now(),
 )
 
 
@@ -67,7 +70,7 @@ def register(
         "tags": sorted(tags),
         "software_version": software_version,
     }
-    connection.execute(_REGISTER, values)
+    execute(connection, _REGISTER, values)
 
 
 _HEARTBEAT = (
@@ -113,7 +116,7 @@ def refresh_heartbeats(
     if not worker_ids:
         return frozenset()
     parameters = {"ids": sorted(worker_ids), "sent_at": sent_at, "epoch": term.epoch}
-    return frozenset(connection.execute(_REFRESH, parameters).scalars())
+    return frozenset(execute(connection, _REFRESH, parameters).scalars())
 
 
 # Locked rows are skipped and left for the next round: after a lock wait, the statement's `now` would be past.
@@ -176,12 +179,12 @@ _REATTACH = _set_state(
 
 def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
     """Let workers finish what they have and start nothing new."""
-    return frozenset(connection.execute(_DRAIN, {"ids": worker_ids}).scalars())
+    return frozenset(execute(connection, _DRAIN, {"ids": worker_ids}).scalars())
 
 
 def detach(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
     """Detach workers by an operator's order. They are not re-attached."""
-    return frozenset(connection.execute(_DETACH, {"ids": worker_ids}).scalars())
+    return frozenset(execute(connection, _DETACH, {"ids": worker_ids}).scalars())
 
 
 def detach_silent(
@@ -305,26 +308,19 @@ _REGISTERED = _ALL.where(is_registered())
 
 
 def get(connection: Connection, worker_id: str) -> Worker | None:
-    row = connection.execute(_BY_ID, {"me": worker_id}).mappings().one_or_none()
+    row = execute(connection, _BY_ID, {"me": worker_id}).mapping_or_none()
     return None if row is None else worker_from(row)
 
 
 def find(connection: Connection, *, with_gone: bool = False) -> list[Worker]:
     statement = _ALL if with_gone else _REGISTERED
-    return [worker_from(row) for row in connection.execute(statement).mappings().all()]
+    return [worker_from(row) for row in execute(connection, statement).mappings()]
 
 
-def worker_from(row: RowMapping) -> Worker:
+def worker_from(row: Mapping[str, Any]) -> Worker:
+    values = dict(row)
     reason = row["detach_reason"]
-    return Worker(
-        id=row["id"],
-        host=row["host"],
-        pid=row["pid"],
-        state=WorkerState(row["state"]),
-        detach_reason=None if reason is None else DetachReason(reason),
-        capacity=row["capacity"],
-        tags=frozenset(row["tags"]),
-        software_version=row["software_version"],
-        started_at=row["started_at"],
-        heartbeat_at=row["heartbeat_at"],
-    )
+    values["state"] = WorkerState(row["state"])
+    values["detach_reason"] = None if reason is None else DetachReason(reason)
+    values["tags"] = frozenset(row["tags"])
+    return Worker(**values)

@@ -16,7 +16,7 @@ from tsuzuki.services.events import Events
 from tsuzuki.store import events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs.runs import run_from, select_runs
+from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 
@@ -33,7 +33,7 @@ def emit(database: Database, event_type: str = "pushed", payload: Any = None, **
 
 def all_runs(database: Database) -> list[Run]:
     with database.read() as connection:
-        rows = connection.execute(select_runs().order_by(job_runs.c.id)).mappings()
+        rows = connection.execute(SELECT_RUNS.order_by(job_runs.c.id)).mappings()
         return [run_from(row) for row in rows]
 
 

@@ -20,6 +20,7 @@ from support.factories import (
 )
 from support.move_functions import LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
+from support.run_counts import count_by_state
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import FINAL_STATES, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
@@ -86,7 +87,7 @@ def test_a_mover_with_another_version_loses(
 
 
 @pytest.mark.parametrize("name", MOVERS)
-def test_a_run_that_is_not_there_is_nobodys(database: Database, name: str) -> None:
+def test_a_run_that_does_not_exist_is_not_moved(database: Database, name: str) -> None:
     term = take_lead(database)
     with database.write() as connection:
         assert not MOVERS[name](connection, term, RunRef(id=4711, version=1))
@@ -138,7 +139,9 @@ def test_a_start_names_the_epoch_of_its_own_moment(database: Database) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(set(WorkerState) - {WorkerState.ATTACHED}))
-def test_only_an_attached_worker_is_given_work(database: Database, state: WorkerState) -> None:
+def test_runs_are_assigned_only_to_an_attached_worker(
+    database: Database, state: WorkerState
+) -> None:
     term = take_lead(database)
     bring_to(database, add_worker(database), state)
     run = create_run(database, add_job(database))
@@ -148,7 +151,7 @@ def test_only_an_attached_worker_is_given_work(database: Database, state: Worker
 
 
 @pytest.mark.parametrize("state", WorkerState)
-def test_a_worker_that_was_cut_off_begins_nothing(database: Database, state: WorkerState) -> None:
+def test_a_detached_worker_starts_nothing(database: Database, state: WorkerState) -> None:
     term = take_lead(database)
     add_worker(database)
     run = run_in_state(database, RunState.ASSIGNED, term)
@@ -199,11 +202,11 @@ def test_a_thousand_runs_make_their_way_in_three_statements(database: Database) 
     add_worker(database)
     job_id = add_job(database)
     with database.write() as connection:
-        born = runs.create(connection, [new_run(database, job_id) for _ in range(1000)])
+        created = runs.create(connection, [new_run(database, job_id) for _ in range(1000)])
     with database.write() as connection:
-        chosen = [Assignment(run=RunRef(id=i or 0, version=1), worker_id=WORKER) for i in born]
+        chosen = [Assignment(run=RunRef(id=i or 0, version=1), worker_id=WORKER) for i in created]
         assert len(moves.assign(connection, term=term, assignments=chosen)) == 1000
-        refs = [RunRef(id=i or 0, version=2) for i in born]
+        refs = [RunRef(id=i or 0, version=2) for i in created]
         ours = moves.start(connection, worker_id=WORKER, runs=refs)
         endings = [
             RunEnd(run=run.started, state=RunState.SUCCEEDED, result=run.id)
@@ -211,8 +214,8 @@ def test_a_thousand_runs_make_their_way_in_three_statements(database: Database) 
         ]
         assert len(moves.finish(connection, worker_id=WORKER, ends=endings)) == 1000
     with database.read() as connection:
-        assert runs.count_by_state(connection)[RunState.SUCCEEDED] == 1000
-        for run in runs.get_many(connection, [i for i in born if i])[::250]:
+        assert count_by_state(connection)[RunState.SUCCEEDED] == 1000
+        for run in runs.get_many(connection, [i for i in created if i])[::250]:
             assert run.result == run.id
             assert [line.version for line in runs.history(connection, run.id)] == [2, 3, 4]
 

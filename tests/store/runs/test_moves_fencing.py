@@ -134,7 +134,7 @@ def test_a_write_that_meets_a_takeover_waits_for_its_outcome(
 
 @only_on_postgresql
 @pytest.mark.parametrize("name", sorted(set(BY_LEADER) - {"replace"}))
-def test_a_leader_leaves_out_a_run_that_somebody_is_just_writing(
+def test_a_leader_skips_a_run_that_is_locked(
     database: Database, clock: MovingClock, old_term: Term, name: str
 ) -> None:
     run = run_in_state(database, min(states_taken(name)), old_term)
@@ -198,8 +198,8 @@ def running(database: Database, old_term: Term) -> list[RunRef]:
     are made without indexes: so that an order which only comes from the plan is found out."""
     job_id = add_job(database)
     with database.write() as connection:
-        born = runs.create(connection, [new_run(database, job_id) for _ in range(50)])
-        refs = [RunRef(id=run_id or 0, version=1) for run_id in born]
+        created = runs.create(connection, [new_run(database, job_id) for _ in range(50)])
+        refs = [RunRef(id=run_id or 0, version=1) for run_id in created]
         chosen = [Assignment(run=ref, worker_id=WORKER) for ref in refs]
         moves.assign(connection, term=old_term, assignments=chosen)
         assigned = [RunRef(id=ref.id, version=2) for ref in refs]

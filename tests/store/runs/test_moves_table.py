@@ -65,7 +65,7 @@ def test_the_database_accepts_two_moves_at_once_only_if_they_are_in_the_table(
 
 
 @pytest.mark.parametrize("source", sorted(LIVE_STATES))
-def test_a_move_nobody_signed_is_refused(database: Database, source: RunState) -> None:
+def test_a_move_without_an_actor_is_refused(database: Database, source: RunState) -> None:
     term = take_lead(database)
     add_worker(database)
     for (_, target), actors in [(pair, MOVES[pair]) for pair in MOVES if pair[0] is source]:

@@ -15,6 +15,7 @@ from support.factories import (
     take_lead,
 )
 from support.moving_clock import MovingClock
+from support.run_counts import count_by_state, count_live
 from support.threads import in_background
 from support.waiting import wait_until_blocked
 from tsuzuki.model.run import RunRef, Started
@@ -136,8 +137,8 @@ def test_runs_are_counted_by_state_and_the_unfinished_by_job(
     for state in [*RunState, RunState.RUNNING]:
         run = run_in_state(database, state, term)
     with database.read() as connection:
-        counts = runs.count_by_state(connection)
-        live = runs.count_live(connection)
+        counts = count_by_state(connection)
+        live = count_live(connection)
     assert counts == {state: 2 if state is RunState.RUNNING else 1 for state in RunState}
     assert live == {read_run(database, run.id).job_definition_id: len(LIVE_STATES) + 1}
 
@@ -156,12 +157,12 @@ def test_what_is_due_comes_by_priority_then_time_then_age(
 ) -> None:
     job_id = add_job(database)
 
-    def born(priority: int, minutes: int) -> int:
+    def created(priority: int, minutes: int) -> int:
         moment = clock.now() + timedelta(minutes=minutes)
         return create_run(database, job_id, priority=priority, scheduled_for=moment).id
 
-    late, urgent, early, twin = born(0, -1), born(5, 0), born(0, -9), born(0, -1)
-    future = born(9, 1)
+    late, urgent, early, twin = created(0, -1), created(5, 0), created(0, -9), created(0, -1)
+    future = created(9, 1)
     with database.read() as connection:
         due = [run.ref.id for run in queue.due_runs(connection, limit=10)]
         assert queue.next_due_at(connection) == clock.now() + timedelta(minutes=1)

@@ -97,13 +97,13 @@ def test_a_young_assignment_of_a_silent_worker_stays(
     assert orphan(database, term, run)
 
 
-@pytest.mark.parametrize("leaves", ["expel", "leave"])
-def test_a_worker_that_is_cut_off_or_gone_counts_as_silent_though_it_beats(
+@pytest.mark.parametrize("leaves", ["detach", "leave"])
+def test_a_detached_or_gone_worker_counts_as_silent_despite_heartbeats(
     database: Database, clock: MovingClock, term: Term, leaves: str
 ) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
     with database.write() as connection:
-        if leaves == "expel":
+        if leaves == "detach":
             workers.detach(connection, [WORKER])
         else:
             workers.deregister(connection, WORKER)
@@ -114,7 +114,7 @@ def test_a_worker_that_is_cut_off_or_gone_counts_as_silent_though_it_beats(
     assert orphan(database, term, run)
 
 
-def test_a_draining_worker_that_is_heard_keeps_what_it_was_given(
+def test_a_draining_worker_with_heartbeats_keeps_its_assigned_runs(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
@@ -168,7 +168,7 @@ def test_a_long_run_of_a_worker_that_is_heard_is_not_lost(
     assert not fail_lost(database, term, run)
 
 
-def test_a_worker_that_is_cut_off_keeps_what_it_runs_while_it_is_heard(
+def test_a_detached_worker_with_heartbeats_keeps_its_running_runs(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
@@ -197,7 +197,7 @@ def test_nothing_is_lost_while_it_is_being_confirmed_before_the_deadline(
     assert fail_lost(database, term, run)
 
 
-def test_a_deadline_that_passed_protects_nobody(
+def test_a_deadline_that_passed_protects_no_run(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)

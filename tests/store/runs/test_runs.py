@@ -1,4 +1,4 @@
-"""How runs are born: what comes back, and what is born only once."""
+"""Creating runs: what comes back, and what is created only once."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def keys_of(database: Database, ids: list[int | None]) -> list[str | None]:
     return [None if i is None else read_run(database, i).idempotency_key for i in ids]
 
 
-def test_a_run_is_born_as_it_was_asked_for(database: Database, clock: MovingClock) -> None:
+def test_a_run_is_created_as_requested(database: Database, clock: MovingClock) -> None:
     job_id = add_job(database)
     later = clock.now() + timedelta(hours=1)
     wanted = NewRun(
@@ -75,8 +75,8 @@ def test_ids_come_back_in_the_order_asked(database: Database) -> None:
         new_run(database, job_id, idempotency_key=f"key-{n}" if n % 3 else None, priority=n)
         for n in (5, 3, 9, 1, 8, 2, 7, 0, 6, 4)
     ]
-    born = create(database, wanted)
-    priorities = [read_run(database, i).priority for i in born if i is not None]
+    created = create(database, wanted)
+    priorities = [read_run(database, i).priority for i in created if i is not None]
     assert priorities == [run.priority for run in wanted]
 
 
@@ -84,8 +84,8 @@ def test_a_key_that_was_used_answers_with_nothing(database: Database) -> None:
     job_id = add_job(database)
     (first,) = create(database, [new_run(database, job_id, idempotency_key="a")])
     wanted = [new_run(database, job_id, idempotency_key=key) for key in ("b", "a", "c")]
-    born = create(database, wanted)
-    assert keys_of(database, born) == ["b", None, "c"]
+    created = create(database, wanted)
+    assert keys_of(database, created) == ["b", None, "c"]
     with database.read() as connection:
         again = runs.get_by_key(connection, "a")
     assert again is not None
@@ -104,8 +104,8 @@ def test_a_key_is_one_key_for_all_jobs_and_for_finished_runs(database: Database)
 def test_the_same_key_twice_in_one_batch_is_one_run(database: Database) -> None:
     job_id = add_job(database)
     wanted = [new_run(database, job_id, idempotency_key=key) for key in ("a", "b", "a", "a")]
-    born = create(database, wanted)
-    assert keys_of(database, born) == ["a", "b", None, None]
+    created = create(database, wanted)
+    assert keys_of(database, created) == ["a", "b", None, None]
 
 
 def test_a_tick_of_a_job_is_one_run(database: Database, clock: MovingClock) -> None:
@@ -118,8 +118,8 @@ def test_a_tick_of_a_job_is_one_run(database: Database, clock: MovingClock) -> N
         database, job_id, trigger=Trigger.TIME, scheduled_for=tick + timedelta(microseconds=1)
     )
     others = new_run(database, other_id, trigger=Trigger.TIME, scheduled_for=tick)
-    born = create(database, [timed, next_tick, timed, others, next_tick])
-    assert [i is not None for i in born] == [False, True, False, True, False]
+    created = create(database, [timed, next_tick, timed, others, next_tick])
+    assert [i is not None for i in created] == [False, True, False, True, False]
     assert first is not None
 
 
@@ -137,9 +137,9 @@ def test_runs_that_no_tick_made_may_share_a_moment(database: Database, trigger: 
     job_id = add_job(database)
     create_run(database, job_id, trigger=Trigger.TIME)
     wanted = [new_run(database, job_id, trigger=trigger)] * 3
-    born = create(database, wanted)
-    assert None not in born
-    assert len(set(born)) == 3
+    created = create(database, wanted)
+    assert None not in created
+    assert len(set(created)) == 3
 
 
 def test_in_a_mixed_batch_everyone_gets_its_own_answer(database: Database) -> None:
@@ -156,8 +156,8 @@ def test_in_a_mixed_batch_everyone_gets_its_own_answer(database: Database) -> No
         new_run(database, job_id, priority=7, trigger=Trigger.TIME, idempotency_key="new"),
         new_run(database, job_id, priority=8, trigger=Trigger.EVENT),
     ]
-    born = create(database, wanted)
-    found = [None if i is None else read_run(database, i).priority for i in born]
+    created = create(database, wanted)
+    found = [None if i is None else read_run(database, i).priority for i in created]
     assert found == [1, None, None, 4, 5, None, None, 8]
 
 
@@ -166,8 +166,8 @@ def test_of_ten_who_ask_at_once_one_gets_the_run(database: Database, by: str) ->
     job_id = add_job(database)
     changes = {"idempotency_key": "a"} if by == "key" else {"trigger": Trigger.TIME}
     wanted = new_run(database, job_id, **changes)
-    born = at_once(10, lambda _: create(database, [wanted])[0])
-    assert sum(i is not None for i in born) == 1
+    created = at_once(10, lambda _: create(database, [wanted])[0])
+    assert sum(i is not None for i in created) == 1
     with database.read() as connection:
         assert len(runs.find(connection, runs.RunFilter())) == 1
 
@@ -177,7 +177,7 @@ def test_a_run_of_a_job_that_never_was_is_refused(database: Database) -> None:
         create(database, [new_run(database, 4711)])
 
 
-def test_nothing_is_born_once_the_term_is_over(database: Database) -> None:
+def test_nothing_is_created_once_the_term_is_over(database: Database) -> None:
     job_id = add_job(database)
     old = take_lead(database)
     new = depose_and_take(database)
@@ -191,7 +191,7 @@ def test_nothing_is_born_once_the_term_is_over(database: Database) -> None:
         assert None not in runs.create(connection, wanted, term=new)
 
 
-def test_a_batch_that_meets_a_bad_row_is_not_born_at_all(database: Database) -> None:
+def test_a_batch_with_a_bad_row_is_not_created_at_all(database: Database) -> None:
     job_id = add_job(database)
     wanted = [new_run(database, job_id), new_run(database, job_id, attempt=0)]
     with pytest.raises(Exception, match="ck_job_runs"):

@@ -1,12 +1,13 @@
 """A database is brought to the tables we need: from nothing, from any earlier revision, once."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import insert, inspect, select, text, update
 
 from support.databases import PostgresServer, SqliteFolder, opened
 from support.factories import add_job, create_run, take_lead
@@ -21,9 +22,9 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.schema.migrate import (
     ENGINE,
     Component,
+    SchemaWatch,
     current_revision,
     require_current,
-    table_names,
     upgrade,
 )
 from tsuzuki.store.schema.migration_steps import drift, scripts_of
@@ -53,7 +54,7 @@ def differences(database: Database, component: Component = ENGINE) -> list[str]:
 
 def tables(database: Database) -> set[str]:
     with database.read() as connection:
-        return table_names(connection)
+        return set(inspect(connection).get_table_names())
 
 
 # --- from nothing and from before -----------------------------------------------------------------
@@ -112,11 +113,11 @@ def test_a_second_upgrade_finds_everything_done_and_writes_nothing(database: Dat
     assert all(s.startswith(("SELECT", "PRAGMA")) for s in sent), sent
 
 
-def test_tables_somebody_changed_by_hand_are_noticed(database: Database) -> None:
+def test_tables_that_were_changed_by_hand_are_noticed(database: Database) -> None:
     with database.write() as connection:
         connection.execute(text("DROP INDEX ix_job_runs_created_at"))
         connection.execute(text("ALTER TABLE settings ADD COLUMN extra text"))
-        connection.execute(text("CREATE TABLE somebody_elses (id integer)"))
+        connection.execute(text("CREATE TABLE of_another_program (id integer)"))
     found = differences(database)
     assert len(found) == 2
     assert any("ix_job_runs_created_at" in one for one in found)
@@ -247,10 +248,76 @@ def test_a_migration_that_fails_half_way_leaves_nothing_behind(
     empty: Database, tmp_path: Path
 ) -> None:
     with pytest.raises(RuntimeError, match="half-way"):
-        upgrade(empty, [ENGINE, collector(tmp_path, fails=True)])
+        upgrade(empty, [collector(tmp_path, fails=True)])
     assert tables(empty) == set()
     (done,) = upgrade(empty)
     assert done.before is None
+
+
+def test_a_collector_that_fails_leaves_the_engine_upgraded_whatever_their_order(
+    empty: Database, tmp_path: Path
+) -> None:
+    with pytest.raises(RuntimeError, match="half-way"):
+        upgrade(empty, [collector(tmp_path, fails=True), ENGINE])
+    assert tables(empty) == {*ENGINE.metadata.tables, ENGINE.version_table}
+    require_current(empty)
+
+
+TEMPLATE = """
+    from typing import Sequence, Union
+    from alembic import op
+    import sqlalchemy as sa
+
+    revision: str = '{revision}'
+    down_revision: Union[str, Sequence[str], None] = {before!r}
+
+    def upgrade() -> None:
+        op.create_table('{table}', sa.Column('id', sa.Integer(), primary_key=True))
+"""
+
+
+def from_template(folder: Path, *chain: str) -> Component:
+    """A component whose migrations are written as Alembic's own template writes them."""
+    folder.mkdir(exist_ok=True)
+    metadata = sa.MetaData()
+    for before, revision in pairwise([None, *chain]):
+        table = f"table_{revision}"
+        sa.Table(table, metadata, sa.Column("id", sa.Integer, primary_key=True))
+        text = dedent(TEMPLATE).format(revision=revision, before=before, table=table)
+        (folder / f"{revision}_a_step.py").write_text(text)
+    return Component(name="with-a-dash", metadata=metadata, versions=folder)
+
+
+def test_migrations_in_the_style_of_alembics_template_are_read_in_their_own_order(
+    empty: Database, tmp_path: Path
+) -> None:
+    beside = from_template(tmp_path / "one", "b2f0", "0a11", "9c3e")
+    assert beside.revisions == ["b2f0", "0a11", "9c3e"]
+    assert [script.revision for script in scripts_of(beside).walk_revisions()] == [
+        *reversed(beside.revisions)
+    ]
+    upgrade(empty, [from_template(tmp_path / "two", "b2f0")])
+    (done,) = upgrade(empty, [beside])
+    assert (done.before, done.after) == ("b2f0", "9c3e")
+    (again,) = upgrade(empty, [beside])
+    assert not again.changed
+
+
+def test_the_name_of_a_component_may_need_quotes(empty: Database, tmp_path: Path) -> None:
+    beside = from_template(tmp_path, "0001")
+    upgrade(empty, [ENGINE, beside])
+    require_current(empty, [ENGINE, beside])
+    with empty.read() as connection:
+        SchemaWatch([ENGINE, beside]).check(connection)
+    assert differences(empty, beside) == []
+
+
+def test_two_migrations_after_one_are_a_mistake_of_their_author(tmp_path: Path) -> None:
+    from_template(tmp_path, "0001", "0002")
+    from_template(tmp_path, "0001", "0003")
+    beside = Component(name="branched", metadata=sa.MetaData(), versions=tmp_path)
+    with pytest.raises(ValueError, match="two migrations after 0001"):
+        beside.newest()
 
 
 def test_a_component_without_revisions_is_a_mistake_of_ours(

@@ -1,4 +1,4 @@
-"""What the database itself refuses, whoever sends it."""
+"""What the database itself refuses, from any sender."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,7 @@ from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.types import JsonText, KeyText, PlainText, UtcTime
 
 VERSION = "tsuzuki: the version of a run"
-BIRTH = "tsuzuki: a run is born PENDING"
+CREATED_PENDING = "tsuzuki: a run is born PENDING"
 FINISHED = "tsuzuki: a finished run does not change"
 KEEP = "tsuzuki: an unfinished run cannot be deleted"
 KEEP_JOB = "tsuzuki: the row of a job stays"
@@ -114,18 +114,20 @@ def test_a_finished_run_does_not_lose_a_value_either(database: Database, term: T
         assert_refused(database, raw_statements.change(run.id, **{name: None}), FINISHED)
 
 
-def test_a_run_is_born_pending(database: Database, term: Term) -> None:
+def test_a_run_is_created_pending(database: Database, term: Term) -> None:
     for state in set(RunState) - {RunState.PENDING}:
         run = run_in_state(database, state, term)
-        born = raw_statements.copy_of(database, job_runs, {"id": run.id}, id=..., version=1)
-        assert_refused(database, born, BIRTH)
+        created = raw_statements.copy_of(database, job_runs, {"id": run.id}, id=..., version=1)
+        assert_refused(database, created, CREATED_PENDING)
 
 
-def test_a_run_is_born_at_version_one(database: Database) -> None:
+def test_a_run_is_created_at_version_one(database: Database) -> None:
     run = create_run(database, add_job(database))
     for version in (0, 2, 7):
-        born = raw_statements.copy_of(database, job_runs, {"id": run.id}, id=..., version=version)
-        assert_refused(database, born, BIRTH)
+        created = raw_statements.copy_of(
+            database, job_runs, {"id": run.id}, id=..., version=version
+        )
+        assert_refused(database, created, CREATED_PENDING)
 
 
 def test_an_unfinished_run_cannot_be_deleted(database: Database, term: Term) -> None:
@@ -218,7 +220,7 @@ def test_the_epoch_only_grows_by_one_and_a_new_holder_needs_a_new_one(database: 
         assert_refused(database, update(leadership).values(**changes), EPOCH)
 
 
-def test_after_stepping_down_nobody_takes_the_same_epoch(database: Database) -> None:
+def test_an_epoch_is_not_taken_again_after_a_leader_stepped_down(database: Database) -> None:
     take_lead(database)
     raw_statements.send(database, update(leadership).values(holder=None))
     assert_refused(database, update(leadership).values(holder="leader-1"), EPOCH)
@@ -276,7 +278,7 @@ def test_replace_cannot_put_a_new_row_in_the_place_of_a_guarded_one(
             "REPLACE INTO job_runs (id, job_definition_id, state, version, trigger,"
             " scheduled_for, priority, arguments, attempt, retries_used, created_at)"
             f" VALUES ({run.id}, 1, 'PENDING', 1, 'manual', '', 0, '{{}}', 1, 0, '')",
-            BIRTH,
+            CREATED_PENDING,
         ),
         (
             "REPLACE INTO job_run_transitions"

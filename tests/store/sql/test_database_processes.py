@@ -1,4 +1,4 @@
-"""Real processes and threads at one database: every move is accepted once, and nobody stumbles."""
+"""Real processes and threads at one database: every move is accepted once, and none fails."""
 
 from collections import Counter
 from itertools import chain
@@ -9,6 +9,7 @@ from support.concurrent_moves import Accepted, move_at_random, move_at_random_in
 from support.databases import opened
 from support.factories import add_job, add_worker, new_run, take_lead
 from support.processes import in_processes
+from support.run_counts import count_by_state
 from support.threads import at_once
 from tsuzuki.model.states import FINAL_STATES
 from tsuzuki.store.leadership import Term
@@ -26,12 +27,12 @@ def prepared(database: Database) -> tuple[Term, list[int]]:
         add_worker(database, worker_id)
     job_id = add_job(database)
     with database.write() as connection:
-        born = runs.create(connection, [new_run(database, job_id) for _ in range(RUNS)])
-    return term, [run_id for run_id in born if run_id is not None]
+        created = runs.create(connection, [new_run(database, job_id) for _ in range(RUNS)])
+    return term, [run_id for run_id in created if run_id is not None]
 
 
 def assert_one_chain_per_run(database: Database, ids: list[int], answers: list[Accepted]) -> None:
-    """What was accepted, by everybody together, is exactly what the history tells."""
+    """What all of them had accepted is exactly what the history tells."""
     accepted = Counter(chain.from_iterable(answers))
     assert max(accepted.values()) == 1, "a move was accepted twice"
     told = set()
@@ -75,7 +76,7 @@ def test_threads_that_only_read_are_never_in_the_way(live_database: Database) ->
             return move_at_random(live_database, term, WORKERS, ids, rounds=25, seed=number)
         for _ in range(25):
             with live_database.read() as connection:
-                assert sum(runs.count_by_state(connection).values()) == RUNS
+                assert sum(count_by_state(connection).values()) == RUNS
                 assert len(runs.find(connection, runs.RunFilter(limit=RUNS))) == RUNS
         return []
 

@@ -14,7 +14,7 @@ from tsuzuki.store.wakeups.channels import ALL_CHANNELS, NAMES_BYTES_MAX, Channe
 from tsuzuki.store.wakeups.listeners import Listener
 
 LOOKS = 30
-"""A look takes a tenth of a second at most where nothing is told."""
+"""A wait takes a tenth of a second at most where nothing was notified."""
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_more_names_than_can_be_said_are_all_workers(
 
 
 @only_on_postgresql
-def test_who_only_works_is_not_woken_for_whoever_leads(
+def test_a_process_that_only_works_is_not_woken_for_the_leader(
     live_database: Database, elsewhere: Database
 ) -> None:
     channels = Role(lead=False).channels

@@ -1,4 +1,4 @@
-"""Being told that a file was touched, without looking at it."""
+"""File watch: a touch wakes the watcher, without a poll."""
 
 import os
 from contextlib import closing
@@ -23,7 +23,7 @@ def dialect() -> str:
     return "sqlite"
 
 
-def test_a_touch_is_told_once_and_a_write_is_not(tmp_path: Path) -> None:
+def test_a_touch_wakes_once_and_a_write_does_not(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"")
     ear = watch([path])
@@ -60,8 +60,8 @@ def test_what_cannot_be_touched_is_left_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "not there").exists()
 
 
-def test_a_commit_is_told_when_it_can_be_seen(live_database: Database, database_url: str) -> None:
-    """One event, and whoever looks then sees what was committed: nothing has to be looked at twice."""
+def test_a_commit_wakes_when_it_is_visible(live_database: Database, database_url: str) -> None:
+    """One event, and a reader that it wakes sees what was committed: no second read is needed."""
     with opened(database_url) as elsewhere, closing(listeners.listen(live_database)) as listener:
         assert isinstance(listener, SqliteListener)
         assert listener._watch is not None
@@ -76,7 +76,7 @@ def test_a_commit_is_told_when_it_can_be_seen(live_database: Database, database_
         assert listener.wait(0) == {Channel.LEADER}
 
 
-def test_a_heartbeat_is_nobody_s_news(live_database: Database, database_url: str) -> None:
+def test_a_heartbeat_notifies_no_channel(live_database: Database, database_url: str) -> None:
     with opened(database_url) as elsewhere, closing(listeners.listen(live_database)) as listener:
         add_worker(elsewhere)
         with elsewhere.write() as connection:

@@ -118,7 +118,7 @@ class Planner:
                 replaced = moves.replace(
                     connection,
                     term=term,
-                    runs=[RunRef(id=run.id, version=run.version) for run in live],
+                    runs=[run.ref for run in live],
                 )
                 if replaced:
                     # The workers that run them are to stop them before the new run has gone far.

@@ -179,4 +179,4 @@ class Rescuer:
 
 
 def _refs(runs: Sequence[Run], state: RunState) -> list[RunRef]:
-    return [RunRef(id=run.id, version=run.version) for run in runs if run.state is state]
+    return [run.ref for run in runs if run.state is state]

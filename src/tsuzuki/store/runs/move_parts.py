@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, case, exists, select, update
+from sqlalchemy import ColumnElement, Integer, Update, bindparam, case, exists, select, update
 
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
@@ -83,6 +83,11 @@ def assigned_worker_is_live(*, attached: bool = False) -> ColumnElement[bool]:
             workers.c.id == job_runs.c.assigned_worker_id, has_recent_heartbeat(), in_state
         )
     )
+
+
+def is_at_orphan_limit() -> ColumnElement[bool]:
+    """The run was orphaned `max_orphans` times or more."""
+    return job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer())
 
 
 def guarded_update(

@@ -8,10 +8,10 @@ race): that is an answer, not an error, and the mover does nothing more about it
 The guards sit on the primary key's plan (`guard`); history is written by the database itself.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -41,6 +41,7 @@ from tsuzuki.store.runs.move_parts import (
     guarded_update,
     in_state,
     is_assigned_to,
+    is_at_orphan_limit,
     orphaned,
     signed,
     started,
@@ -49,11 +50,11 @@ from tsuzuki.store.runs.move_parts import (
 from tsuzuki.store.runs.ownership import ORDER_COLUMNS
 from tsuzuki.store.runs.states import HELD_STATES, WAITING_STATES
 from tsuzuki.store.schema.tables import job_runs, leadership, workers
-from tsuzuki.store.sql.batch import Columns, pack
+from tsuzuki.store.sql.batch import Columns
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.locked_rows import LockedRows, locked_rows
 from tsuzuki.store.sql.plan_hints import guard
-from tsuzuki.store.sql.prepared import AnyConnection, Rows, execute
+from tsuzuki.store.sql.prepared import AnyConnection, Rows, execute_batch
 from tsuzuki.store.sql.types import JsonText, PlainText
 
 REF_COLUMNS: Columns = {"id": BigInteger(), "version": Integer()}
@@ -74,9 +75,6 @@ _EPOCH = bindparam("epoch", type_=BigInteger())
 _ME = bindparam("me", type_=Text())
 _BY_LEADER = signed(Actor.LEADER, _LEADER, _EPOCH)
 _BY_ID = itemgetter(0)
-
-_Statement: TypeAlias = Callable[[Dialect, tuple[str, ...]], ReturningUpdate[Any]]
-"""A move's UPDATE, built once for each dialect and each set of columns that vary in the batch."""
 
 
 class Assignment(NamedTuple):
@@ -106,7 +104,7 @@ def assign(
 ) -> frozenset[int]:
     """PENDING or ORPHANED -> ASSIGNED, each to its worker if that worker still takes work."""
     rows = sorted((run.id, run.version, worker_id) for run, worker_id in assignments)
-    return _ids(_move(connection, _assign, ASSIGN_COLUMNS, rows, _leading(term)))
+    return _ids(execute_batch(connection, _assign, ASSIGN_COLUMNS, rows, _term_parameters(term)))
 
 
 @lru_cache
@@ -124,8 +122,10 @@ def assign_and_start(
 ) -> dict[int, WorkOrder]:
     """PENDING or ORPHANED -> ASSIGNED -> RUNNING in one UPDATE, for the worker of the leader's own
     process. The row is written once, the history has both moves, and the guards are those of both."""
-    parameters = {**_leading(term), "me": worker_id}
-    return _orders(_move(connection, _assign_and_start, REF_COLUMNS, sorted(runs), parameters))
+    parameters = {**_term_parameters(term), "me": worker_id}
+    return _orders(
+        execute_batch(connection, _assign_and_start, REF_COLUMNS, sorted(runs), parameters)
+    )
 
 
 @lru_cache
@@ -150,13 +150,13 @@ def orphan(
     silent_after_seconds: float,
 ) -> frozenset[int]:
     """ASSIGNED -> ORPHANED, if it was assigned long ago to a worker that is detached or silent. An
-    assignment in the future is long ago too: the clock was put back since."""
+    assignment in the future (clock skew: the clock was set back since) is long ago too."""
     parameters = {
-        **_leading(term),
+        **_term_parameters(term),
         "minus_reassign_after": -reassign_after_seconds,
         "minus_ttl": -silent_after_seconds,
     }
-    return _ids(_move(connection, _orphan, REF_COLUMNS, sorted(runs), parameters))
+    return _ids(execute_batch(connection, _orphan, REF_COLUMNS, sorted(runs), parameters))
 
 
 @lru_cache
@@ -183,14 +183,14 @@ def fail_lost(
     runs: Sequence[RunRef],
     silent_after_seconds: float,
 ) -> frozenset[int]:
-    """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed. No
-    confirmation deadline is further ahead than that, unless the clock was put back since it was set."""
+    """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed. A
+    confirmation deadline further ahead than that does not count (clock skew: the clock was set back since)."""
     parameters = {
-        **_leading(term),
+        **_term_parameters(term),
         "minus_ttl": -silent_after_seconds,
         "deadline_max": silent_after_seconds,
     }
-    return _ids(_move(connection, _fail_lost, REF_COLUMNS, sorted(runs), parameters))
+    return _ids(execute_batch(connection, _fail_lost, REF_COLUMNS, sorted(runs), parameters))
 
 
 @lru_cache
@@ -213,16 +213,15 @@ def fail_orphaned(
     connection: Connection, *, term: Term, runs: Sequence[RunRef], max_orphans: int
 ) -> frozenset[int]:
     """ORPHANED -> FAILED, if it was orphaned `max_orphans` times."""
-    parameters = {**_leading(term), "max_orphans": max_orphans}
-    return _ids(_move(connection, _fail_orphaned, REF_COLUMNS, sorted(runs), parameters))
+    parameters = {**_term_parameters(term), "max_orphans": max_orphans}
+    return _ids(execute_batch(connection, _fail_orphaned, REF_COLUMNS, sorted(runs), parameters))
 
 
 @lru_cache
 def _fail_orphaned(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    at_limit = job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer())
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
-        in_state(RunState.ORPHANED) & guard(at_limit) & TERM_IS_CURRENT,
+        in_state(RunState.ORPHANED) & guard(is_at_orphan_limit()) & TERM_IS_CURRENT,
         {**_BY_LEADER, **ended(RunState.FAILED, Reason.ORPHAN_LIMIT)},
     ).returning(job_runs.c.id)
 
@@ -231,8 +230,8 @@ def skip(
     connection: Connection, *, term: Term, runs: Sequence[RunRef], reason: Reason
 ) -> frozenset[int]:
     """PENDING or ORPHANED -> CANCELED: records that a rule (`reason`) keeps it from running."""
-    parameters = {**_leading(term), "why": reason.value}
-    return _ids(_move(connection, _skip, REF_COLUMNS, sorted(runs), parameters))
+    parameters = {**_term_parameters(term), "why": reason.value}
+    return _ids(execute_batch(connection, _skip, REF_COLUMNS, sorted(runs), parameters))
 
 
 @lru_cache
@@ -247,7 +246,9 @@ def _skip(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
 def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> frozenset[int]:
     """Any live run -> CANCELED, because its job lets a newer one replace it. Waits for locked rows: a
     run left out here would keep the newer one waiting."""
-    return _ids(_move(connection, _replace, REF_COLUMNS, sorted(runs), _leading(term)))
+    return _ids(
+        execute_batch(connection, _replace, REF_COLUMNS, sorted(runs), _term_parameters(term))
+    )
 
 
 @lru_cache
@@ -266,7 +267,7 @@ def start(
     connection: AnyConnection, *, worker_id: str, runs: Sequence[RunRef]
 ) -> dict[int, WorkOrder]:
     """ASSIGNED -> RUNNING for the worker it is assigned to. Not in the answer: do not execute."""
-    return _orders(_move(connection, _start, REF_COLUMNS, sorted(runs), {"me": worker_id}))
+    return _orders(execute_batch(connection, _start, REF_COLUMNS, sorted(runs), {"me": worker_id}))
 
 
 @lru_cache
@@ -283,7 +284,7 @@ def _start(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
 def finish(connection: Connection, *, worker_id: str, ends: Sequence[RunEnd]) -> frozenset[int]:
     """RUNNING -> its end, for the worker that started it, under the epoch it started under."""
     rows = [(*run, *how) for run, *how in sorted(ends, key=_BY_ID)]
-    return _ids(_move(connection, _finish, FINISH_COLUMNS, rows, {"me": worker_id}))
+    return _ids(execute_batch(connection, _finish, FINISH_COLUMNS, rows, {"me": worker_id}))
 
 
 @lru_cache
@@ -305,7 +306,7 @@ def _finish(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
 
 def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> frozenset[int]:
     """ASSIGNED -> ORPHANED by the worker that has not started it and will not. Skips locked rows."""
-    return _ids(_move(connection, _hand_back, REF_COLUMNS, sorted(runs), {"me": worker_id}))
+    return _ids(execute_batch(connection, _hand_back, REF_COLUMNS, sorted(runs), {"me": worker_id}))
 
 
 @lru_cache
@@ -322,7 +323,7 @@ def _hand_back(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[An
 
 def cancel(connection: Connection, *, operator: str, runs: Sequence[RunRef]) -> frozenset[int]:
     """Any live run -> CANCELED. The worker that runs it finds out and stops."""
-    return _ids(_move(connection, _cancel, REF_COLUMNS, sorted(runs), {"me": operator}))
+    return _ids(execute_batch(connection, _cancel, REF_COLUMNS, sorted(runs), {"me": operator}))
 
 
 @lru_cache
@@ -334,30 +335,14 @@ def _cancel(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
     ).returning(job_runs.c.id)
 
 
-# --- sending a move -----------------------------------------------------------------------------
-
-
-def _move(
-    connection: AnyConnection,
-    statement: _Statement,
-    columns: Columns,
-    rows: Sequence[Sequence[Any]],
-    parameters: Mapping[str, Any],
-) -> Rows:
-    """Send a move of these rows, sorted by id; nothing is sent for none."""
-    if not rows:
-        return Rows([], 0)
-    packed = pack(connection.dialect, columns, rows)
-    return execute(
-        connection, statement(connection.dialect, packed.varying), packed.with_(**parameters)
-    )
+# --- parts of the functions above ---------------------------------------------------------------
 
 
 def _refs(dialect: Dialect, varying: tuple[str, ...], *, skip_locked: bool = False) -> LockedRows:
     return locked_rows(dialect, job_runs, REF_COLUMNS, varying, skip_locked=skip_locked)
 
 
-def _leading(term: Term) -> dict[str, Any]:
+def _term_parameters(term: Term) -> dict[str, Any]:
     return {"leader": term.holder, "epoch": term.epoch}
 
 

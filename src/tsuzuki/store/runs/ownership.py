@@ -25,9 +25,9 @@ from tsuzuki.model.run import RunRef, Started, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.store.runs.states import in_indexed_state
 from tsuzuki.store.schema.tables import job_runs
-from tsuzuki.store.sql.batch import Columns, pack, unpack
+from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.plan_hints import by_key, guard
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.prepared import execute, execute_batch
 
 STARTED_COLUMNS: Columns = {"id": BigInteger(), "version": Integer(), "epoch": BigInteger()}
 ORDER_COLUMNS = [job_runs.c[name] for name in WorkOrder._fields]
@@ -93,11 +93,9 @@ def still_owned(
     connection: Connection, *, worker_id: str, runs: Sequence[Started]
 ) -> frozenset[int]:
     """Which of these runs are still this worker's to execute."""
-    if not runs:
-        return frozenset()
-    packed = pack(connection.dialect, STARTED_COLUMNS, runs)
-    statement = _select_owned(connection.dialect, packed.varying)
-    return frozenset(execute(connection, statement, packed.with_(me=worker_id)).scalars())
+    return frozenset(
+        execute_batch(connection, _select_owned, STARTED_COLUMNS, runs, {"me": worker_id}).scalars()
+    )
 
 
 @lru_cache

@@ -12,10 +12,10 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from tsuzuki.model.run import Started
 from tsuzuki.store.runs.ownership import STARTED_COLUMNS, is_owned
 from tsuzuki.store.schema.tables import job_runs
-from tsuzuki.store.sql.batch import Columns, pack
+from tsuzuki.store.sql.batch import Columns
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.locked_rows import locked_rows
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.prepared import execute_batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,10 @@ def report_progress(
     connection: Connection, *, worker_id: str, reports: Sequence[ProgressReport]
 ) -> frozenset[int]:
     """Store how far runs are. A run that is missing from the answer is no longer this worker's."""
-    if not reports:
-        return frozenset()
     rows = sorted((*report.run, report.processed, report.total) for report in reports)
-    packed = pack(connection.dialect, _COLUMNS, rows)
-    statement = _update(connection.dialect, packed.varying)
-    return frozenset(execute(connection, statement, packed.with_(me=worker_id)).scalars())
+    return frozenset(
+        execute_batch(connection, _update, _COLUMNS, rows, {"me": worker_id}).scalars()
+    )
 
 
 @lru_cache

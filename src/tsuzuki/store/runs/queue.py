@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Integer,
+    Select,
     Text,
     and_,
     bindparam,
@@ -16,14 +17,16 @@ from sqlalchemy import (
     or_,
     select,
 )
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import RunRef
 from tsuzuki.store.runs.states import HELD, WAITING, WAITING_STATES, in_indexed_state
 from tsuzuki.store.schema.tables import events, job_definitions, job_runs
-from tsuzuki.store.sql.batch import batch
+from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.plan_hints import likely
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.prepared import execute, execute_batch
+from tsuzuki.store.sql.value_list import in_list
 
 
 class DueRun(NamedTuple):
@@ -66,28 +69,31 @@ def due_runs(
     """Runs that may be assigned now, in order: priority, then time, then age. `without_…` leave out
     jobs and keys that are known to be blocked, so that they cannot hide what is not."""
     if not (without_jobs or without_keys):
-        rows = execute(connection, DUE, {"limit": limit}).all()
+        rows = execute(connection, DUE, {"limit": limit})
+    elif without_keys:
+        blocked = {"limit": limit, "jobs": without_jobs}
+        keys = sorted(without_keys)
+        rows = execute_batch(connection, _due_without_keys, _KEY_COLUMNS, keys, blocked)
     else:
-        statement = DUE.where(*_not_blocked(connection, without_jobs, without_keys))
-        rows = [*connection.execute(statement, {"limit": limit})]
+        rows = execute(connection, _DUE_WITHOUT_JOBS, {"limit": limit, "jobs": without_jobs})
     return [
         DueRun(RunRef(run_id, version), job_id, key, job_version)
-        for run_id, version, job_id, key, job_version in rows
+        for run_id, version, job_id, key, job_version in rows.all()
     ]
 
 
-def _not_blocked(
-    connection: Connection, jobs: Collection[int], keys: Collection[tuple[int, str]]
-) -> Iterable[ColumnElement[bool]]:
-    if jobs:
-        yield job_runs.c.job_definition_id.not_in(sorted(jobs))
-    if keys:
-        blocked = batch(connection.dialect, {"job": BigInteger(), "key": Text()}, sorted(keys))
-        same = and_(
-            blocked.c.job == job_runs.c.job_definition_id,
-            blocked.c.key == job_runs.c.concurrency_key,
-        )
-        yield ~exists(select(blocked.c.job).where(same))
+_DUE_WITHOUT_JOBS = DUE.where(~in_list(job_runs.c.job_definition_id, "jobs"))
+_KEY_COLUMNS: Columns = {"job": BigInteger(), "key": Text()}
+
+
+@lru_cache
+def _due_without_keys(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
+    blocked = unpack(dialect, _KEY_COLUMNS, varying)
+    same = and_(
+        blocked.c.job == job_runs.c.job_definition_id,
+        blocked.c.key == job_runs.c.concurrency_key,
+    )
+    return _DUE_WITHOUT_JOBS.where(~exists(select(blocked.c.job).where(same)))
 
 
 # State by state, so that each is one step into the index, however long the queue is.

@@ -9,22 +9,14 @@ from sqlalchemy import ColumnElement, Connection, Integer, bindparam, exists, or
 from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.liveness import (
-    has_future_heartbeat,
-    has_recent_heartbeat,
-    is_present,
-    is_registered,
-    is_silent,
-)
-from tsuzuki.store.runs.runs import run_from, select_runs
+from tsuzuki.store.liveness import has_future_heartbeat, is_registered, is_silent
+from tsuzuki.store.runs.move_parts import assigned_worker_is_live, is_at_orphan_limit
+from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import job_definitions, job_runs, workers
 from tsuzuki.store.sql.prepared import execute
 
-_AT_ORPHAN_LIMIT = (
-    in_indexed_state(RunState.ORPHANED),
-    job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer()),
-)
+_AT_ORPHAN_LIMIT = (in_indexed_state(RunState.ORPHANED), is_at_orphan_limit())
 _WAITS_FOR_REMOVED_JOB = (
     job_definitions.c.id == job_runs.c.job_definition_id,
     job_definitions.c.deleted_at.is_not(None),
@@ -69,33 +61,29 @@ def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orp
     return bool(execute(connection, _NEEDS_RESCUE, parameters).scalar_one())
 
 
+_SUSPECTS = SELECT_RUNS.where(HELD, ~assigned_worker_is_live(attached=True))
+_ORPHANS = SELECT_RUNS.where(*_AT_ORPHAN_LIMIT)
+_OF_REMOVED_JOBS = (
+    select(job_runs.c.id, job_runs.c.version)
+    .join(job_definitions, _WAITS_FOR_REMOVED_JOB[0])
+    .where(*_WAITS_FOR_REMOVED_JOB[1:])
+    .limit(bindparam("limit", type_=Integer()))
+)
+
+
 def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
     """Assigned and running runs whose worker is silent, detached or unknown. Usually none."""
-    worker_is_live = exists(
-        select(workers.c.id).where(
-            workers.c.id == job_runs.c.assigned_worker_id,
-            is_present(),
-            has_recent_heartbeat(-silent_after_seconds),
-        )
-    )
-    statement = select_runs().where(HELD, ~worker_is_live)
-    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+    rows = execute(connection, _SUSPECTS, {"minus_ttl": -silent_after_seconds}).mappings()
+    return [run_from(row) for row in rows]
 
 
 def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:
     """Runs that were orphaned `max_orphans` times or more."""
-    statement = select_runs().where(*_AT_ORPHAN_LIMIT)
-    rows = connection.execute(statement, {"max_orphans": max_orphans}).mappings()
-    return [run_from(row) for row in rows.all()]
+    rows = execute(connection, _ORPHANS, {"max_orphans": max_orphans}).mappings()
+    return [run_from(row) for row in rows]
 
 
 def waiting_of_removed_jobs(connection: Connection, *, limit: int) -> list[RunRef]:
     """Waiting runs whose job was removed before they started."""
-    same_job, *removed = _WAITS_FOR_REMOVED_JOB
-    statement = (
-        select(job_runs.c.id, job_runs.c.version)
-        .join(job_definitions, same_job)
-        .where(*removed)
-        .limit(limit)
-    )
-    return [RunRef(id=row.id, version=row.version) for row in connection.execute(statement)]
+    rows = execute(connection, _OF_REMOVED_JOBS, {"limit": limit})
+    return [RunRef._make(row) for row in rows.all()]

@@ -3,10 +3,10 @@
 A run is created PENDING at version 1, always; every later change of its state is a move (`store.runs.moves`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import (
@@ -14,8 +14,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
-    RowMapping,
-    Select,
     Text,
     bindparam,
     exists,
@@ -39,11 +37,12 @@ from tsuzuki.model.states import (
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.runs.states import HELD_STATES, in_indexed_state
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
-from tsuzuki.store.sql.batch import Columns, batch, pack, unpack
+from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.dialect import insert_into, is_sqlite
-from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.dialect import is_sqlite, upsert_from
+from tsuzuki.store.sql.prepared import AnyConnection, execute, execute_batch
 from tsuzuki.store.sql.types import JsonText, KeyText, PlainText, UtcTime
+from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -77,21 +76,16 @@ def create(
     `of`, the job of all these runs, nothing is stored once that job has changed."""
     if not runs:
         return []
-    packed = pack(connection.dialect, NEW_COLUMNS, runs)
     is_keyed = any(r.idempotency_key is not None or r.trigger is Trigger.TIME for r in runs)
-    statement = _insert(
-        connection.dialect,
-        packed.varying,
-        is_led=term is not None,
-        is_known=of is not None,
-        is_keyed=is_keyed,
+    statement = partial(
+        _insert, is_led=term is not None, is_known=of is not None, is_keyed=is_keyed
     )
-    parameters = packed.parameters
+    parameters: dict[str, int] = {}
     if term is not None:
         parameters["epoch"] = term.epoch
     if of is not None:
         parameters |= {"of_id": of.id, "of_version": of.version}
-    created = execute(connection, statement, parameters)
+    created = execute_batch(connection, statement, NEW_COLUMNS, runs, parameters)
     if term is None and is_sqlite(connection.dialect):
         # PostgreSQL notifies the leader by itself (a trigger) when runs are created.
         channels.notify(connection, Channel.LEADER)
@@ -118,10 +112,7 @@ def _insert(
     if not is_keyed:
         # Nothing can conflict, and an ON CONFLICT clause makes the statement a fifth slower.
         return insert(job_runs).from_select(names, chosen).returning(job_runs.c.id)
-    if is_sqlite(dialect) and not (is_led or is_known):
-        # Without a WHERE, SQLite reads "ON CONFLICT" as a join condition of the SELECT.
-        chosen = chosen.where(literal(True))
-    keyed = insert_into(dialect, job_runs).from_select(names, chosen).on_conflict_do_nothing()
+    keyed = upsert_from(dialect, job_runs, names, chosen).on_conflict_do_nothing()
     returning: ReturningInsert[Any] = keyed.returning(*_IDENTITY)
     return returning
 
@@ -181,27 +172,41 @@ class RunFilter:
     limit: int = 50
 
 
+_RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
+SELECT_RUNS = select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
+    job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
+)
+_BY_ID = SELECT_RUNS.where(job_runs.c.id == bindparam("id", type_=BigInteger()))
+_BY_IDS = SELECT_RUNS.where(in_list(job_runs.c.id, "ids")).order_by(job_runs.c.id)
+_BY_KEY = SELECT_RUNS.where(job_runs.c.idempotency_key == bindparam("key", type_=KeyText()))
+_LIVE_OF_JOB = SELECT_RUNS.where(
+    job_runs.c.job_definition_id == bindparam("job", type_=BigInteger()),
+    job_runs.c.finished_at.is_(None),
+).order_by(job_runs.c.id)
+_MOVES = (
+    select(job_run_transitions)
+    .where(job_run_transitions.c.run_id == bindparam("id", type_=BigInteger()))
+    .order_by(job_run_transitions.c.version)
+)
+
+
 def get(connection: Connection, run_id: int) -> Run | None:
-    row = connection.execute(select_runs().where(job_runs.c.id == run_id)).mappings().one_or_none()
+    row = execute(connection, _BY_ID, {"id": run_id}).mapping_or_none()
     return None if row is None else run_from(row)
 
 
 def get_many(connection: Connection, run_ids: Sequence[int]) -> list[Run]:
-    if not run_ids:
-        return []
-    chosen = batch(connection.dialect, {"id": BigInteger()}, [(run_id,) for run_id in run_ids])
-    statement = select_runs().join(chosen, chosen.c.id == job_runs.c.id).order_by(job_runs.c.id)
-    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+    """In the order of their ids; unknown ones are left out."""
+    return [run_from(row) for row in execute(connection, _BY_IDS, {"ids": run_ids}).mappings()]
 
 
 def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
-    statement = select_runs().where(job_runs.c.idempotency_key == idempotency_key)
-    row = connection.execute(statement).mappings().one_or_none()
+    row = execute(connection, _BY_KEY, {"key": idempotency_key}).mapping_or_none()
     return None if row is None else run_from(row)
 
 
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
-    statement = select_runs().limit(wanted.limit)
+    statement = SELECT_RUNS.limit(wanted.limit)
     if wanted.states and wanted.states <= set(HELD_STATES):
         # Few, and in an index of their own: sort them (the `+ 0`), instead of scanning past all ended runs.
         statement = statement.order_by((job_runs.c.id + 0).desc())
@@ -217,57 +222,20 @@ def find(connection: Connection, wanted: RunFilter) -> list[Run]:
         statement = statement.where(job_runs.c.reason == wanted.reason)
     if wanted.before_id is not None:
         statement = statement.where(job_runs.c.id < wanted.before_id)
-    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+    return [run_from(row._asdict()) for row in connection.execute(statement)]
 
 
 def find_live(connection: Connection, job_id: int) -> list[Run]:
     """Every unfinished run of a job, oldest first."""
-    statement = (
-        select_runs()
-        .where(job_runs.c.job_definition_id == job_id, job_runs.c.finished_at.is_(None))
-        .order_by(job_runs.c.id)
-    )
-    return [run_from(row) for row in connection.execute(statement).mappings().all()]
+    return [run_from(row) for row in execute(connection, _LIVE_OF_JOB, {"job": job_id}).mappings()]
 
 
 def history(connection: Connection, run_id: int) -> list[Transition]:
     """Every accepted move of a run, in order."""
-    rows = connection.execute(
-        select(job_run_transitions)
-        .where(job_run_transitions.c.run_id == run_id)
-        .order_by(job_run_transitions.c.version)
-    ).mappings()
-    return [transition_from(row) for row in rows]
+    return [transition_from(row) for row in execute(connection, _MOVES, {"id": run_id}).mappings()]
 
 
-def count_by_state(connection: Connection) -> dict[RunState, int]:
-    rows = connection.execute(
-        select(job_runs.c.state, func.count().label("runs")).group_by(job_runs.c.state)
-    )
-    counts = {RunState(row.state): row.runs for row in rows}
-    return {state: counts.get(state, 0) for state in RunState}
-
-
-def count_live(connection: Connection) -> dict[int, int]:
-    """Unfinished runs of each job that has any."""
-    rows = connection.execute(
-        select(job_runs.c.job_definition_id, func.count().label("runs"))
-        .where(job_runs.c.finished_at.is_(None))
-        .group_by(job_runs.c.job_definition_id)
-    )
-    return {row.job_definition_id: row.runs for row in rows}
-
-
-_RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
-
-
-def select_runs() -> Select[Any]:
-    return select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
-        job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
-    )
-
-
-def run_from(row: RowMapping) -> Run:
+def run_from(row: Mapping[str, Any]) -> Run:
     values = dict(row)
     values["state"] = RunState(row["state"])
     values["trigger"] = Trigger(row["trigger"])
@@ -276,16 +244,10 @@ def run_from(row: RowMapping) -> Run:
     return Run(**values)
 
 
-def transition_from(row: RowMapping) -> Transition:
-    return Transition(
-        run_id=row["run_id"],
-        version=row["version"],
-        from_state=RunState(row["from_state"]),
-        to_state=RunState(row["to_state"]),
-        at=row["at"],
-        actor=Actor(row["actor"]),
-        actor_id=row["actor_id"],
-        epoch=row["epoch"],
-        reason=None if row["reason"] is None else Reason(row["reason"]),
-        worker_id=row["worker_id"],
-    )
+def transition_from(row: Mapping[str, Any]) -> Transition:
+    values = dict(row)
+    values["from_state"] = RunState(row["from_state"])
+    values["to_state"] = RunState(row["to_state"])
+    values["actor"] = Actor(row["actor"])
+    values["reason"] = None if row["reason"] is None else Reason(row["reason"])
+    return Transition(**values)

@@ -1,9 +1,10 @@
 """Schema migrations: bring a database to the tables this version needs, or refuse with a clear error.
 
 The engine and every collector are a `Component`: a name, its tables and a folder of Alembic revisions. Each has
-its own version table, so a collector that is not installed does not affect the others. All of them are upgraded
-in one transaction under one lock: of several processes that start at the same time, one migrates and the others
-find it done. Revisions only go forward.
+its own version table, so a collector that is not installed does not affect the others. Each is upgraded in one
+transaction of its own, the engine first, so a collector whose migration fails leaves the others upgraded. All
+take one lock: of several processes that start at the same time, one migrates and the others find it done.
+Revisions only go forward.
 
 Alembic does the work (`migration_steps`), and is imported only when there is something to do: its import takes
 longer than most commands.
@@ -14,16 +15,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, MetaData, TextClause, inspect, text
+from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema import tables
+from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
-from tsuzuki.store.sql.dialect import lock_until_commit
+from tsuzuki.store.sql.prepared import execute
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-_REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
+_REVISION = re.compile(
+    r"""^(revision|down_revision)\s*(?::[^=\n]+)?=\s*(?:None|["']([^"']+)["'])""", re.MULTILINE
+)
+"""How a migration names itself and the one before it, with or without a type annotation."""
+
 LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a database
 
 
@@ -41,7 +48,7 @@ class Component:
 
     @property
     def revisions(self) -> list[str]:
-        """From the first to the newest, in the order of their files."""
+        """From the first to the newest, as each names the one before it."""
         return list(_revisions_in(self.versions))
 
     def newest(self) -> str:
@@ -52,9 +59,19 @@ class Component:
 
 @cache
 def _revisions_in(folder: Path) -> tuple[str, ...]:
-    files = sorted(folder.glob("[0-9]*_*.py"))
-    found = (_REVISION.search(path.read_text("utf-8")) for path in files)
-    return tuple(revision[1] for revision in found if revision is not None)
+    following: dict[str | None, str] = {}
+    for path in folder.glob("*.py"):
+        named = {name: value or None for name, value in _REVISION.findall(path.read_text("utf-8"))}
+        before, revision = named.get("down_revision"), named.get("revision")
+        if revision is None:
+            continue
+        if before in following:
+            raise ValueError(f"{folder} has two migrations after {before or 'nothing'}")
+        following[before] = revision
+    ordered: list[str] = []
+    while (revision := following.get(ordered[-1] if ordered else None)) is not None:
+        ordered.append(revision)
+    return tuple(ordered)
 
 
 ENGINE = Component(name="engine", metadata=tables.metadata, versions=MIGRATIONS / "versions")
@@ -77,23 +94,24 @@ def current_revision(connection: Connection, component: Component) -> str | None
     """The revision a database is at; None if it has no tables of the component."""
     if not inspect(connection).has_table(component.version_table):
         return None
-    revision: str | None = connection.execute(_revision_query(component)).scalar_one_or_none()
+    query = _revision_query(component.version_table)
+    revision: str | None = execute(connection, query).scalar_one_or_none()
     return revision
 
 
-def _revision_query(component: Component) -> TextClause:
-    return text(f"SELECT version_num FROM {component.version_table}")
+@cache
+def _revision_query(version_table: str) -> Select[Any]:
+    return select(column("version_num", Text())).select_from(table(version_table))
 
 
 def upgrade(
     database: Database, components: Sequence[Component] = (ENGINE,), *, to: str = "head"
 ) -> list[Upgrade]:
-    """Bring every component to its newest revision (or, in tests, to a named one)."""
+    """Bring every component to its newest revision (or, in tests, to a named one), the engine first."""
     if to == "head" and (done := _already_current(database, components)):
         return done
-    with database.write() as connection:
-        lock_until_commit(connection, LOCK_KEY)
-        return [_upgrade_one(connection, component, to) for component in components]
+    engine_first = sorted(components, key=lambda component: component is not ENGINE)
+    return [_upgrade_one(database, component, to) for component in engine_first]
 
 
 def require_current(database: Database, components: Sequence[Component] = (ENGINE,)) -> None:
@@ -115,13 +133,14 @@ class SchemaWatch:
 
     def __init__(self, components: Sequence[Component] = (ENGINE,)) -> None:
         self._expected = [
-            (component, component.newest(), _revision_query(component)) for component in components
+            (component, component.newest(), _revision_query(component.version_table))
+            for component in components
         ]
 
     def check(self, connection: Connection) -> None:
         """Raise `SchemaMismatch` if another version has upgraded the tables since."""
         for component, expected, query in self._expected:
-            found = connection.execute(query).scalar_one_or_none()
+            found = execute(connection, query).scalar_one_or_none()
             if found != expected:
                 raise SchemaMismatch(
                     f"the database was brought to revision {found} of {component.name} "
@@ -145,13 +164,15 @@ def _already_current(database: Database, components: Iterable[Component]) -> lis
     return done
 
 
-def _upgrade_one(connection: Connection, component: Component, to: str) -> Upgrade:
+def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:
     from tsuzuki.store.schema.migration_steps import run  # noqa: PLC0415 -- slow to load, rarely needed
 
-    before = current_revision(connection, component)
-    _require_known(component, before)
-    run(connection, component, to=to)
-    after = current_revision(connection, component)
+    with database.write() as connection:
+        lock_until_commit(connection, LOCK_KEY)
+        before = current_revision(connection, component)
+        _require_known(component, before)
+        run(connection, component, to=to)
+        after = current_revision(connection, component)
     if after is None:
         raise ValueError(f"the migrations of {component.name} left no revision")
     return Upgrade(component=component.name, before=before, after=after)
@@ -164,8 +185,3 @@ def _require_known(component: Component, revision: str | None) -> None:
             "which this version of Tsuzuki does not know",
             hint="It was written by a newer version: upgrade Tsuzuki here too. Nothing was changed.",
         )
-
-
-def table_names(connection: Connection) -> set[str]:
-    """Every table in the database, ours or not."""
-    return set(inspect(connection).get_table_names())

@@ -44,10 +44,10 @@ ONLY_ON = "only_on"
 """Key in `info`: the name of the dialect, for an index or constraint that only one dialect has."""
 
 
-def one_of(column: str, values: type[str], *, name: str | None = None) -> CheckConstraint:
+def one_of(column: str, values: type[str]) -> CheckConstraint:
     """A CHECK that a text column has one of an enum's values (or NULL)."""
     literals = ", ".join(f"'{value}'" for value in values)  # type: ignore[attr-defined]
-    return CheckConstraint(f"{column} IN ({literals})", name=name or column)
+    return CheckConstraint(f"{column} IN ({literals})", name=column)
 
 
 def partial_index(

@@ -4,7 +4,7 @@ PostgreSQL unnests one array per column; SQLite reads one JSON text.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from tsuzuki.store.sql.dialect import is_sqlite
 
 Columns = Mapping[str, TypeEngine[Any]]
 NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
-_Parameter = Callable[[str, TypeEngine[Any]], BindParameter[Any]]
 
 
 class Packed(NamedTuple):
@@ -55,51 +54,28 @@ def pack(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> P
     if is_sqlite(dialect):
         rows_text = json.dumps(list(zip(*bound.values(), strict=True)), separators=(",", ":"))
         return Packed(varying, {**parameters, "batch_rows": rows_text})
-    arrays = {f"batch_{name}": _array_text(column) for name, column in bound.items()}
+    arrays = {f"batch_{name}": array_text(column) for name, column in bound.items()}
     return Packed(varying, {**parameters, **arrays})
 
 
-def unpack(
-    dialect: Dialect,
-    columns: Columns,
-    varying: Sequence[str],
-    parameters: Mapping[str, Any] = NO_PARAMETERS,
-) -> FromClause:
-    """Packed rows as a FROM clause named `batch`. A prepared statement gets its parameters each time it is
-    executed; any other gets them here."""
-
-    def parameter(name: str, kind: TypeEngine[Any]) -> BindParameter[Any]:
-        return bindparam(name, parameters.get(name), type_=kind)
-
+def unpack(dialect: Dialect, columns: Columns, varying: Sequence[str]) -> FromClause:
+    """Packed rows as a FROM clause named `batch`."""
+    constant = constants(columns)
     if not varying:
-        return select(
-            *(value.label(name) for name, value in constants(columns, parameters).items())
-        ).subquery("batch")
-    source = (_json_rows if is_sqlite(dialect) else _unnested)(columns, varying, parameter)
+        return select(*(value.label(name) for name, value in constant.items())).subquery("batch")
+    source = (_json_rows if is_sqlite(dialect) else _unnested)(columns, varying)
     if len(varying) == len(columns):
         return source.subquery("batch")
     inner = source.subquery("varying")
     selected = [
-        inner.c[name] if name in varying else parameter(f"batch_{name}", kind).label(name)
-        for name, kind in columns.items()
+        inner.c[name] if name in varying else value.label(name) for name, value in constant.items()
     ]
     return select(*selected).subquery("batch")
 
 
-def constants(
-    columns: Columns, parameters: Mapping[str, Any] = NO_PARAMETERS
-) -> dict[str, BindParameter[Any]]:
+def constants(columns: Columns) -> dict[str, BindParameter[Any]]:
     """Columns that are constant over all rows, and so sent once."""
-    return {
-        name: bindparam(f"batch_{name}", parameters.get(f"batch_{name}"), type_=kind)
-        for name, kind in columns.items()
-    }
-
-
-def batch(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> FromClause:
-    """`rows` as a FROM clause named `batch` with the given columns."""
-    packed = pack(dialect, columns, rows)
-    return unpack(dialect, columns, packed.varying, packed.parameters)
+    return {name: bindparam(f"batch_{name}", type_=kind) for name, kind in columns.items()}
 
 
 def _is_constant(values: Sequence[Any]) -> bool:
@@ -112,15 +88,15 @@ def _bound(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> Se
     return [bind(value) for value in values] if bind else values
 
 
-def _unnested(columns: Columns, varying: Sequence[str], parameter: _Parameter) -> Select[Any]:
+def _unnested(columns: Columns, varying: Sequence[str]) -> Select[Any]:
     arrays = [
-        cast(parameter(f"batch_{name}", Text()), ARRAY(columns[name], dimensions=1))
+        cast(bindparam(f"batch_{name}", type_=Text()), ARRAY(columns[name], dimensions=1))
         for name in varying
     ]
     return select(*func.unnest(*arrays).table_valued(*varying, name="rows").render_derived().c)
 
 
-def _array_text(values: Sequence[Any]) -> str:
+def array_text(values: Sequence[Any]) -> str:
     """A column's values as the text of a PostgreSQL array. The driver would inspect the type of each value
     several times, which was most of the cost of a batch; we know the type."""
     if set(map(type, values)) == {int}:
@@ -135,8 +111,8 @@ def _element(value: Any) -> str:
     return f'"{text}"'
 
 
-def _json_rows(columns: Columns, varying: Sequence[str], parameter: _Parameter) -> Select[Any]:
-    source = func.json_each(parameter("batch_rows", Text())).table_valued("value")
+def _json_rows(columns: Columns, varying: Sequence[str]) -> Select[Any]:
+    source = func.json_each(bindparam("batch_rows", type_=Text())).table_valued("value")
     return select(
         *(
             func.json_extract(

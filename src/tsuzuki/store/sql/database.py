@@ -1,7 +1,7 @@
 """One database and the ways in: `read()`, `write()` for a transaction, `statement()` for a single statement.
 
 SQLite: WAL, `BEGIN IMMEDIATE` for writes and one writer at a time per process, so a writer waits for its
-turn instead of failing half-way; writers of other processes wait on the file for `BUSY_SECONDS`.
+turn instead of failing half-way; writers of other processes wait on the file for `sqlite.LOCK_TIMEOUT_SECONDS`.
 PostgreSQL: READ COMMITTED; every guard is in the statement itself. A read, or a single statement, is sent
 in autocommit mode: BEGIN and COMMIT would make three round trips of one.
 
@@ -20,10 +20,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tsuzuki.model.clock import Clock
-from tsuzuki.store.sql import dialect, postgresql, sqlite
+from tsuzuki.store.sql import postgresql, sqlite
 from tsuzuki.store.sql.autocommit import AutocommitConnection, AutocommitPool
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.driver_errors import invalid_url, translate_errors
+from tsuzuki.store.sql.database_url import invalid_url
+from tsuzuki.store.sql.dialect import is_sqlite
+from tsuzuki.store.sql.driver_errors import translate_errors
+from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.wakeups.file_watch import touch
 
 __all__ = ["Connection", "Database", "open_database"]
@@ -44,17 +47,15 @@ class Database:
     def __init__(self, engine: Engine, *, clock: Clock) -> None:
         self.engine = engine
         self.clock = clock
+        self.is_sqlite = is_sqlite(engine.dialect)
+        self.write_ahead_log = Path(f"{engine.url.database}-wal")
+        """Beside the file of an SQLite database."""
         self._reader = (
             engine if self.is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
         )
-        self._write_ahead_log = Path(f"{self.path}-wal") if self.is_sqlite else None
         self._autocommit_pool = AutocommitPool(engine)
         self._write_lock = threading.Lock()
         self._thread = _ThreadState()
-
-    @property
-    def is_sqlite(self) -> bool:
-        return dialect.is_sqlite(self.engine.dialect)
 
     @property
     def path(self) -> Path | None:
@@ -93,8 +94,7 @@ class Database:
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
                 yield connection
-            if self._write_ahead_log is not None:
-                touch(self._write_ahead_log)
+            self._wake_watchers()
 
     @contextmanager
     def statement(self) -> Iterator[AutocommitConnection]:
@@ -103,16 +103,21 @@ class Database:
         with translate_errors(self.engine.url), self._exclusive():
             connection = self._autocommit_pool.take()
             try:
-                if self._write_ahead_log is not None:
+                if self.is_sqlite:
                     connection.send("BEGIN IMMEDIATE")
                 yield connection
-                if self._write_ahead_log is not None:
+                if self.is_sqlite:
                     connection.send("COMMIT")
-                    touch(self._write_ahead_log)
+                    self._wake_watchers()
             except BaseException as problem:
                 self._autocommit_pool.discard(connection, problem)
                 raise
             self._autocommit_pool.put_back(connection)
+
+    def _wake_watchers(self) -> None:
+        """After a commit: wake the processes that watch an SQLite file. PostgreSQL notifies by itself."""
+        if self.is_sqlite:
+            touch(self.write_ahead_log)
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -130,7 +135,7 @@ class Database:
         """The database's clock, for decisions that all processes must agree on."""
         if self.is_sqlite:
             return self.clock.now()
-        moment: datetime = connection.execute(_NOW).scalar_one()
+        moment: datetime = execute(connection, _NOW).scalar_one()
         return moment
 
     def adopt(self, connection: Connection) -> None:

@@ -1,8 +1,9 @@
-"""Where SQLite and PostgreSQL need different SQL for the same thing: upserts and advisory locks."""
+"""Which dialect it is, and the INSERT of each that can be an upsert."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Select, Table, true
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
@@ -16,10 +17,7 @@ def insert_into(dialect: Dialect, table: Table) -> Any:
     return (sqlite if is_sqlite(dialect) else postgresql).insert(table)
 
 
-def lock_until_commit(connection: Connection, key: int | str) -> None:
-    """Take an advisory lock until this transaction ends, waiting for it if need be. SQLite has one
-    writer at a time anyway."""
-    if is_sqlite(connection.dialect):
-        return
-    number = ":key" if isinstance(key, int) else "hashtextextended(:key, 0)"
-    connection.execute(text(f"SELECT pg_advisory_xact_lock({number})"), {"key": key})
+def upsert_from(dialect: Dialect, table: Table, names: Sequence[str], rows: Select[Any]) -> Any:
+    """The dialect's own INSERT … SELECT, which has `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    # Without a WHERE, SQLite takes ON CONFLICT for the condition of a join.
+    return insert_into(dialect, table).from_select(names, rows.where(true()))

@@ -8,10 +8,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, StatementError
 from sqlalchemy.exc import OperationalError as SqlOperationalError
 
-from tsuzuki.model.errors import ConfigurationError, TsuzukiError, Unreachable
-
-BUSY_SECONDS = 60.0
-"""SQLite's busy timeout: how long a writer waits for the write lock of another process."""
+from tsuzuki.model.errors import TsuzukiError, Unreachable
+from tsuzuki.store.sql.database_url import is_sqlite_url
+from tsuzuki.store.sql.sqlite import LOCK_TIMEOUT_SECONDS
 
 RETRY_AFTER_SECONDS = 1.0
 
@@ -26,7 +25,11 @@ SQLITE_ERRORS = (
         "is read-only",
         "Give this user write access to the file and its folder.",
     ),
-    ("disk is full", "has no room left", "Free some space; nothing that was confirmed is lost."),
+    (
+        "disk is full",
+        "is out of disk space",
+        "Free some space; nothing that was confirmed is lost.",
+    ),
     ("disk i/o error", "cannot be read or written", "Look at the disk; then run: tsuzuki db check"),
     (
         "file is not a database",
@@ -36,7 +39,7 @@ SQLITE_ERRORS = (
     ("malformed", "is damaged", "Restore a backup; run: tsuzuki db check"),
     (
         "is locked",
-        f"stayed locked by another writer for {BUSY_SECONDS:.0f} s (lock timeout)",
+        f"stayed locked by another writer for {LOCK_TIMEOUT_SECONDS:.0f} s (lock timeout)",
         "Find what holds it, then try again.",
     ),
 )
@@ -45,7 +48,7 @@ SQLITE_ERRORS = (
 POSTGRES_ERRORS = {
     "25006": ("is read-only", "Is it a standby? Use the URL of the primary server."),
     "40P01": ("ended this transaction because of a deadlock", "Nothing was changed; try again."),
-    "53100": ("has no room left", "Free some space; nothing that was confirmed is lost."),
+    "53100": ("is out of disk space", "Free some space; nothing that was confirmed is lost."),
     "55P03": ("did not grant a lock in time (lock timeout)", "Nothing was changed; try again."),
     "57014": ("ended this statement (statement timeout)", "Is its statement_timeout very short?"),
 }
@@ -53,14 +56,6 @@ POSTGRES_ERRORS = {
 
 TOO_MANY_CONNECTIONS = ("too many clients already", "remaining connection slots")
 """In messages of errors while connecting, where the driver keeps no SQLSTATE."""
-
-
-def invalid_url(problem: str) -> ConfigurationError:
-    return ConfigurationError(
-        problem,
-        hint="Write sqlite:///path/to/file.db or postgresql://user@host/name.",
-        code="database_url",
-    )
 
 
 @contextmanager
@@ -93,7 +88,7 @@ def _is_corrupt(problem: DBAPIError) -> bool:
 
 def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
     message = next(iter(str(problem or "").strip().splitlines()), "no answer")
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite_url(url):
         for phrase, what, hint in SQLITE_ERRORS:
             if phrase in message.lower():
                 return _error(str(url.database), what, hint)

@@ -7,7 +7,7 @@ How batch and table are joined depends on which columns vary from row to row. Mo
 then the ids are one array and there is no join at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.store.sql.batch import NO_PARAMETERS, Columns, constants, unpack
+from tsuzuki.store.sql.batch import Columns, constants, unpack
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.plan_hints import by_key
 
@@ -48,22 +48,21 @@ def locked_rows(
     columns: Columns,
     varying: Sequence[str],
     *,
-    parameters: Mapping[str, Any] = NO_PARAMETERS,
     skip_locked: bool = False,
 ) -> LockedRows:
     """The rows of a packed batch, whose first column, `id`, must be sorted. With `skip_locked`, rows
     that another transaction holds are left out instead of waited for."""
     if is_sqlite(dialect):
-        batch = unpack(dialect, columns, varying, parameters)
+        batch = unpack(dialect, columns, varying)
         return LockedRows(batch.c, by_key(table.c.id, batch.c.id))
     row = TableClause(table.name, column("id", BigInteger())).alias("row")
     lock = select(row.c.id).with_for_update(key_share=True, skip_locked=skip_locked)
     if len(varying) > 1:
-        batch = _joined(unpack(dialect, columns, varying, parameters), row, lock)
+        batch = _joined(unpack(dialect, columns, varying), row, lock)
         return LockedRows(batch.c, by_key(table.c.id, batch.c.id))
-    constant = constants(columns, parameters)
+    constant = constants(columns)
     if varying:
-        ids = bindparam("batch_id", parameters.get("batch_id"), type_=Text())
+        ids = bindparam("batch_id", type_=Text())
         named = row.c.id == func.any(cast(ids, ARRAY(BigInteger(), dimensions=1)))
         locked = lock.where(named).order_by(row.c.id).scalar_subquery()
         matches = table.c.id == func.any(func.array(locked))

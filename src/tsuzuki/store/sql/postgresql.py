@@ -8,9 +8,12 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import NoSuchModuleError
 
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.store.sql.driver_errors import invalid_url
+from tsuzuki.store.sql.database_url import invalid_url
 
 IDLE_TRANSACTION_SECONDS = 60
+"""How long a transaction may be idle. There is no lock timeout: a lock wait ends with the transaction that
+holds the lock, which this bounds, or as a deadlock."""
+
 UNACKNOWLEDGED_SECONDS = 10
 """TCP user timeout: how long sent data may stay unacknowledged. Keepalives only notice a lost peer on an
 idle connection; without this the kernel retransmits for a quarter of an hour."""

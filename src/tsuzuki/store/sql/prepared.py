@@ -6,19 +6,22 @@ writes the SQL; its own way through compilation cache, execution context and res
 as long as a short statement does. Statements assembled from filters go through `Connection.execute`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection
+from sqlalchemy import BindParameter, Connection, Table, bindparam
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import Float, Numeric
 
 from tsuzuki.store.sql.autocommit import AutocommitConnection
-from tsuzuki.store.sql.batch import NO_PARAMETERS
+from tsuzuki.store.sql.batch import NO_PARAMETERS, Columns, pack
 
 AnyConnection: TypeAlias = "Connection | AutocommitConnection"
 """What a prepared statement can be sent on."""
+
+BatchStatement: TypeAlias = Callable[[Dialect, tuple[str, ...]], Any]
+"""Builds the statement of a batch, once for each dialect and each set of columns that vary in the batch."""
 
 _Processor = Callable[[Any], Any]
 
@@ -26,14 +29,19 @@ _Processor = Callable[[Any], Any]
 class Rows:
     """The answer to a prepared statement: rows as tuples in the order of its columns."""
 
-    __slots__ = ("_rows", "rowcount")
+    __slots__ = ("_names", "_rows", "rowcount")
 
-    def __init__(self, rows: list[Any], rowcount: int) -> None:
+    def __init__(self, rows: list[Any], rowcount: int, names: tuple[str, ...] = ()) -> None:
         self._rows = rows
         self.rowcount = rowcount
+        self._names = names
 
     def all(self) -> list[Any]:
         return self._rows
+
+    def mappings(self) -> list[dict[str, Any]]:
+        """Rows by the names of their columns."""
+        return [dict(zip(self._names, row, strict=True)) for row in self._rows]
 
     def scalars(self) -> list[Any]:
         """The first column."""
@@ -47,6 +55,10 @@ class Rows:
         if len(self._rows) > 1:
             raise RuntimeError("one row was expected at most")
         return self._rows[0] if self._rows else None
+
+    def mapping_or_none(self) -> dict[str, Any] | None:
+        row = self.one_or_none()
+        return None if row is None else dict(zip(self._names, row, strict=True))
 
     def scalar_one(self) -> Any:
         return self.one()[0]
@@ -76,7 +88,29 @@ def execute(
         rows = list(result.fetchall()) if result.returns_rows else []
     if rows and prepared.result_processors:
         rows = _processed(rows, prepared.result_processors)
-    return Rows(rows, rowcount)
+    return Rows(rows, rowcount, prepared.names)
+
+
+def execute_batch(
+    connection: AnyConnection,
+    statement: BatchStatement,
+    columns: Columns,
+    rows: Sequence[Sequence[Any]],
+    parameters: Mapping[str, Any] = NO_PARAMETERS,
+) -> Rows:
+    """Send one statement for a batch of rows, with other parameters besides; nothing is sent for none."""
+    if not rows:
+        return Rows([], 0)
+    dialect = connection.dialect
+    packed = pack(dialect, columns, rows)
+    return execute(
+        connection, statement(dialect, packed.varying), {**packed.parameters, **parameters}
+    )
+
+
+def parameters_for(table: Table, *names: str) -> dict[str, BindParameter[Any]]:
+    """Parameters for these columns of a table, each with the column's name and type."""
+    return {name: bindparam(name, type_=table.c[name].type) for name in names}
 
 
 class _Prepared(NamedTuple):
@@ -86,6 +120,7 @@ class _Prepared(NamedTuple):
     parameter_order: tuple[str, ...] | None
     constants: Mapping[str, Any]
     bind_processors: Mapping[str, _Processor]
+    names: tuple[str, ...]
     result_processors: tuple[tuple[int, _Processor], ...]
 
 
@@ -109,6 +144,7 @@ def _prepare(dialect: Dialect, statement: Any) -> _Prepared:
         parameter_order=tuple(compiled.positiontup) if compiled.positional else None,
         constants={name: bind[name](v) if name in bind else v for name, v in fixed.items()},
         bind_processors=bind,
+        names=tuple(statement.exported_columns.keys()),
         result_processors=tuple((place, reader) for place, reader in enumerate(readers) if reader),
     )
 

@@ -12,8 +12,11 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
-from tsuzuki.store.sql.driver_errors import BUSY_SECONDS, invalid_url
+from tsuzuki.store.sql.database_url import invalid_url
 from tsuzuki.store.sql.types import to_text
+
+LOCK_TIMEOUT_SECONDS = 60.0
+"""SQLite's busy timeout: how long a writer waits for the write lock of another process."""
 
 WAL_PAUSE_SECONDS = 0.01
 VERSION_OLDEST = (3, 35, 0)
@@ -32,7 +35,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
     synchronous = _synchronous(url)
     engine = sqlalchemy.create_engine(
         url.difference_update_query(["synchronous"]),
-        connect_args={"timeout": BUSY_SECONDS},
+        connect_args={"timeout": LOCK_TIMEOUT_SECONDS},
         pool_size=8,
         max_overflow=16,
         pool_use_lifo=True,
@@ -91,7 +94,7 @@ def _use_wal(raw: sqlite3.Connection) -> None:
     """Switch the file to WAL, which it stays in. Only the first connection ever has to. SQLite does not
     wait for the lock here when several processes race for it, so we do."""
     pause = threading.Event()
-    for _ in range(int(BUSY_SECONDS / WAL_PAUSE_SECONDS)):
+    for _ in range(int(LOCK_TIMEOUT_SECONDS / WAL_PAUSE_SECONDS)):
         try:
             if raw.execute("PRAGMA journal_mode = WAL").fetchone()[0] in ("wal", "memory"):
                 return

@@ -13,6 +13,7 @@ from sqlalchemy.types import TypeEngine
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import UsageError
+from tsuzuki.store.sql.dialect import is_sqlite
 
 BigId = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite: only INTEGER becomes the rowid. PostgreSQL: eight bytes."""
@@ -30,21 +31,21 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        if dialect.name == "sqlite":
+        if is_sqlite(dialect):
             return dialect.type_descriptor(Text())
         return dialect.type_descriptor(DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         if value is None:
             return None
-        if dialect.name == "sqlite":
+        if is_sqlite(dialect):
             return to_text(value)
         if value.tzinfo is None:
             raise ValueError("a time without a zone cannot be stored")
         return value
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        return _from_text if dialect.name == "sqlite" else _in_utc
+        return _from_text if is_sqlite(dialect) else _in_utc
 
 
 # `result_processor` and not `process_result_value`, which is a second call for every value that is read.

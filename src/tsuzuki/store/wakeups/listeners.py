@@ -7,7 +7,6 @@ log, and inotify wakes the listener; `PRAGMA data_version` is the fallback.
 import sqlite3
 import threading
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy.exc import DBAPIError
@@ -56,7 +55,7 @@ class SqliteListener:
         self._seen_version = self._data_version()
         self._seen_counters = self._counters()
         # The log stays the same file while any connection, such as this one, is open.
-        self._watch = watch([Path(f"{database.path}-wal")])
+        self._watch = watch([database.write_ahead_log])
 
     def wait(self, seconds: float) -> Collection[Channel]:
         if self._watch is None:
@@ -108,7 +107,7 @@ class PostgresListener:
         try:
             notifications = list(self._raw.notifies(timeout=seconds, stop_after=1))
         except Exception as problem:
-            raise Unreachable(f"the database stopped talking: {problem}") from problem
+            raise Unreachable(f"the LISTEN connection was lost: {problem}") from problem
         return frozenset(
             name
             for notification in notifications

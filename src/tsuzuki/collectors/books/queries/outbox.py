@@ -15,7 +15,7 @@ from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.queries.books import books_of
 from tsuzuki.collectors.books.tables import book_deliveries, book_mails, books
 from tsuzuki.collectors.kit.outbox import Outbox, OutboxState
-from tsuzuki.store.sql.dialect import lock_until_commit
+from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.prepared import execute
 
 OUTBOX = Outbox(book_mails)

@@ -73,7 +73,7 @@ class Lives(RuleBasedStateMachine):
             self.assign(chance, worker)
             self.start(chance)
 
-    # --- what everybody needs -----------------------------------------------------------------
+    # --- what every step needs -----------------------------------------------------------------
 
     def some(self, chance: Random, *hoped_for: RunState, most: int = 4) -> list[RunRef]:
         """Some of the runs: mostly in a state that is hoped for, now and then in another, at a
@@ -141,8 +141,8 @@ class Lives(RuleBasedStateMachine):
         wanted = [new_run(self.database, self.job_id)] * how_many
         with self.database.write() as connection:
             assert runs.create(connection, wanted, term=self.terms[-2]) == [None] * how_many
-            born = runs.create(connection, wanted, term=self.terms[-1])
-        for run_id in born:
+            created = runs.create(connection, wanted, term=self.terms[-1])
+        for run_id in created:
             assert run_id is not None
             self.lives[run_id] = RunModel()
 

@@ -128,8 +128,8 @@ def prepared(database: Database, count: int) -> tuple[Term, list[int]]:
     add_worker(database)
     with database.write() as connection:
         (job_id,) = connection.execute(text("SELECT id FROM job_definitions")).scalars()
-        born = runs.create(connection, [new_run(database, job_id) for _ in range(count)])
-    return term, [run_id for run_id in born if run_id is not None]
+        created = runs.create(connection, [new_run(database, job_id) for _ in range(count)])
+    return term, [run_id for run_id in created if run_id is not None]
 
 
 def test_every_batch_finds_its_runs_by_their_key(crowded: Database) -> None:
@@ -175,7 +175,7 @@ def test_what_waits_is_read_along_the_index_that_has_it_in_order(crowded: Databa
 
 
 BY_STATE: dict[str, tuple[Callable[[Connection], object], str]] = {
-    "what was given to a worker": (
+    "what is assigned to a worker": (
         lambda c: ownership.assigned_to_worker(c, worker_id=WORKER, limit=10),
         "ix_job_runs_assigned_worker_id_state",
     ),
@@ -183,16 +183,16 @@ BY_STATE: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: ownership.running_on_worker(c, worker_id=WORKER),
         "ix_job_runs_assigned_worker_id_state",
     ),
-    "what is in doubt": (
+    "what needs rescue": (
         lambda c: rescue.suspects(c, silent_after_seconds=1),
         "ix_job_runs_assigned_worker_id_state",
     ),
-    "what everybody has": (capacity.held_runs, "ix_job_runs_assigned_worker_id_state"),
+    "what all workers hold": (capacity.held_runs, "ix_job_runs_assigned_worker_id_state"),
     "what is running": (
         lambda c: runs.find(c, RunFilter(states=frozenset({RunState.RUNNING}))),
         "ix_job_runs_assigned_worker_id_state",
     ),
-    "what was handed back too often": (
+    "what was orphaned too often": (
         lambda c: rescue.orphans_at_limit(c, max_orphans=5),
         "ix_job_runs_state_scheduled_for",
     ),

@@ -1,0 +1,103 @@
+"""One way to send SQL: prepared statements, and beside them a named few.
+
+Whatever is not listed here goes through `store.sql.prepared`.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "tsuzuki"
+
+FILTERS = {
+    "store/audit.py: find",
+    "store/events.py: find",
+    "store/runs/runs.py: find",
+}
+"""Functions that assemble a statement from a filter, and send it by `Connection.execute`."""
+
+COLLECTORS = {
+    "collectors/books/queries/books.py",
+    "collectors/books/queries/cursors.py",
+    "collectors/books/queries/outbox.py",
+    "collectors/commits/queries/ledger.py",
+    "collectors/commits/queries/projects.py",
+    "collectors/commits/queries/reports.py",
+    "collectors/commits/queries/statistics.py",
+    "collectors/commits/queries/targets.py",
+    "collectors/kit/outbox.py",
+}
+"""Modules of collectors that send statements by `Connection.execute`."""
+
+DRIVER = {
+    "store/backup.py",
+    "store/sql/autocommit.py",
+    "store/sql/database.py",
+    "store/sql/postgresql.py",
+    "store/sql/sqlite.py",
+    "store/wakeups/listeners.py",
+}
+"""Modules that use the driver's own connection: PRAGMA, BEGIN, VACUUM, LISTEN, autocommit mode."""
+
+DRIVER_SQL = {"store/sql/prepared.py", "collectors/kit/upsert.py"}
+"""Modules that hand SQL to the driver through SQLAlchemy's connection."""
+
+WRITTEN_SQL = {
+    "collectors/books/tables.py",
+    "collectors/commits/queries/pages.py",
+    "collectors/commits/tables.py",
+    "store/inspection.py",
+    "store/schema/tables.py",
+}
+"""Modules that write SQL themselves by `text()`: conditions of tables, and what SQLAlchemy has no words for."""
+
+NO_DATABASE = {"engine/coordination/redis.py"}
+"""Modules whose `execute` sends no SQL."""
+
+
+def functions() -> Iterator[tuple[str, str, ast.AST]]:
+    """Each top-level statement of each module: the module, the function's or class's name, its tree."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if "versions" in path.parts:
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            yield str(path.relative_to(SOURCE)), getattr(node, "name", ""), node
+
+
+def places_of(attribute: str) -> set[tuple[str, str]]:
+    """Where `….attribute` stands: module and function."""
+    return {
+        (module, function)
+        for module, function, tree in functions()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == attribute
+    }
+
+
+def modules_with(attribute: str) -> set[str]:
+    return {module for module, _ in places_of(attribute)}
+
+
+def test_only_named_functions_send_statements_that_are_not_prepared() -> None:
+    found = {
+        f"{module}: {function}"
+        for module, function in places_of("execute")
+        if module not in COLLECTORS | DRIVER | NO_DATABASE
+    }
+    assert found == FILTERS
+
+
+def test_only_named_modules_reach_the_driver() -> None:
+    assert modules_with("exec_driver_sql") <= DRIVER_SQL
+    assert modules_with("driver_connection") | modules_with("dbapi_connection") <= DRIVER
+
+
+def test_only_named_modules_write_sql_as_text() -> None:
+    found = {
+        module
+        for module, _, tree in functions()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        if isinstance(node.func, ast.Name) and node.func.id == "text"
+    }
+    assert found <= WRITTEN_SQL
