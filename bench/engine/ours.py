@@ -24,8 +24,8 @@ from bench.engine.peers.protocol import (
     submitted,
 )
 from tsuzuki import Request, Tsuzuki
+from tsuzuki.engine.garbage_collection import freeze_loaded_objects
 from tsuzuki.model.states import RunState
-from tsuzuki.services.local_engine import freeze_loaded_objects
 from tsuzuki.store.runs import runs
 
 CAPACITY = 2000

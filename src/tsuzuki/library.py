@@ -24,6 +24,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import RunFailed, UsageError
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
+from tsuzuki.model.worker import DEFAULT_CAPACITY
 from tsuzuki.services.runs import Request, Runs, Submission
 from tsuzuki.services.transactions import Connection
 from tsuzuki.wiring.application import opened
@@ -165,7 +166,12 @@ class Tsuzuki:
     # --- running --------------------------------------------------------------------------------
 
     def start(
-        self, *, lead: bool = True, work: bool = True, capacity: int = 10, tags: Sequence[str] = ()
+        self,
+        *,
+        lead: bool = True,
+        work: bool = True,
+        capacity: int = DEFAULT_CAPACITY,
+        tags: Sequence[str] = (),
     ) -> None:
         """Lead and work inside this process, in threads of its own."""
         self._define_all()

@@ -15,11 +15,10 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
+from tsuzuki.model.worker import DEFAULT_CAPACITY
 
 if TYPE_CHECKING:
     from tsuzuki.services.local_engine import LocalEngine
-
-CAPACITY = 10
 
 
 def engine_options(function: Any) -> Any:
@@ -28,7 +27,7 @@ def engine_options(function: Any) -> Any:
         click.option(
             "--capacity",
             type=click.IntRange(1, 10_000),
-            default=CAPACITY,
+            default=DEFAULT_CAPACITY,
             help="How many runs at once.",
         ),
         click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag this worker has."),

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 
+DEFAULT_CAPACITY = 10
+"""How many runs a worker executes at once, unless said."""
+
 
 class WorkerState(StrEnum):
     """Whether a worker gets new runs, and whether it may keep the ones it has."""

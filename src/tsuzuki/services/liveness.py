@@ -13,6 +13,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.store import leadership, settings, workers
+from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Connection, Database
 
 
@@ -40,12 +41,15 @@ class Liveness:
         with self._database.read() as connection:
             return self._has_live_leader_and_worker(connection)
 
-    def leader_died_here(self) -> bool:
-        """Whether the leader was a process of this machine that has ended. Then its lease need not be
-        waited for."""
+    def term_of_leader_that_died_here(self) -> Term | None:
+        """The current term, if its leader was a process of this machine that has ended. Then its lease need
+        not be waited for."""
         with self._database.read() as connection:
             current = leadership.current(connection)
-            return current.is_valid and self._died_here(connection, current.holder)
+            holder = current.holder
+            if holder is None or not current.is_valid or not self._died_here(connection, holder):
+                return None
+            return Term(holder=holder, epoch=current.epoch)
 
     def _has_live_leader_and_worker(self, connection: Connection) -> bool:
         current = leadership.current(connection)

@@ -7,7 +7,7 @@ from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.store import audit, leadership, workers
-from tsuzuki.store.leadership import Leadership
+from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.runs import capacity
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
@@ -81,15 +81,26 @@ class Workers:
                 raise Conflict(
                     "no process leads", hint="Start a leader with: tsuzuki up", code="no_leader"
                 )
-            audit.record(
-                connection,
-                actor=self._actor,
-                action="leader.step_down",
-                object_type="leader",
-                object_id=str(before.epoch),
-                before={"holder": before.holder, "epoch": before.epoch},
-            )
+            self._note_end_of_term(connection, before.holder, before.epoch)
         return before
+
+    def depose(self, term: Term) -> bool:
+        """End a term whose leader was judged dead. False if it is over already: a successor is left alone."""
+        with self._database.write() as connection:
+            if not leadership.release(connection, term=term):
+                return False
+            self._note_end_of_term(connection, term.holder, term.epoch)
+        return True
+
+    def _note_end_of_term(self, connection: Connection, holder: str | None, epoch: int) -> None:
+        audit.record(
+            connection,
+            actor=self._actor,
+            action="leader.step_down",
+            object_type="leader",
+            object_id=str(epoch),
+            before={"holder": holder, "epoch": epoch},
+        )
 
     def _note(
         self, connection: Connection, action: str, worker: Worker, after: WorkerState

@@ -24,6 +24,7 @@ from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
 from tsuzuki.services.logs import RunLogs
 from tsuzuki.services.maintenance import Maintenance
+from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.transactions import Transactions
@@ -53,6 +54,8 @@ class Application:
     maintenance: Maintenance
     transactions: Transactions
     local_engine: LocalEngine
+    one_run_engine: Callable[[], OneRunEngine]
+    """For one run that is waited for: an engine of this process, if no other executes it."""
     service: Callable[[str], Any]
     """The service of a collector by the collector's name, built when first asked for."""
 
@@ -130,6 +133,9 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
     liveness = Liveness(database=database)
     workers = Workers(database=database, actor=actor)
+    local_engine = LocalEngine(
+        build=partial(_build_engine, resources), liveness=liveness, workers=workers, runs=runs
+    )
     return Application(
         configuration=configuration_service.view(resources.configuration),
         jobs=jobs,
@@ -147,13 +153,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             folder=resources.workspace,
         ),
         transactions=Transactions(database=database),
-        local_engine=LocalEngine(
-            build=partial(_build_engine, resources),
-            liveness=liveness,
-            workers=workers,
-            runs=runs,
-            clock=database.clock,
-        ),
+        local_engine=local_engine,
+        one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         service=cache(
             partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
         ),
