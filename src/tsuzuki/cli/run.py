@@ -201,10 +201,10 @@ def explain(invocation: Invocation, run_id: int) -> None:
     with open_application(invocation) as application:
         explanation = application.runs.explain(run_id)
     if invocation.output is not OutputFormat.TABLE:
-        emit(invocation, asdict(explanation))
+        emit(invocation, explanation.as_dict())
         return
     say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
-    emit(invocation, explanation.grounds, columns=REASONS)
+    emit(invocation, explanation.reasons, columns=REASONS)
 
 
 def _row(one: "Run") -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.services.liveness import Liveness
 from tsuzuki.store import audit, leadership, workers
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.runs import capacity
@@ -16,11 +17,11 @@ from tsuzuki.store.wakeups.channels import Channel
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerView:
-    """A worker, what it holds, and how long ago it was heard."""
+    """A worker, what it holds, and how long ago it was heard (None if clock skew hides it)."""
 
     worker: Worker
     held: int
-    silent_seconds: float
+    silent_seconds: float | None
     leads: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -28,7 +29,9 @@ class WorkerView:
             **asdict(self.worker),
             "tags": sorted(self.worker.tags),
             "held": self.held,
-            "silent_seconds": round(self.silent_seconds, 3),
+            "silent_seconds": None
+            if self.silent_seconds is None
+            else round(self.silent_seconds, 3),
             "leads": self.leads,
         }
 
@@ -37,18 +40,19 @@ class Workers:
     def __init__(self, *, database: Database, actor: str) -> None:
         self._database = database
         self._actor = actor
+        self._liveness = Liveness(database=database)
 
     def workers(self, *, with_gone: bool = False) -> list[WorkerView]:
         with self._database.read() as connection:
             held = capacity.held_runs(connection).by_worker
-            lead = leadership.current(connection)
+            lead = self._liveness.live_leader(connection)
             now = self._database.now(connection)
             return [
                 WorkerView(
                     worker=worker,
                     held=held.get(worker.id, 0),
-                    silent_seconds=max((now - worker.heartbeat_at).total_seconds(), 0.0),
-                    leads=lead.is_valid and lead.holder == worker.id,
+                    silent_seconds=worker.silent_seconds(now),
+                    leads=lead is not None and lead.holder == worker.id,
                 )
                 for worker in workers.find(connection, with_gone=with_gone)
             ]
