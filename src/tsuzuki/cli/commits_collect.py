@@ -15,7 +15,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_service import commits_service
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
-from tsuzuki.cli.foreground import StopSignals
+from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
 from tsuzuki.model.errors import NotFound, RunFailed
@@ -120,7 +120,7 @@ def _follow(
 
 def _see_through(invocation: Invocation, application: "Application", run_id: str) -> None:
     """Stay with a collection until it has ended, and end with its result."""
-    signals = StopSignals(application.local_engine)
+    signals = ProcessSignals(application.local_engine.hurry)
     with closing(application.one_run_engine()) as engine:
         _watch(invocation, application, run_id, stop=signals.received, engine=engine)
     if signals.received.is_set():

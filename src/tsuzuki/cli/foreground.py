@@ -6,8 +6,9 @@ The first SIGTERM or ^C lets what runs finish; the second ends it at once.
 import logging
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +17,6 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
 from tsuzuki.model.worker import DEFAULT_CAPACITY
-
-if TYPE_CHECKING:
-    from tsuzuki.services.local_engine import LocalEngine
 
 
 def engine_options(function: Any) -> Any:
@@ -59,11 +57,11 @@ def write_log(invocation: Invocation, *, log_format: str = "text", quiet: bool =
     )
 
 
-class StopSignals:
-    """SIGTERM and SIGINT: the first sets `received`, a second one hurries the engine."""
+class ProcessSignals:
+    """SIGTERM and SIGINT: the first sets `received`, for a second one `on_second` is called."""
 
-    def __init__(self, engine: "LocalEngine") -> None:
-        self._engine = engine
+    def __init__(self, on_second: Callable[[], None] = lambda: None) -> None:
+        self._on_second = on_second
         self.received = threading.Event()
         self.number: int | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -71,7 +69,7 @@ class StopSignals:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.received.is_set():
-            self._engine.hurry()
+            self._on_second()
             return
         self.number = number
         self.received.set()
@@ -94,7 +92,7 @@ def run_in_foreground(
             say(invocation, f"Applied {len(changes)} changes of the file.")
         write_log(invocation, log_format=log_format)
         database = application.configuration.database_url
-        signals = StopSignals(application.local_engine)
+        signals = ProcessSignals(application.local_engine.hurry)
         left_running = application.local_engine.serve(
             stop=signals.received,
             lead=lead,

@@ -80,9 +80,9 @@ def read_global_options(arguments: Sequence[str], invocation: Invocation) -> Inv
     A failure must be told in the format that was asked for, even when the failure is the command
     line itself and nothing after the wrong word has been read.
     """
-    reader = click.Command("glance", params=[*GLOBAL_OPTIONS], add_help_option=False)
+    reader = click.Command("global-options", params=[*GLOBAL_OPTIONS], add_help_option=False)
     context = reader.make_context(
-        "glance",
+        "global-options",
         [*arguments],
         obj=invocation,
         resilient_parsing=True,

@@ -22,7 +22,7 @@ REASONS = [Column("cause"), Column("sentence"), Column("hint")]
 def watch_run(
     invocation: Invocation, application: "Application", run_id: int, *, timeout: float | None
 ) -> "Run":
-    """Show how a run goes, and answer with it when it has ended. If it does not start, say why."""
+    """Show how a run goes, and return it when it has ended. If it does not start, say why."""
 
     def say_why() -> None:
         reason = application.runs.explain(run_id).reasons[0]

@@ -140,7 +140,7 @@ class Jobs:
         return upcoming(view.spec.schedule, self._database.clock.now(), count)
 
     def add(self, name: str, values: Changes, *, dry_run: bool = False) -> JobView:
-        """Write a new job with these keys into the file and apply it; or only answer what would be
+        """Write a new job with these keys into the file and apply it; or only return what would be
         there."""
         self._refuse_taken(name)
         file = self._file_to_edit()
@@ -155,7 +155,7 @@ class Jobs:
         removals: Collection[Key] = (),
         dry_run: bool = False,
     ) -> JobView:
-        """Change some of a job's keys, as they are written in the file; or only answer what would
+        """Change some of a job's keys, as they are written in the file; or only return what would
         be there."""
         self._refuse_unknown_keys(removals)
         view = self.get(name)
@@ -199,7 +199,7 @@ class Jobs:
         job_changes.define(connection, spec, actor=self._actor)
 
     def apply(self, *, dry_run: bool = False) -> list[Change]:
-        """Make the database hold what the file says. Answers what changed (or would)."""
+        """Make the database hold what the file says. Returns what changed (or would)."""
         if self._reload().file is None:
             return []
         if dry_run:

@@ -46,7 +46,7 @@ class Request:
 
 
 class Submission(NamedTuple):
-    """The answer: the run, and whether it is a new one."""
+    """What was stored: the run, and whether it is a new one."""
 
     run_id: int
     is_new: bool
