@@ -73,9 +73,9 @@ def drain(order: Order) -> Figures:
         app.submit_many([Request(job="nothing")] * order.jobs)
         expected = order.finished + order.jobs
         freeze_loaded_objects()  # as `tsuzuki up` does before it starts
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         with app.running(capacity=CAPACITY):
-            figures = drained(done, begun, lambda: nothing_left(app))
+            figures = drained(done, started_at, lambda: nothing_left(app))
         succeeded = in_state(app, RunState.SUCCEEDED)
         assert succeeded == expected, f"{succeeded} succeeded of {expected}"
         return figures
