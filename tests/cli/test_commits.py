@@ -79,7 +79,7 @@ def daemon(workspace: Workspace, path: str) -> "Iterator[subprocess.Popen[bytes]
         stderr=subprocess.DEVNULL,
     )
     try:
-        eventually(lambda: workspace.data("leader", "show")["holder"], what="somebody to lead")
+        eventually(lambda: workspace.data("leader", "show")["holder"], what="a leader")
         yield process
     finally:
         process.kill()
@@ -282,7 +282,7 @@ def ask_to_start(folder: str) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
+def test_of_two_processes_that_start_at_once_one_starts_and_the_other_is_told(
     following: Workspace,
 ) -> None:
     answers = dict(in_processes(ask_to_start, [[str(following.folder)]] * 2))
@@ -308,7 +308,7 @@ def test_when_the_process_at_work_dies_the_command_steps_in(
     following: Workspace, slow_git: str
 ) -> None:
     with daemon(following, slow_git) as process:
-        begun = following.data("commits", "collect", "--detach")
+        started = following.data("commits", "collect", "--detach")
         eventually(lambda: under_way(following), what="the collection to be under way")
         watching = subprocess.Popen(
             [PROGRAM, "commits", "watch"],
@@ -324,7 +324,7 @@ def test_when_the_process_at_work_dies_the_command_steps_in(
         finally:
             watching.kill()
             watching.wait()
-    assert newest(following)["run_id"] == begun["run_id"]
+    assert newest(following)["run_id"] == started["run_id"]
     assert newest(following)["success_count"] == 1
 
 

@@ -130,7 +130,7 @@ def test_a_dry_run_shows_what_would_be_and_writes_nothing(
 def test_a_dry_run_refuses_what_the_real_one_would(workspace: Workspace) -> None:
     assert workspace.run(*"job add hello --dry-run -- x".split()).code == 6
     assert workspace.run(*"job add other --dry-run --set priority=high -- x".split()).code == 3
-    assert workspace.run(*"job update nobody --dry-run --every 1h".split()).code == 4
+    assert workspace.run(*"job update unknown --dry-run --every 1h".split()).code == 4
     assert workspace.run(*"job update hello --dry-run --timezone Nowhere".split()).code == 3
 
 

@@ -159,7 +159,7 @@ def test_a_time_without_a_zone_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), b"bytes", Row])
-def test_a_type_nobody_thought_of_is_refused(value: object) -> None:
+def test_an_unknown_type_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="cannot be printed"):
         json_text({"value": value})
 

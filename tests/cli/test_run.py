@@ -52,7 +52,7 @@ def test_a_failed_run_is_the_exit_code_of_run_due(workspace: Workspace) -> None:
     assert (logs.code, logs.out, logs.err) == (1, "", "said\n")
 
 
-def test_a_run_is_repeated_once_and_the_second_time_is_a_conflict(workspace: Workspace) -> None:
+def test_a_run_is_retried_once_and_the_second_time_is_a_conflict(workspace: Workspace) -> None:
     add(workspace, "bad", "false")
     run_id = run_of(workspace, "bad")
     workspace.run("run-due", "--quiet")
@@ -113,7 +113,7 @@ def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> N
     assert explained["grounds"][0]["cause"] == "paused"
 
 
-def test_whoever_watches_a_run_that_does_not_begin_is_told_why(workspace: Workspace) -> None:
+def test_watching_a_run_that_does_not_start_says_why(workspace: Workspace) -> None:
     watched = workspace.run("job", "run", "hello", "--watch", "--timeout", "3")
     assert watched.code == 124
     assert "No process leads" in watched.err
@@ -144,8 +144,8 @@ def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> Non
         (("run", "retry", "99"), 4),
         (("run", "show", "zero"), 2),
         (("run", "ls", "--state", "LOST"), 2),
-        (("run", "ls", "--job", "nobody"), 4),
-        (("job", "run", "nobody"), 4),
+        (("run", "ls", "--job", "unknown"), 4),
+        (("job", "run", "unknown"), 4),
         (("job", "run", "hello", "--args", "{"), 2),
         (("job", "run", "hello", "--args", "[]"), 2),
         (("job", "run", "hello", "--arg", "novalue"), 2),
@@ -153,9 +153,9 @@ def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> Non
         (("job", "run", "hello", "--delay", "-1"), 2),
         (("event", "emit", "x", "--payload", "{"), 2),
         (("event", "emit", ""), 2),
-        (("worker", "drain", "nobody"), 4),
-        (("worker", "detach", "nobody", "--yes"), 4),
-        (("worker", "detach", "nobody"), 2),
+        (("worker", "drain", "unknown"), 4),
+        (("worker", "detach", "unknown", "--yes"), 4),
+        (("worker", "detach", "unknown"), 2),
         (("leader", "step-down"), 2),
         (("up", "--lead-only", "--work-only"), 2),
         (("up", "--capacity", "0"), 2),
@@ -181,4 +181,4 @@ def test_no_runs_at_all_and_none_of_those_asked_for_are_told_apart(workspace: Wo
     assert "no runs yet" in workspace.ok("run", "ls").err
     run_of(workspace, "hello")
     assert workspace.ok("run", "ls", "--state", "RUNNING").err == "no such runs\n"
-    assert workspace.ok("run", "ls", "--worker", "nobody").err == "no such runs\n"
+    assert workspace.ok("run", "ls", "--worker", "unknown").err == "no such runs\n"

@@ -17,7 +17,7 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
 
 LINES = numbered(WORDS)
-NOBODY = 4242
+UNKNOWN_RUN = 4242
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def test_a_run_that_says_nothing_has_an_empty_log(stage: Stage) -> None:
 
 def test_an_unknown_run_is_not_found(stage: Stage) -> None:
     for ask in (
-        lambda: stage.reader.read(NOBODY),
-        lambda: stage.reader.tail(NOBODY, 1),
-        lambda: list(stage.reader.follow(NOBODY, wait=never)),
+        lambda: stage.reader.read(UNKNOWN_RUN),
+        lambda: stage.reader.tail(UNKNOWN_RUN, 1),
+        lambda: list(stage.reader.follow(UNKNOWN_RUN, wait=never)),
     ):
         with pytest.raises(NotFound, match="there is no run 4242") as caught:
             ask()
@@ -139,7 +139,9 @@ def test_pages_of_a_log_that_moves_between_them_fit_together(stage: Stage) -> No
     assert [line for page in pages for line in page] == LINES
 
 
-def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(stage: Stage) -> None:
+def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(
+    stage: Stage,
+) -> None:
     run = stage.started_run()
     stage.say(run, LINES[:1])
     wait = script(
@@ -199,7 +201,9 @@ def test_following_holds_no_connection_between_two_lines(stage: Stage) -> None:
     assert stage.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 
-def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(stage: Stage) -> None:
+def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(
+    stage: Stage,
+) -> None:
     run = stage.started_run()
     stage.say(run, LINES)
 

@@ -1,4 +1,4 @@
-"""Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, cancelling."""
+"""Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, canceling."""
 
 from collections.abc import Iterator
 from pathlib import Path
