@@ -139,9 +139,7 @@ def test_pages_of_a_log_that_moves_between_them_fit_together(stage: Stage) -> No
     assert [line for page in pages for line in page] == LINES
 
 
-def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(
-    stage: Stage,
-) -> None:
+def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(stage: Stage) -> None:
     run = stage.started_run()
     stage.say(run, LINES[:1])
     wait = script(
@@ -201,9 +199,7 @@ def test_following_holds_no_connection_between_two_lines(stage: Stage) -> None:
     assert stage.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 
-def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(
-    stage: Stage,
-) -> None:
+def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(stage: Stage) -> None:
     run = stage.started_run()
     stage.say(run, LINES)
 
