@@ -49,7 +49,7 @@ def engine_options(function: Any) -> Any:
 
 def write_log(invocation: Invocation, *, log_format: str = "text", quiet: bool = False) -> None:
     """From now on the engine's log is on stderr; `quiet` leaves warnings only."""
-    from tsuzuki.services.log_output import log_to_stderr
+    from tsuzuki.services.local_engine import log_to_stderr
 
     level = logging.WARNING if quiet or invocation.quiet else logging.INFO
     log_to_stderr(

@@ -4,6 +4,8 @@ Every face starts an engine here and nowhere else. At most one runs at a time, a
 started: most processes never need one.
 """
 
+import logging
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tsuzuki.engine.garbage_collection import freeze_loaded_objects
+from tsuzuki.engine.log import JsonLines, TextLines
 from tsuzuki.engine.role import Role
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.states import RunState
@@ -189,3 +192,13 @@ class LocalEngine:
         """Take no further run if one is executed here."""
         if self._engine is not None and self._engine.worker.running:
             self._engine.worker.stop_accepting()
+
+
+def log_to_stderr(*, level: int, as_json: bool = False) -> None:
+    """From now on the engine's log is written to stderr, in place of where it was written before."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if as_json else TextLines())
+    logger = logging.getLogger("tsuzuki")
+    logger.handlers = [handler]
+    logger.propagate = False
+    logger.setLevel(level)
