@@ -86,12 +86,6 @@ def test_asking_twice_with_one_key_gives_one_run(workspace: Workspace) -> None:
     assert second == {"run_id": first["run_id"], "is_new": False}
 
 
-def test_waiting_too_long_ends_with_124(workspace: Workspace) -> None:
-    run_id = str(run_of(workspace, "hello"))
-    ended = workspace.run("run", "watch", run_id, "--timeout", "0.05", "--output", "json")
-    assert ended.code == 124
-
-
 def test_an_event_starts_the_jobs_that_wait_for_it_once(workspace: Workspace) -> None:
     add(workspace, "on-order", "sh", "-c", 'echo "$TSUZUKI_EVENT"', options=("--on-event", "order"))
     emit = ("event", "emit", "order", "--payload", '{"id": 7}', "--key", "order-7")
@@ -111,13 +105,6 @@ def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> N
     workspace.ok("run-due", "--quiet")
     explained = workspace.data("job", "explain", "hello")
     assert explained["grounds"][0]["cause"] == "paused"
-
-
-def test_watching_a_run_that_does_not_start_says_why(workspace: Workspace) -> None:
-    watched = workspace.run("job", "run", "hello", "--watch", "--timeout", "3")
-    assert watched.code == 124
-    assert "No process leads" in watched.err
-    assert "tsuzuki up" in watched.err
 
 
 def test_a_job_with_nothing_waiting_explains_when_it_is_due(workspace: Workspace) -> None:
