@@ -5,7 +5,7 @@ python -m bench.books.page_server 10000      prints its address, serves until it
 
 import sys
 
-from tsuzuki.sandbox.exchange import Answer, Request
+from tsuzuki.sandbox.exchange import Request, Response
 from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
 
@@ -15,9 +15,9 @@ class Kept:
 
     def __init__(self, application: GoogleBooks) -> None:
         self._application = application
-        self._answers: dict[tuple[str, ...], Answer] = {}
+        self._answers: dict[tuple[str, ...], Response] = {}
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         key = tuple(request.query.get(name, "") for name in ("q", "startIndex", "maxResults"))
         answer = self._answers.get(key)
         if answer is None:

@@ -5,8 +5,8 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.wiring.application import Application, opened
+from tsuzuki.wiring.library import Connection, opened_for_library
 
 PAGE = 10_000
 POLL_SECONDS = 0.05
@@ -117,8 +118,12 @@ def million() -> dict[str, Any]:
     """Statistics over a table of a million commits."""
     place = folder()
     (place / "tsuzuki.yaml").write_text("jobs: {}\n", encoding="utf-8")
-    with opened(cwd=place, environ={}) as application:
-        fill(application)
+    library = opened_for_library(
+        config_file=None, database_url=None, cwd=place, environ={}, actor="bench"
+    )
+    with library as resources:
+        application = resources.application
+        fill(resources.transaction)
         figures = {
             f"stats_by_{'_'.join(by)}_seconds": round(
                 timed(
@@ -134,9 +139,9 @@ def million() -> dict[str, Any]:
     return {"rows": ROWS, **figures}
 
 
-def fill(application: Application) -> None:
+def fill(transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
     chance = random.Random(3)
-    with application.transactions.begin() as connection:
+    with transaction() as connection:
         for number in range(20):
             new = NewProject(
                 kind=ProjectKind.GIT,
@@ -152,7 +157,7 @@ def fill(application: Application) -> None:
     for start in range(0, ROWS, PAGE):
         target = Target(start // PAGE % 20 + 1, "main")
         page = [_commit(chance, target, number) for number in range(start, start + PAGE)]
-        with application.transactions.begin() as connection:
+        with transaction() as connection:
             store_page(connection, target, page)
 
 

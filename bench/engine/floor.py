@@ -30,17 +30,17 @@ def postgres_filled(order: Order) -> psycopg.Connection:
 
 def drain_postgres_in_batches(order: Order) -> Figures:
     connection = postgres_filled(order)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     waiting = "SELECT id FROM floor WHERE state = 'waiting' LIMIT %s"
     while ids := [row[0] for row in connection.execute(waiting, (BATCH,))]:
         for state in ("given", "running", "done"):
             connection.execute("UPDATE floor SET state = %s WHERE id = ANY(%s)", (state, ids))
-    return _rate(order, begun, connection)
+    return _rate(order, started_at, connection)
 
 
 def drain_postgres_per_job(order: Order) -> Figures:
     connection = postgres_filled(order)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     claim = (
         "UPDATE floor SET state = 'running' WHERE id ="
         " (SELECT id FROM floor WHERE state = 'waiting' LIMIT 1 FOR UPDATE SKIP LOCKED)"
@@ -48,7 +48,7 @@ def drain_postgres_per_job(order: Order) -> Figures:
     )
     while claimed := connection.execute(claim).fetchone():
         connection.execute("UPDATE floor SET state = 'done' WHERE id = %s", claimed)
-    return _rate(order, begun, connection)
+    return _rate(order, started_at, connection)
 
 
 def insert_array(order: Order) -> Figures:
@@ -80,7 +80,7 @@ def sqlite_filled(order: Order) -> sqlite3.Connection:
 
 def drain_sqlite_in_batches(order: Order) -> Figures:
     connection = sqlite_filled(order)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     waiting = "SELECT id FROM floor WHERE state = 'waiting' LIMIT ?"
     while ids := [row[0] for row in connection.execute(waiting, (BATCH,))]:
         for state in ("given", "running", "done"):
@@ -89,25 +89,25 @@ def drain_sqlite_in_batches(order: Order) -> Figures:
                 "UPDATE floor SET state = ? WHERE id = ?", [(state, one) for one in ids]
             )
             connection.execute("COMMIT")
-    return _rate(order, begun, connection)
+    return _rate(order, started_at, connection)
 
 
 def drain_sqlite_per_job(order: Order) -> Figures:
     connection = sqlite_filled(order)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     claim = (
         "UPDATE floor SET state = 'running' WHERE id ="
         " (SELECT id FROM floor WHERE state = 'waiting' LIMIT 1) RETURNING id"
     )
     while claimed := connection.execute(claim).fetchall():
         connection.execute("UPDATE floor SET state = 'done' WHERE id = ?", claimed[0])
-    return _rate(order, begun, connection)
+    return _rate(order, started_at, connection)
 
 
 def _rate(
-    order: Order, begun: float, connection: psycopg.Connection | sqlite3.Connection
+    order: Order, started_at: float, connection: psycopg.Connection | sqlite3.Connection
 ) -> Figures:
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started_at
     done = connection.execute("SELECT count(*) FROM floor WHERE state = 'done'").fetchone()[0]
     assert done == order.jobs
     return {"per_second": order.jobs / seconds}

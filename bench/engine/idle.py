@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.engine.processes import database, onlooker, processes, wait_until
+from bench.engine.processes import client, database, processes, wait_until
 
 SETTLE_SECONDS = 5.0
 WATCH_SECONDS = 30.0
@@ -26,7 +26,7 @@ def measure(name: str, *, seconds: float = WATCH_SECONDS) -> dict[str, dict[str,
     with (
         tempfile.TemporaryDirectory() as notes,
         database(name) as url,
-        onlooker(url) as app,
+        client(url) as app,
     ):
         with processes(url) as watched:
             pids = {role: watched.start(*words).pid for role, words in roles.items()}

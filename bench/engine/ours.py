@@ -26,8 +26,8 @@ from bench.engine.peers.protocol import (
     submitted,
 )
 from tsuzuki import Request, Tsuzuki
+from tsuzuki.engine.garbage_collection import freeze_loaded_objects
 from tsuzuki.model.states import RunState
-from tsuzuki.services.local_engine import freeze_loaded_objects
 from tsuzuki.store.schema.tables import job_runs
 
 CAPACITY = 2000
@@ -77,9 +77,9 @@ def drain(order: Order) -> Figures:
         app.submit_many([Request(job="nothing")] * order.jobs)
         expected = order.finished + order.jobs
         freeze_loaded_objects()  # as `tsuzuki up` does before it starts
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         with app.running(capacity=CAPACITY):
-            figures = drained(done, begun, lambda: nothing_left(app))
+            figures = drained(done, started_at, lambda: nothing_left(app))
         succeeded = in_state(app, RunState.SUCCEEDED)
         assert succeeded == expected, f"{succeeded} succeeded of {expected}"
         return figures

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.engine.stores import Store, Stores
 from tsuzuki.wiring.application import Application, opened
 
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 TSUZUKI = ("-m", "tsuzuki")
 REPOSITORY = Path(__file__).parents[2]
 
@@ -50,7 +50,7 @@ class Processes:
         for process in self._all:
             process.send_signal(signal.SIGTERM)
         for process in self._all:
-            process.wait(PATIENCE_SECONDS)
+            process.wait(TIMEOUT_SECONDS)
 
     def kill_all(self) -> None:
         for process in self._all:
@@ -69,7 +69,7 @@ def processes(url: str) -> Iterator[Processes]:
 
 
 @contextmanager
-def onlooker(url: str) -> Iterator[Application]:
+def client(url: str) -> Iterator[Application]:
     """A client that submits runs and reads them, and does not work."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -80,7 +80,7 @@ def onlooker(url: str) -> Iterator[Application]:
 
 def wait_until(is_so: Callable[[], bool], what: str) -> float:
     """When the condition became true, by `time.perf_counter`."""
-    end = time.perf_counter() + PATIENCE_SECONDS
+    end = time.perf_counter() + TIMEOUT_SECONDS
     while time.perf_counter() < end:
         if is_so():
             return time.perf_counter()

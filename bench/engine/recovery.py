@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import time
 
-from bench.engine.processes import Processes, database, onlooker, processes, wait_until
+from bench.engine.processes import Processes, client, database, processes, wait_until
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.services.runs import Request
@@ -23,7 +23,7 @@ RUNNING = frozenset({RunState.RUNNING})
 
 def measure(name: str, *, times: int = TIMES) -> dict[str, float]:
     """Failover seconds of a worker and of the leader, on "sqlite" or "postgresql"."""
-    with database(name) as url, onlooker(url) as app, processes(url) as started:
+    with database(name) as url, client(url) as app, processes(url) as started:
         app.jobs.define("long", {"command": ["sleep", "60"], "concurrency_policy": "allow"})
         app.jobs.define("brief", {"command": ["true"], "concurrency_policy": "allow"})
         worker = [_after_worker(app, started) for _ in range(times)]
@@ -44,7 +44,7 @@ def _after_worker(app: Application, started: Processes) -> float:
     run = _running(app, asked.run_id)
     victim = first if f"-{first.pid}-" in str(run.assigned_worker_id) else second
     died = _kill(victim)
-    seconds = wait_until(lambda: _repeats(app, asked.run_id), "the job to run again") - died
+    seconds = wait_until(lambda: _is_retried(app, asked.run_id), "the job to run again") - died
     _end(app, leader, first, second)
     return seconds
 
@@ -56,7 +56,7 @@ def _after_leader(app: Application, started: Processes) -> float:
     _wait_for_workers(app, {other.pid})
     died = _kill(leader)
     asked = app.runs.submit(Request(job="brief"))
-    seconds = wait_until(lambda: _has_begun(app, asked.run_id), "another to lead") - died
+    seconds = wait_until(lambda: _has_started(app, asked.run_id), "another to lead") - died
     _end(app, other)
     return seconds
 
@@ -82,7 +82,7 @@ def _live(app: Application) -> list[Run]:
     return app.runs.find(RunFilter(states=LIVE_STATES))
 
 
-def _has_begun(app: Application, run_id: int) -> bool:
+def _has_started(app: Application, run_id: int) -> bool:
     return app.runs.get(run_id).run.started_at is not None
 
 
@@ -92,7 +92,7 @@ def _running(app: Application, run_id: int) -> Run:
     return runs.get(run_id).run
 
 
-def _repeats(app: Application, run_id: int) -> bool:
+def _is_retried(app: Application, run_id: int) -> bool:
     found = app.runs.find(RunFilter(states=RUNNING))
     return any(run.origin_id == run_id for run in found)
 

@@ -26,8 +26,8 @@ from bench.engine.stores import DURABILITY, Stores
 from bench.engine.table import Row, for_terminal, write
 
 RESULTS = ROOT / "bench" / "results" / "engine.json"
-PATIENCE_SECONDS = 300
-PATIENCE_SHORT_SECONDS = 60
+TIMEOUT_SECONDS = 300
+TIMEOUT_SHORT_SECONDS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +60,8 @@ class Extent:
         return 1 if self.short else entrant.rounds
 
     @property
-    def patience_seconds(self) -> int:
-        return PATIENCE_SHORT_SECONDS if self.short else PATIENCE_SECONDS
+    def timeout_seconds(self) -> int:
+        return TIMEOUT_SHORT_SECONDS if self.short else TIMEOUT_SECONDS
 
 
 class Failed(Exception):
@@ -86,21 +86,21 @@ def ordered(entrant: Entrant, url: str, extent: Extent) -> dict[str, object]:
         start_new_session=True,
     )
     try:
-        said, complained = process.communicate(timeout=extent.patience_seconds)
+        stdout, stderr = process.communicate(timeout=extent.timeout_seconds)
     except subprocess.TimeoutExpired as problem:
-        raise Failed(f"no figure after {extent.patience_seconds} s") from problem
+        raise Failed(f"no figure after {extent.timeout_seconds} s") from problem
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    if process.returncode or not said:
-        raise Failed(_reason(complained))
-    return json.loads(said.splitlines()[-1])
+    if process.returncode or not stdout:
+        raise Failed(_reason(stderr))
+    return json.loads(stdout.splitlines()[-1])
 
 
-def _reason(said: str) -> str:
+def _reason(stderr: str) -> str:
     """The line that names an exception, or else the last one."""
-    lines = said.strip().splitlines() or ["it said nothing"]
+    lines = stderr.strip().splitlines() or ["it said nothing"]
     named = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit|Invalid\w*):", line)]
     return (named or lines)[-1]
 
@@ -114,7 +114,7 @@ def measured(measure: Measure, stores: Stores, extent: Extent) -> list[Row]:
         for entrant in entrants:
             if entrant in failures or number >= extent.rounds_of(entrant):
                 continue
-            begun = time.monotonic()
+            started_at = time.monotonic()
             try:
                 with stores.fresh(entrant.store) as url:
                     said[entrant] = ordered(entrant, url, extent)
@@ -122,7 +122,7 @@ def measured(measure: Measure, stores: Stores, extent: Extent) -> list[Row]:
             except (Failed, NotInstalled) as problem:
                 failures[entrant] = f"{type(problem).__name__}: {problem}"
             outcome = failures.get(entrant) or for_people(rounds[entrant][-1])
-            tell(f"{measure.title}: {entrant.name}: {outcome}", begun)
+            tell(f"{measure.title}: {entrant.name}: {outcome}", started_at)
     return [
         Row(
             measure=measure.title,
@@ -144,9 +144,9 @@ def settings(entrant: Entrant, said: dict[str, object], extent: Extent) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def tell(line: str, begun: float) -> None:
+def tell(line: str, started_at: float) -> None:
     """Progress on stderr: stdout is for the table."""
-    print(f"{line} ({time.monotonic() - begun:.1f} s)", file=sys.stderr, flush=True)
+    print(f"{line} ({time.monotonic() - started_at:.1f} s)", file=sys.stderr, flush=True)
 
 
 def for_people(figures: dict[str, float]) -> str:

@@ -24,9 +24,9 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import RunFailed, UsageError
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
+from tsuzuki.model.worker import DEFAULT_CAPACITY
 from tsuzuki.services.runs import Request, Runs, Submission
-from tsuzuki.services.transactions import Connection
-from tsuzuki.wiring.application import opened
+from tsuzuki.wiring.library import Connection, opened_for_library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,8 +71,8 @@ class Tsuzuki:
         actor: str = "library",
     ) -> None:
         self._stack = ExitStack()
-        self._application = self._stack.enter_context(
-            opened(
+        resources = self._stack.enter_context(
+            opened_for_library(
                 config_file=config_file,
                 database_url=database_url,
                 environ=environ,
@@ -81,6 +81,8 @@ class Tsuzuki:
                 actor=actor,
             )
         )
+        self._application = resources.application
+        self._transaction = resources.transaction
         self._functions: dict[str, Callable[..., Any]] = {}
         self._undefined: dict[str, dict[str, Any]] = {}
 
@@ -149,7 +151,7 @@ class Tsuzuki:
         dedupe_key: str | None = None,
         connection: Connection | None = None,
     ) -> int:
-        """Say that something happened. Answers the event's id, the old one for a used key."""
+        """Say that something happened. Returns the event's id, the old one for a used key."""
         self._define_all(connection)
         event, _ = self._application.events.emit(
             event_type, payload, dedupe_key=dedupe_key, connection=connection
@@ -159,13 +161,18 @@ class Tsuzuki:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction on Tsuzuki's own database, to write one's rows and ask for runs as one."""
-        with self._application.transactions.begin() as connection:
+        with self._transaction() as connection:
             yield connection
 
     # --- running --------------------------------------------------------------------------------
 
     def start(
-        self, *, lead: bool = True, work: bool = True, capacity: int = 10, tags: Sequence[str] = ()
+        self,
+        *,
+        lead: bool = True,
+        work: bool = True,
+        capacity: int = DEFAULT_CAPACITY,
+        tags: Sequence[str] = (),
     ) -> None:
         """Lead and work inside this process, in threads of its own."""
         self._define_all()

@@ -24,7 +24,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(initialised: Path, empty: Workspace) -> Workspace:
-    """A folder as `tsuzuki init` leaves it: one job, `hello`, every ten minutes. Whoever counts runs
+    """A folder as `tsuzuki init` leaves it: one job, `hello`, every ten minutes. A test that counts runs
     switches it off first: its moment may come at any time."""
     shutil.copytree(initialised, empty.folder, dirs_exist_ok=True)
     return empty

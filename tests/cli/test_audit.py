@@ -46,7 +46,7 @@ def test_every_format_has_the_same_changes(changed: Workspace) -> None:
         ("--type setting", ["lease_seconds"]),
         ("--object hello", ["hello", "hello"]),
         ("--actor api:bob", ["made"]),
-        ("--actor nobody", []),
+        ("--actor unknown", []),
         ("--limit 1", ["hello"]),
         ("--before-id 3", ["made", "hello"]),
         ("--type job --object hello --limit 1 --before-id 4", ["hello"]),
@@ -65,7 +65,7 @@ def test_the_way_to_older_changes_is_told_only_if_there_are_any(changed: Workspa
 
 
 def test_no_changes_are_told(changed: Workspace) -> None:
-    ended = changed.ok("audit", "ls", "--actor", "nobody")
+    ended = changed.ok("audit", "ls", "--actor", "unknown")
     assert (ended.out, ended.err) == ("", "no changes\n")
 
 
@@ -78,5 +78,5 @@ def test_a_change_that_is_refused_leaves_no_trace(changed: Workspace) -> None:
     before = changed.data("audit", "ls")
     assert changed.run("settings", "set", "lease_seconds", "0").code == 2
     assert changed.run(*"job update hello --set priority=high".split()).code == 3
-    assert changed.run(*"job rm nobody --yes".split()).code == 4
+    assert changed.run(*"job rm unknown --yes".split()).code == 4
     assert changed.data("audit", "ls") == before

@@ -10,7 +10,7 @@ from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.sandbox.smtp import MailServer, Step
 
-KEY = "k3y-that-nobody-may-see"
+KEY = "k3y-that-stays-secret"
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_run_due_keeps_the_cursor_and_goes_on_next_time(shop: Workspace, server:
     assert starts == [0, 40, 50, 90]
 
 
-def test_run_due_with_other_queries_begins_with_a_new_cursor(shop: Workspace) -> None:
+def test_run_due_with_other_queries_starts_with_a_new_cursor(shop: Workspace) -> None:
     run_due(shop)
     shop.file.write_text(shop.file.read_text().replace("[python]", "[python, things]"))
     run_due(shop)

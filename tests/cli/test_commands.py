@@ -94,7 +94,7 @@ def test_an_invocation_does_not_show_its_secrets() -> None:
         ({}, True, False),
     ],
 )
-def test_colour_is_allowed_unless_somebody_objects(
+def test_colour_is_allowed_unless_it_is_switched_off(
     environ: dict[str, str], no_color: bool, allowed: bool
 ) -> None:
     assert Invocation(environ=environ, no_color=no_color).color is allowed

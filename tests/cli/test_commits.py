@@ -22,18 +22,18 @@ from support.workspace import PROGRAM, Workspace, process_environment
 from tsuzuki.collectors.commits.service import CommitsService
 from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
-from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.wiring.application import opened
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> RepositoryMaker:
+def history(tmp_path: Path) -> RepositoryBuilder:
     return straight(tmp_path / "repositories" / "long.git", 30)
 
 
 @pytest.fixture
-def following(workspace: Workspace, history: RepositoryMaker) -> Workspace:
+def following(workspace: Workspace, history: RepositoryBuilder) -> Workspace:
     """A workspace that follows the main branch of `history`."""
     workspace.ok("job", "disable", "hello")
     workspace.ok("commits", "add-target", str(history.folder))
@@ -79,7 +79,7 @@ def daemon(workspace: Workspace, path: str) -> "Iterator[subprocess.Popen[bytes]
         stderr=subprocess.DEVNULL,
     )
     try:
-        eventually(lambda: workspace.data("leader", "show")["holder"], what="somebody to lead")
+        eventually(lambda: workspace.data("leader", "show")["holder"], what="a leader")
         yield process
     finally:
         process.kill()
@@ -98,7 +98,7 @@ def newest(workspace: Workspace) -> dict[str, Any]:
 # --- the way of a person --------------------------------------------------------------------------
 
 
-def test_from_a_folder_to_statistics(following: Workspace, history: RepositoryMaker) -> None:
+def test_from_a_folder_to_statistics(following: Workspace, history: RepositoryBuilder) -> None:
     ended = following.data("commits", "collect")
     assert (ended["run_status"], ended["success_count"], ended["pending_count"]) == (
         "completed",
@@ -117,7 +117,7 @@ def test_from_a_folder_to_statistics(following: Workspace, history: RepositoryMa
 
 
 def test_the_next_collection_brings_only_what_is_new(
-    following: Workspace, history: RepositoryMaker
+    following: Workspace, history: RepositoryBuilder
 ) -> None:
     following.ok("commits", "collect")
     history.commit("main", {"new": lines(4)}, at=1_700_000_000)
@@ -126,7 +126,7 @@ def test_the_next_collection_brings_only_what_is_new(
     assert ended["results"][0]["new_commits_count"] == 1
 
 
-def test_everything_is_exported(following: Workspace, history: RepositoryMaker) -> None:
+def test_everything_is_exported(following: Workspace, history: RepositoryBuilder) -> None:
     following.ok("commits", "collect")
     expected = set(git_oracle.ids(history.folder, "main"))
     table = list(csv.DictReader(io.StringIO(following.ok("commits", "export").out)))
@@ -142,7 +142,7 @@ def test_everything_is_exported(following: Workspace, history: RepositoryMaker) 
 
 
 def test_a_failed_target_ends_with_1_and_is_all_that_is_retried(
-    following: Workspace, history: RepositoryMaker
+    following: Workspace, history: RepositoryBuilder
 ) -> None:
     other = straight(history.folder.parent / "other.git", 5)
     following.ok("commits", "add-target", str(other.folder))
@@ -161,7 +161,7 @@ def test_a_failed_target_ends_with_1_and_is_all_that_is_retried(
 
 
 def test_what_is_not_followed_any_more_is_left_out_and_kept(
-    following: Workspace, history: RepositoryMaker
+    following: Workspace, history: RepositoryBuilder
 ) -> None:
     following.ok("commits", "collect")
     following.ok("commits", "remove-target", "long", "main", "--yes")
@@ -197,7 +197,7 @@ def test_projects_of_a_gitlab_are_synced_renamed_and_collected(
         assert [p["change"] for p in synced] == ["as before", "renamed from group/two"]
 
 
-def test_a_scheduled_job_collects_too(following: Workspace, history: RepositoryMaker) -> None:
+def test_a_scheduled_job_collects_too(following: Workspace, history: RepositoryBuilder) -> None:
     following.append(
         "\n  nightly:\n    type: commits\n    projects: [long]\n    schedule: daily at 03:00\n"
     )
@@ -226,7 +226,7 @@ def test_a_second_start_is_told_the_running_id_and_ends_with_6(
 
 @pytest.mark.slow
 def test_a_collection_whose_process_was_killed_is_taken_over_at_once(
-    following: Workspace, hanging: "subprocess.Popen[bytes]", history: RepositoryMaker
+    following: Workspace, hanging: "subprocess.Popen[bytes]", history: RepositoryBuilder
 ) -> None:
     left = newest(following)
     hanging.kill()
@@ -282,7 +282,7 @@ def ask_to_start(folder: str) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
+def test_of_two_processes_that_start_at_once_one_starts_and_the_other_is_told(
     following: Workspace,
 ) -> None:
     answers = dict(in_processes(ask_to_start, [[str(following.folder)]] * 2))
@@ -308,7 +308,7 @@ def test_when_the_process_at_work_dies_the_command_steps_in(
     following: Workspace, slow_git: str
 ) -> None:
     with daemon(following, slow_git) as process:
-        begun = following.data("commits", "collect", "--detach")
+        started = following.data("commits", "collect", "--detach")
         eventually(lambda: under_way(following), what="the collection to be under way")
         watching = subprocess.Popen(
             [PROGRAM, "commits", "watch"],
@@ -324,7 +324,7 @@ def test_when_the_process_at_work_dies_the_command_steps_in(
         finally:
             watching.kill()
             watching.wait()
-    assert newest(following)["run_id"] == begun["run_id"]
+    assert newest(following)["run_id"] == started["run_id"]
     assert newest(following)["success_count"] == 1
 
 
@@ -353,6 +353,6 @@ def test_a_mistake_is_answered_with_what_to_do(
     assert "secret" not in ended.error["message"]
 
 
-def test_the_same_folder_is_one_project(following: Workspace, history: RepositoryMaker) -> None:
+def test_the_same_folder_is_one_project(following: Workspace, history: RepositoryBuilder) -> None:
     following.ok("commits", "projects", "add", str(history.folder))
     assert len(following.data("commits", "projects", "ls")) == 1

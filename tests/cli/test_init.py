@@ -79,7 +79,7 @@ def test_if_missing_leaves_a_file_alone_and_brings_the_database_in_step(empty: W
     assert [job["standing"] for job in empty.data("job", "ls")] == ["applied"]
 
 
-def test_if_missing_writes_a_file_that_is_missing_and_may_be_repeated(empty: Workspace) -> None:
+def test_if_missing_writes_a_file_that_is_missing_and_may_be_run_again(empty: Workspace) -> None:
     assert "Next:" in empty.ok("init", "--if-missing").err
     before = empty.content()
     empty.ok("init", "--if-missing")
@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_made_is_told(empty: Workspace) -> None:
     assert (ended.code, ended.error["code"]) == (5, "folder_unwritable")
 
 
-def test_a_workspace_can_begin_on_either_database(
+def test_a_workspace_can_start_on_either_database(
     empty: Workspace, empty_database_url: str
 ) -> None:
     empty.ok("init", TSUZUKI_DATABASE_URL=empty_database_url)

@@ -61,7 +61,7 @@ def test_two_programs_may_add_jobs_at_once(workspace: Workspace) -> None:
     assert [job["name"] for job in workspace.data("job", "ls")] == ["hello", "one", "two"]
 
 
-def test_without_a_terminal_nobody_is_asked(workspace: Workspace) -> None:
+def test_without_a_terminal_nothing_is_asked(workspace: Workspace) -> None:
     before = workspace.content()
     ended = workspace.process("job", "rm", "hello")
     assert (ended.code, ended.out) == (2, "")
@@ -91,7 +91,7 @@ def test_at_a_terminal_the_person_is_asked(
     assert [job["name"] for job in workspace.data("job", "ls")] == left
 
 
-def test_whoever_is_logged_in_is_named_in_the_audit_log(workspace: Workspace) -> None:
+def test_the_user_who_is_logged_in_is_named_in_the_audit_log(workspace: Workspace) -> None:
     assert workspace.process(*"job add other -- x".split()).code == 0
     assert workspace.process("settings", "set", "lease_seconds", "20", LOGNAME="carol").code == 0
     setting, job, *_ = workspace.data("audit", "ls")

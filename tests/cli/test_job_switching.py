@@ -19,7 +19,7 @@ def test_a_job_that_is_off_is_not_due_until_it_is_on_again(workspace: Workspace)
 def test_several_jobs_are_switched_together_or_not_at_all(workspace: Workspace) -> None:
     workspace.ok(*"job add other -- x".split())
     before = workspace.content()
-    assert workspace.run("job", "disable", "hello", "nobody", "other").code == 4
+    assert workspace.run("job", "disable", "hello", "unknown", "other").code == 4
     assert workspace.content() == before
     plain = workspace.ok("job", "disable", "hello", "other", "hello", "-o", "plain").out
     assert [line.split("\t")[:2] for line in plain.splitlines()] == [
@@ -41,7 +41,7 @@ def test_a_job_is_removed_only_on_demand(workspace: Workspace) -> None:
 def test_jobs_are_removed_together_or_not_at_all(workspace: Workspace) -> None:
     workspace.ok(*"job add other -- x".split())
     before = workspace.content()
-    assert workspace.run("job", "rm", "hello", "nobody", "--yes").code == 4
+    assert workspace.run("job", "rm", "hello", "unknown", "--yes").code == 4
     assert workspace.content() == before
     removed = workspace.data("job", "rm", "hello", "other", "--yes")
     assert [job["name"] for job in removed] == ["hello", "other"]

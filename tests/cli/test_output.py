@@ -1,27 +1,23 @@
 """Data on stdout in four formats, talk on stderr, and nothing from outside that acts on a terminal."""
 
 import json
-import math
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
-from enum import Enum, StrEnum
-from pathlib import Path
+from datetime import datetime, timedelta, timezone
+from enum import StrEnum
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from terminal_effects import acts_on_a_terminal
 
 from tsuzuki.cli import tables
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.values import escape_field, json_text, neutralise
+from tsuzuki.cli.values import neutralise
 
 TABLE, JSON, JSONL, PLAIN = (Invocation(environ={}, output=form) for form in OutputFormat)
 MOMENT = datetime(2026, 11, 16, 4, 49, 41, 5, tzinfo=timezone(timedelta(hours=9)))
@@ -29,10 +25,6 @@ MOMENT = datetime(2026, 11, 16, 4, 49, 41, 5, tzinfo=timezone(timedelta(hours=9)
 
 class State(StrEnum):
     FAILED = "FAILED"
-
-
-class Size(Enum):
-    SMALL = 1
 
 
 @dataclass(frozen=True)
@@ -133,37 +125,6 @@ def test_json_holds_every_field_whatever_the_columns(capsys: pytest.CaptureFixtu
     assert "夜間" in lines[0]
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        (Size.SMALL, 1),
-        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00Z"),
-        (date(2026, 1, 2), "2026-01-02"),
-        (timedelta(minutes=2), 120.0),
-        (Decimal("1.10"), "1.10"),
-        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
-        (Path("a/b"), "a/b"),
-        (frozenset({"b", "a"}), ["a", "b"]),
-        ((State.FAILED, None, True), ["FAILED", None, True]),
-        ({State.FAILED: 1, 2: "x"}, {"FAILED": 1, "2": "x"}),
-        (math.nan, None),
-    ],
-)
-def test_a_value_has_one_form_in_json(value: object, told: object) -> None:
-    assert json.loads(json_text({"value": value})) == {"value": told}
-
-
-def test_a_time_without_a_zone_is_refused() -> None:
-    with pytest.raises(ValueError, match="no time zone"):
-        json_text(datetime(2026, 1, 2))  # noqa: DTZ001
-
-
-@pytest.mark.parametrize("value", [object(), b"bytes", Row])
-def test_a_type_nobody_thought_of_is_refused(value: object) -> None:
-    with pytest.raises(TypeError, match="cannot be printed"):
-        json_text({"value": value})
-
-
 @pytest.mark.parametrize("data", ["text", 7, ["text"]])
 def test_what_is_neither_an_object_nor_rows_is_refused(data: object) -> None:
     with pytest.raises(TypeError):
@@ -193,55 +154,6 @@ def test_rows_are_printed_as_they_come(
 
     emit(invocation, rows())
     assert [int(re.findall(r"\d", text)[0]) for text in printed] == [0, 1, 2]
-
-
-def unescaped(text: str) -> str:
-    def character(match: re.Match[str]) -> str:
-        named = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
-        return named.get(match[1]) or chr(int(match[1][1:], 16))
-
-    return re.sub(r"\\(\\|n|r|t|x[0-9a-f]{2}|u[0-9a-f]{4})", character, text)
-
-
-ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()) | st.sampled_from("\x1b\x9b\\"))
-
-
-DIRECTION_MARKS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-
-
-def acts_on_a_terminal(character: str) -> bool:
-    """Judged by Unicode's own tables, not by ours."""
-    return (
-        unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}
-        or unicodedata.bidirectional(character) in DIRECTION_MARKS
-    )
-
-
-@settings(deadline=None)
-@given(ANY_TEXT)
-def test_nothing_in_a_neutralised_text_acts_on_a_terminal(text: str) -> None:
-    harmless = neutralise(text)
-    assert not any(map(acts_on_a_terminal, harmless))
-    assert neutralise(harmless) == harmless
-
-
-@settings(deadline=None)
-@given(ANY_TEXT)
-def test_a_plain_field_is_harmless_and_can_be_read_back(text: str) -> None:
-    escaped = escape_field(text)
-    assert not any(map(acts_on_a_terminal, escaped))
-    assert unescaped(escaped) == text
-
-
-@settings(deadline=None)
-@given(ANY_TEXT, st.booleans())
-def test_json_is_harmless_and_can_be_read_back(text: str, ascii_only: bool) -> None:
-    document = json_text({"value": text}, ascii_only=ascii_only)
-    assert not any(map(acts_on_a_terminal, document))
-    # Two surrogate halves side by side are one character to a JSON reader.
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    read = json.loads(document)["value"]
-    assert read.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") == whole
 
 
 @pytest.mark.parametrize("hostile", ["\x1b[2J", "\x9b31m", "\x1b]0;title\x07", "a\u202eb", "a\rb"])

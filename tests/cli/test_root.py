@@ -53,7 +53,7 @@ def one(invocation: Invocation) -> None:
 @click.command(cls=Command)
 @click.pass_obj
 def endless(invocation: Invocation) -> None:
-    """Print rows until nobody reads them."""
+    """Print rows until the reader is gone."""
 
     def numbers() -> Iterator[dict[str, int]]:
         for number in count():
@@ -186,7 +186,7 @@ def test_an_object_on_a_terminal_has_one_field_below_the_other() -> None:
     assert "".join(note).count("x") == len(LONG)
 
 
-def test_a_terminal_is_coloured_unless_somebody_objects() -> None:
+def test_a_terminal_is_coloured_unless_it_is_switched_off() -> None:
     assert "\x1b[31mFAILED" in run_on_terminal("rows")
     assert "\x1b" not in run_on_terminal("rows", NO_COLOR="1")
     assert "\x1b" not in run_on_terminal("--no-color", "rows")

@@ -1,4 +1,4 @@
-"""Settings: the value in force, who set it, and bounds nobody can leave."""
+"""Settings: the current value, its author, and its bounds."""
 
 import json
 

@@ -8,7 +8,7 @@ import pytest
 
 from config.commented_file import FILE, data
 from tsuzuki.config import InvalidFile, load_configuration
-from tsuzuki.config.edit import add_job, remove_job, set_enabled, update_job
+from tsuzuki.config.edit import ConfigEditor
 from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound, UsageError
 from tsuzuki.model.job import JobSpec
 
@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_name_that_is_taken_is_a_conflict_with_its_place(path: Path) -> None:
     with pytest.raises(Conflict, match="already is a job `hello`") as caught:
-        add_job(path, "hello", {"command": "x"})
+        ConfigEditor(path).add_job("hello", {"command": "x"})
     assert str(caught.value.place) == f"{path}:6:3"
     assert path.read_text() == FILE
 
@@ -31,9 +31,9 @@ def test_a_name_that_is_taken_is_a_conflict_with_its_place(path: Path) -> None:
 @pytest.mark.parametrize(
     "act",
     [
-        lambda path, name: update_job(path, name, {"timeout": 5}),
-        lambda path, name: set_enabled(path, name, False),
-        remove_job,
+        lambda path, name: ConfigEditor(path).update_job(name, {"timeout": 5}),
+        lambda path, name: ConfigEditor(path).set_enabled(name, False),
+        lambda path, name: ConfigEditor(path).remove_job(name),
     ],
 )
 def test_a_job_that_does_not_exist_is_not_found(
@@ -49,10 +49,10 @@ def test_a_job_that_does_not_exist_is_not_found(
 @pytest.mark.parametrize(
     "act",
     [
-        lambda path: add_job(path, "new", {"command": "x", "priority": "high"}),
-        lambda path: add_job(path, "not a name", {"command": "x"}),
-        lambda path: update_job(path, "hello", {"priority": "high"}),
-        lambda path: update_job(path, "hello", {}, removals=["command"]),
+        lambda path: ConfigEditor(path).add_job("new", {"command": "x", "priority": "high"}),
+        lambda path: ConfigEditor(path).add_job("not a name", {"command": "x"}),
+        lambda path: ConfigEditor(path).update_job("hello", {"priority": "high"}),
+        lambda path: ConfigEditor(path).update_job("hello", {}, removals=["command"]),
     ],
 )
 def test_an_invalid_job_is_refused_and_nothing_is_written(
@@ -67,13 +67,13 @@ def test_an_invalid_job_is_refused_and_nothing_is_written(
 def test_a_fault_that_was_there_before_is_told_where_it_stands(path: Path) -> None:
     path.write_text("jobs:\n  a:\n    command: x\n  b:\n    comand: y\n")
     with pytest.raises(InvalidFile) as caught:
-        update_job(path, "a", {"timeout": 5, "tags": ["t"]})
+        ConfigEditor(path).update_job("a", {"timeout": 5, "tags": ["t"]})
     assert str(caught.value.place) == f"{path}:5:5"
 
 
 def test_a_faulty_job_can_be_removed(path: Path) -> None:
     path.write_text("jobs:\n  a:\n    command: x\n  b:\n    comand: y\n")
-    remove_job(path, "b")
+    ConfigEditor(path).remove_job("b")
     assert path.read_text() == "jobs:\n  a:\n    command: x\n"
 
 
@@ -81,15 +81,15 @@ def test_an_anchor_that_is_still_referred_to_is_not_removed(path: Path) -> None:
     text = "jobs:\n  a: &a\n    command: x\n  b: *a\n"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="refers to nothing"):
-        remove_job(path, "a")
+        ConfigEditor(path).remove_job("a")
     assert path.read_text() == text
-    update_job(path, "b", {"timeout": "1m"})
+    ConfigEditor(path).update_job("b", {"timeout": "1m"})
     assert path.read_text() == text.replace("*a", "{command: x, timeout: 1m}")
 
 
 def test_a_body_that_is_not_json_is_refused(path: Path) -> None:
     with pytest.raises((UsageError, InvalidFile)):
-        add_job(path, "new", {"command": "x", "arguments": {"a": {1, 2}}})
+        ConfigEditor(path).add_job("new", {"command": "x", "arguments": {"a": {1, 2}}})
     assert path.read_text() == FILE
 
 
@@ -100,7 +100,7 @@ def test_mode_and_link_of_the_file_are_kept(tmp_path: Path) -> None:
     real.chmod(0o640)
     link = tmp_path / "tsuzuki.yaml"
     link.symlink_to(real)
-    set_enabled(link, "hello", False)
+    ConfigEditor(link).set_enabled("hello", False)
     assert link.is_symlink()
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert data(real)["jobs"]["hello"]["enabled"] is False
@@ -109,20 +109,20 @@ def test_mode_and_link_of_the_file_are_kept(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_told_and_leaves_no_lock_behind(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="does not exist"):
-        remove_job(tmp_path / "tsuzuki.yaml", "x")
+        ConfigEditor(tmp_path / "tsuzuki.yaml").remove_job("x")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_edited_file_loads(path: Path) -> None:
-    add_job(path, "rest", {"command": ["sleep", "5"]})
+    ConfigEditor(path).add_job("rest", {"command": ["sleep", "5"]})
     jobs = load_configuration(environ={}, cwd=path.parent).jobs
     assert [job.name for job in jobs] == ["hello", "backup", "rest"]
 
 
 def test_a_rehearsal_finds_the_same_faults_and_writes_nothing(path: Path) -> None:
-    assert add_job(path, "rest", {"command": "sleep 5"}, dry_run=True).name == "rest"
+    assert ConfigEditor(path).add_job("rest", {"command": "sleep 5"}, dry_run=True).name == "rest"
     with pytest.raises(Conflict):
-        add_job(path, "hello", {"command": "x"}, dry_run=True)
+        ConfigEditor(path).add_job("hello", {"command": "x"}, dry_run=True)
     assert path.read_text() == FILE
     assert [entry.name for entry in path.parent.iterdir()] == ["tsuzuki.yaml"]
 
@@ -134,7 +134,7 @@ def test_a_job_that_is_taken_from_another_part_of_the_file_is_not_edited(
     text = f"base: &base {{it: {{command: x}}}}\njobs: {jobs}\n"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="taken from another part of the file") as caught:
-        remove_job(path, "it")
+        ConfigEditor(path).remove_job("it")
     assert caught.value.specific_code == "config_uneditable"
     assert path.read_text() == text
 
@@ -142,5 +142,5 @@ def test_a_job_that_is_taken_from_another_part_of_the_file_is_not_edited(
 def test_jobs_that_are_no_mapping_are_refused_at_their_place(path: Path) -> None:
     path.write_text("jobs: [it]\n")
     with pytest.raises(InvalidFile, match="`jobs` must be a mapping") as caught:
-        remove_job(path, "it")
+        ConfigEditor(path).remove_job("it")
     assert str(caught.value.place) == f"{path}:1:7"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from config.random_config_files import COMMAND, VALUES, File, files
-from tsuzuki.config.edit import add_job, remove_job, update_job
+from tsuzuki.config.edit import ConfigEditor
 
 CHANGES = st.sampled_from(sorted(VALUES)).flatmap(lambda key: st.tuples(st.just(key), VALUES[key]))
 
@@ -60,7 +60,7 @@ def test_setting_a_key_touches_only_that_key(
     path = written(tmp_path, file)
     job = data.draw(st.sampled_from(file.jobs))
     name, value = change
-    update_job(path, job.name, {name: value})
+    ConfigEditor(path).update_job(job.name, {name: value})
     expected = jobs_of(file)
     expected[job.name] = {**job.body, name: value}
     assert read_independently(path) == expected
@@ -87,7 +87,7 @@ def test_removing_a_key_touches_only_that_key(
     key = data.draw(st.sampled_from(job.keys))
     if key.name == "command":
         return
-    update_job(path, job.name, {}, [key.name])
+    ConfigEditor(path).update_job(job.name, {}, [key.name])
     expected = jobs_of(file)
     del expected[job.name][key.name]
     assert read_independently(path) == expected
@@ -98,7 +98,7 @@ def test_removing_a_key_touches_only_that_key(
 @given(file=files(), body=st.fixed_dictionaries({"command": COMMAND}, optional=VALUES))
 def test_adding_a_job_only_adds_lines(tmp_path: Path, file: File, body: dict[str, Any]) -> None:
     path = written(tmp_path, file)
-    add_job(path, "new", body)
+    ConfigEditor(path).add_job("new", body)
     assert read_independently(path) == {**jobs_of(file), "new": body}
     end = len(file.lines) - len(file.bottom)
     assert_untouched(file, path, end, end)
@@ -111,7 +111,7 @@ def test_removing_a_job_takes_its_lines_and_at_most_a_blank_one(
 ) -> None:
     path = written(tmp_path, file)
     job = data.draw(st.sampled_from(file.jobs))
-    remove_job(path, job.name)
+    ConfigEditor(path).remove_job(job.name)
     expected = jobs_of(file)
     del expected[job.name]
     assert read_independently(path) == expected

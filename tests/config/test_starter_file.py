@@ -1,4 +1,4 @@
-"""The file a new workspace begins with."""
+"""The file of a new workspace."""
 
 import re
 from pathlib import Path

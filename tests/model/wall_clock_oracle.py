@@ -63,15 +63,15 @@ def changes_of_clock(zone: str) -> tuple[datetime, ...]:
     step = timedelta(days=4)
     stretches = pairwise(FIRST + number * step for number in range((LAST - FIRST) // step))
     return tuple(
-        _first_minute_of_change(info, begin, end)
-        for begin, end in stretches
-        if begin.astimezone(info).utcoffset() != end.astimezone(info).utcoffset()
+        _first_minute_of_change(info, start, end)
+        for start, end in stretches
+        if start.astimezone(info).utcoffset() != end.astimezone(info).utcoffset()
     )
 
 
-def _first_minute_of_change(info: ZoneInfo, begin: datetime, end: datetime) -> datetime:
+def _first_minute_of_change(info: ZoneInfo, start: datetime, end: datetime) -> datetime:
     changed = end.astimezone(info).utcoffset()
-    minutes = range((end - begin) // MINUTE + 1)
-    return begin + MINUTE * bisect_left(
-        minutes, True, key=lambda n: (begin + n * MINUTE).astimezone(info).utcoffset() == changed
+    minutes = range((end - start) // MINUTE + 1)
+    return start + MINUTE * bisect_left(
+        minutes, True, key=lambda n: (start + n * MINUTE).astimezone(info).utcoffset() == changed
     )

@@ -15,7 +15,7 @@ from support.git_histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.sandbox.gitlab import TOKEN
 from tsuzuki.sandbox.gitlab import gitlab as stand_in_for_gitlab
-from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 
 ABSENT = "0123456789" * 4
@@ -26,8 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("gitlab")
     wayward(root / "group" / "wayward.git")
     straight(root / "group" / "deep" / "long.git", 250)
-    RepositoryMaker(root / "group" / "empty.git")
-    RepositoryMaker(root / "alone").write()
+    RepositoryBuilder(root / "group" / "empty.git")
+    RepositoryBuilder(root / "alone").write()
     return root
 
 

@@ -9,21 +9,21 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.daemons import eventually
-from tsuzuki.sandbox.exchange import Answer, Request, Route, Router, json_answer
+from tsuzuki.sandbox.exchange import Request, Response, Route, Router, json_response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
 
-def greet(request: Request) -> Answer:
-    return json_answer({"name": request.params["name"], "query": dict(request.query)})
+def greet(request: Request) -> Response:
+    return json_response({"name": request.params["name"], "query": dict(request.query)})
 
 
-def fail(request: Request) -> Answer:
+def fail(request: Request) -> Response:
     raise RuntimeError(request.path)
 
 
-def missing(request: Request) -> Answer:
-    return json_answer({"message": "404 Not Found"}, status=404)
+def missing(request: Request) -> Response:
+    return json_response({"message": "404 Not Found"}, status=404)
 
 
 @pytest.fixture

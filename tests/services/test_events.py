@@ -49,7 +49,7 @@ def test_without_a_key_every_event_is_a_new_one(door: Events) -> None:
     assert len(door.find()) == 3
 
 
-def test_whoever_lost_the_answer_says_it_again_with_the_key(database: Database) -> None:
+def test_after_a_lost_reply_the_event_is_emitted_again_with_its_key(database: Database) -> None:
     unreliable = UnreliableDatabase(database)
     door = Events(database=unreliable)
     unreliable.replies_to_lose = 1

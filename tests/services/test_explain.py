@@ -1,12 +1,14 @@
 """Why a run is where it is: every cause, in a sentence that a person can act on."""
 
 import dataclasses
+import socket
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from support.factories import (
     WORKER,
@@ -26,12 +28,13 @@ from tsuzuki.services.explain import Cause, StatusReason
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import jobs, leadership, workers
 from tsuzuki.store.runs import moves
+from tsuzuki.store.schema import tables
 from tsuzuki.store.sql.database import Database
 
 ALLOW = ConcurrencyPolicy.ALLOW
 
 
-class Stage:
+class ExplainFixture:
     """A leader, a worker and a job; each test takes something away."""
 
     def __init__(self, database: Database, clock: MovingClock) -> None:
@@ -45,7 +48,7 @@ class Stage:
         explanation = Runs(database=self.database, actor="ada").explain(run_id)
         assert explanation.run_id == run_id
         assert explanation.state is read_run(self.database, run_id).state
-        return explanation.grounds
+        return explanation.reasons
 
     def only(self, run_id: int) -> tuple[Cause, str]:
         (reason,) = self.why(run_id)
@@ -57,6 +60,11 @@ class Stage:
     def change(self, act: Callable[[Any], object]) -> None:
         with self.database.write() as connection:
             act(connection)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; the worker is heard at its end."""
+        self.clock.advance(seconds)
+        self.change(lambda c: workers.heartbeat(c, WORKER))
 
     def change_job(self, **changes: Any) -> None:
         with self.database.write() as connection:
@@ -73,122 +81,147 @@ class Stage:
 
 
 @pytest.fixture
-def stage(database: Database, clock: MovingClock) -> Stage:
-    return Stage(database, clock)
+def fixture(database: Database, clock: MovingClock) -> ExplainFixture:
+    return ExplainFixture(database, clock)
 
 
 # --- waiting --------------------------------------------------------------------------------------
 
 
-def test_next(stage: Stage) -> None:
-    assert stage.only(stage.waiting()) == (
+def test_next(fixture: ExplainFixture) -> None:
+    assert fixture.only(fixture.waiting()) == (
         Cause.NEXT,
         "It is due and nothing is in its way: it is next.",
     )
 
 
-def test_an_orphan_waits_like_anybody(stage: Stage) -> None:
-    orphan = run_in_state(stage.database, RunState.ORPHANED, stage.term).id
-    assert stage.only(orphan)[0] is Cause.NEXT
+def test_an_orphan_waits_like_any_run(fixture: ExplainFixture) -> None:
+    orphan = run_in_state(fixture.database, RunState.ORPHANED, fixture.term).id
+    assert fixture.only(orphan)[0] is Cause.NEXT
 
 
-def test_not_due(stage: Stage) -> None:
-    run_id = stage.waiting(scheduled_for=NOON + timedelta(minutes=5))
-    assert stage.only(run_id) == (Cause.NOT_DUE, "It is not due before 2026-03-01 12:05:00Z.")
-    stage.clock.advance(300)
-    assert stage.only(run_id)[0] is Cause.NEXT
+def test_not_due(fixture: ExplainFixture) -> None:
+    run_id = fixture.waiting(scheduled_for=NOON + timedelta(minutes=5))
+    assert fixture.only(run_id) == (Cause.NOT_DUE, "It is not due before 2026-03-01 12:05:00Z.")
+    fixture.advance(300)
+    assert fixture.only(run_id)[0] is Cause.NEXT
 
 
-def test_waiting_for_retry(stage: Stage) -> None:
-    run_id = stage.waiting(
+def test_waiting_for_retry(fixture: ExplainFixture) -> None:
+    run_id = fixture.waiting(
         scheduled_for=NOON + timedelta(seconds=30), trigger=Trigger.RETRY, retry_of=7, attempt=3
     )
-    assert stage.only(run_id) == (
+    assert fixture.only(run_id) == (
         Cause.WAITING_FOR_RETRY,
         "It retries run 7 and waits for 2026-03-01 12:00:30Z (attempt 3).",
     )
 
 
-def test_paused(stage: Stage) -> None:
-    run_id = stage.waiting()
-    stage.change_job(enabled=False)
-    (reason,) = stage.why(run_id)
+def test_paused(fixture: ExplainFixture) -> None:
+    run_id = fixture.waiting()
+    fixture.change_job(enabled=False)
+    (reason,) = fixture.why(run_id)
     assert (reason.cause, reason.sentence) == (Cause.PAUSED, "Its job hello is switched off.")
     assert reason.hint == "Switch it on with: tsuzuki job enable hello"
 
 
-def test_job_removed(stage: Stage) -> None:
-    run_id = stage.waiting()
-    with stage.database.write() as connection:
-        job = jobs.get(connection, stage.job_id)
+def test_job_removed(fixture: ExplainFixture) -> None:
+    run_id = fixture.waiting()
+    with fixture.database.write() as connection:
+        job = jobs.get(connection, fixture.job_id)
         assert job is not None
         jobs.remove(connection, job=job)
-    assert stage.only(run_id) == (
+    assert fixture.only(run_id) == (
         Cause.JOB_REMOVED,
         "Its job hello was removed; it will be canceled.",
     )
 
 
-def test_job_limit(stage: Stage) -> None:
-    running, run_id = stage.running(), stage.waiting()
-    assert stage.only(run_id) == (
+def test_job_limit(fixture: ExplainFixture) -> None:
+    running, run_id = fixture.running(), fixture.waiting()
+    assert fixture.only(run_id) == (
         Cause.JOB_LIMIT,
         f"Its job allows 1 at once, and 1 are under way: run {running} (RUNNING).",
     )
 
 
-def test_key_limit(stage: Stage) -> None:
-    stage.change_job(concurrency_policy=ALLOW, concurrency_key="k", max_concurrent_per_key=1)
-    first, second = (stage.waiting(concurrency_key="same") for _ in range(2))
-    free = stage.waiting(concurrency_key="another")
-    stage.hold(first)
-    assert stage.only(second) == (
+def test_key_limit(fixture: ExplainFixture) -> None:
+    fixture.change_job(concurrency_policy=ALLOW, concurrency_key="k", max_concurrent_per_key=1)
+    first, second = (fixture.waiting(concurrency_key="same") for _ in range(2))
+    free = fixture.waiting(concurrency_key="another")
+    fixture.hold(first)
+    assert fixture.only(second) == (
         Cause.KEY_LIMIT,
         "Its job allows 1 at once for the key 'same', and 1 are under way.",
     )
-    assert stage.only(free)[0] is Cause.NEXT
+    assert fixture.only(free)[0] is Cause.NEXT
 
 
 @pytest.mark.parametrize("how", ["the lease ran out", "it stepped down"])
-def test_no_leader(stage: Stage, how: str) -> None:
-    run_id = stage.waiting()
+def test_no_leader(fixture: ExplainFixture, how: str) -> None:
+    run_id = fixture.waiting()
     if how == "it stepped down":
-        stage.change(lambda c: leadership.release(c, term=stage.term))
+        fixture.change(lambda c: leadership.release(c, term=fixture.term))
         since = "12:00:00"
     else:
-        stage.clock.advance(1000)
+        fixture.advance(1000)
         since = "12:16:40"
-    assert stage.only(run_id) == (
+    assert fixture.only(run_id) == (
         Cause.NO_LEADER,
         f"No process leads, since 2026-03-01 {since}Z: nothing is assigned.",
     )
 
 
-def test_nobody_ever_led(database: Database) -> None:
+def test_no_process_ever_led(database: Database) -> None:
     add_worker(database)
     run_id = create_run(database, add_job(database)).id
-    (reason,) = Runs(database=database, actor="ada").explain(run_id).grounds
+    (reason,) = Runs(database=database, actor="ada").explain(run_id).reasons
     assert reason.sentence == "No process leads, and none ever did: nothing is assigned."
     assert reason.hint == "Start one with: tsuzuki up"
 
 
-@pytest.mark.parametrize("left", ["drain", "expel", "leave"])
-def test_no_worker(stage: Stage, left: str) -> None:
-    run_id = stage.waiting()
+@pytest.mark.parametrize("left", ["drain", "detach", "leave"])
+def test_no_worker(fixture: ExplainFixture, left: str) -> None:
+    run_id = fixture.waiting()
     match left:
         case "drain":
-            stage.change(lambda c: workers.drain(c, [WORKER]))
-        case "expel":
-            stage.change(lambda c: workers.detach(c, [WORKER]))
+            fixture.change(lambda c: workers.drain(c, [WORKER]))
+        case "detach":
+            fixture.change(lambda c: workers.detach(c, [WORKER]))
         case "leave":
-            stage.change(lambda c: workers.deregister(c, WORKER))
-    assert stage.only(run_id) == (Cause.NO_WORKER, "No worker is attached.")
+            fixture.change(lambda c: workers.deregister(c, WORKER))
+    assert fixture.only(run_id) == (Cause.NO_WORKER, "No worker is attached.")
 
 
-def test_no_worker_with_its_tags(stage: Stage) -> None:
-    add_worker(stage.database, "half", tags=frozenset({"gpu"}))
-    stage.change_job(tags=frozenset({"gpu", "eu"}))
-    (reason,) = stage.why(stage.waiting())
+@pytest.mark.parametrize(
+    ("seconds", "why"),
+    [
+        (8.0, "has been silent for 8 s"),
+        (-3600.0, "sent its last heartbeat before the database's clock was put back (clock skew)"),
+    ],
+)
+def test_a_dead_worker_is_no_worker(fixture: ExplainFixture, seconds: float, why: str) -> None:
+    fixture.clock.step(seconds)
+    reasons = {reason.cause: reason.sentence for reason in fixture.why(fixture.waiting())}
+    assert reasons[Cause.NO_WORKER] == f"No attached worker is alive: {WORKER} {why}."
+
+
+def test_a_leader_that_died_here_leads_nothing(fixture: ExplainFixture) -> None:
+    fixture.change(lambda c: leadership.release(c, term=fixture.term))
+    take_lead(fixture.database, WORKER)
+    with fixture.database.write() as connection:
+        dead_here = {"host": socket.gethostname(), "pid": 2**22}
+        connection.execute(update(tables.workers).values(**dead_here))
+    no_leader, no_worker = fixture.why(fixture.waiting())
+    assert no_leader.cause is Cause.NO_LEADER
+    assert no_leader.sentence.startswith(f"The leader {WORKER} has ended")
+    assert no_worker.sentence == f"No attached worker is alive: {WORKER} has ended."
+
+
+def test_no_worker_with_its_tags(fixture: ExplainFixture) -> None:
+    add_worker(fixture.database, "half", tags=frozenset({"gpu"}))
+    fixture.change_job(tags=frozenset({"gpu", "eu"}))
+    (reason,) = fixture.why(fixture.waiting())
     assert (reason.cause, reason.sentence) == (
         Cause.NO_TAGS,
         "No attached worker has all of its tags: eu, gpu.",
@@ -196,25 +229,25 @@ def test_no_worker_with_its_tags(stage: Stage) -> None:
     assert reason.hint == "Start one with: tsuzuki worker --tag eu --tag gpu"
 
 
-def test_capacity(stage: Stage) -> None:
-    stage.change_job(concurrency_policy=ALLOW)
-    add_worker(stage.database, "small", capacity=1)
-    add_worker(stage.database, "of no use", capacity=0)
+def test_capacity(fixture: ExplainFixture) -> None:
+    fixture.change_job(concurrency_policy=ALLOW)
+    add_worker(fixture.database, "small", capacity=1)
+    add_worker(fixture.database, "of no use", capacity=0)
     for worker_id in (WORKER, WORKER, "small"):
-        stage.hold(stage.waiting(), worker_id)
-    assert stage.only(stage.waiting()) == (
+        fixture.hold(fixture.waiting(), worker_id)
+    assert fixture.only(fixture.waiting()) == (
         Cause.CAPACITY,
         "All 3 workers that may run it are full: 3 of 3 slots.",
     )
 
 
-def test_all_reasons_that_hold_are_told_together(stage: Stage) -> None:
-    stage.running()
-    run_id = stage.waiting(scheduled_for=NOON + timedelta(hours=1))
-    stage.change_job(enabled=False)
-    stage.change(lambda c: workers.detach(c, [WORKER]))
-    stage.change(lambda c: leadership.release(c, term=stage.term))
-    assert [reason.cause for reason in stage.why(run_id)] == [
+def test_all_reasons_that_hold_are_told_together(fixture: ExplainFixture) -> None:
+    fixture.running()
+    run_id = fixture.waiting(scheduled_for=NOON + timedelta(hours=1))
+    fixture.change_job(enabled=False)
+    fixture.change(lambda c: workers.detach(c, [WORKER]))
+    fixture.change(lambda c: leadership.release(c, term=fixture.term))
+    assert [reason.cause for reason in fixture.why(run_id)] == [
         Cause.NOT_DUE,
         Cause.PAUSED,
         Cause.JOB_LIMIT,
@@ -226,18 +259,18 @@ def test_all_reasons_that_hold_are_told_together(stage: Stage) -> None:
 # --- held -----------------------------------------------------------------------------------------
 
 
-def test_assigned(stage: Stage) -> None:
-    run_id = stage.waiting()
-    stage.hold(run_id)
-    assert stage.only(run_id) == (
+def test_assigned(fixture: ExplainFixture) -> None:
+    run_id = fixture.waiting()
+    fixture.hold(run_id)
+    assert fixture.only(run_id) == (
         Cause.ASSIGNED,
         "It was assigned to host-1-aaaa at 2026-03-01 12:00:00Z and has not started.",
     )
 
 
-def test_running(stage: Stage) -> None:
-    run_id = stage.running()
-    (reason,) = stage.why(run_id)
+def test_running(fixture: ExplainFixture) -> None:
+    run_id = fixture.running()
+    (reason,) = fixture.why(run_id)
     assert (reason.cause, reason.sentence) == (
         Cause.RUNNING,
         "It has been running on host-1-aaaa since 2026-03-01 12:00:00Z.",
@@ -245,12 +278,12 @@ def test_running(stage: Stage) -> None:
     assert reason.hint == f"Follow it with: tsuzuki run logs {run_id} --follow"
 
 
-def test_worker_silent(stage: Stage) -> None:
-    run_id = stage.running()
-    stage.clock.advance(5)
-    assert stage.only(run_id)[0] is Cause.RUNNING
-    stage.clock.advance(3)
-    silent, running = stage.why(run_id)
+def test_worker_silent(fixture: ExplainFixture) -> None:
+    run_id = fixture.running()
+    fixture.clock.advance(5)
+    assert fixture.only(run_id)[0] is Cause.RUNNING
+    fixture.clock.advance(3)
+    silent, running = fixture.why(run_id)
     assert (silent.cause, running.cause) == (Cause.WORKER_SILENT, Cause.RUNNING)
     assert silent.sentence == (
         "Its worker host-1-aaaa has been silent for 8 s; "
@@ -258,32 +291,36 @@ def test_worker_silent(stage: Stage) -> None:
     )
 
 
-def test_a_heartbeat_from_before_the_clock_was_put_back_does_not_count(stage: Stage) -> None:
-    run_id = stage.running()
-    stage.clock.step(-3600)
-    silent, running = stage.why(run_id)
+def test_a_heartbeat_from_before_the_clock_was_put_back_does_not_count(
+    fixture: ExplainFixture,
+) -> None:
+    run_id = fixture.running()
+    fixture.clock.step(-3600)
+    silent, running = fixture.why(run_id)
     assert (silent.cause, running.cause) == (Cause.WORKER_SILENT, Cause.RUNNING)
     assert silent.sentence.startswith(
-        "Its worker host-1-aaaa sent its last heartbeat before the database's clock was put back;"
+        "Its worker host-1-aaaa sent its last heartbeat before the database's clock was put back (clock skew);"
     )
 
 
-@pytest.mark.parametrize("left", ["expel", "leave"])
-def test_worker_not_attached_any_more(stage: Stage, left: str) -> None:
-    run_id = stage.running()
-    if left == "expel":
-        stage.change(lambda c: workers.detach(c, [WORKER]))
+@pytest.mark.parametrize("left", ["detach", "leave"])
+def test_worker_not_attached_any_more(fixture: ExplainFixture, left: str) -> None:
+    run_id = fixture.running()
+    if left == "detach":
+        fixture.change(lambda c: workers.detach(c, [WORKER]))
     else:
-        stage.change(lambda c: workers.deregister(c, WORKER))
-    silent = stage.why(run_id)[0]
+        fixture.change(lambda c: workers.deregister(c, WORKER))
+    silent = fixture.why(run_id)[0]
     assert silent.cause is Cause.WORKER_SILENT
     assert silent.sentence.startswith("Its worker host-1-aaaa is not attached any more;")
 
 
-def test_confirming(stage: Stage) -> None:
-    run_id = stage.running()
-    stage.change(lambda c: workers.request_confirmation(c, worker_id=WORKER, deadline_seconds=1.0))
-    confirming, running = stage.why(run_id)
+def test_confirming(fixture: ExplainFixture) -> None:
+    run_id = fixture.running()
+    fixture.change(
+        lambda c: workers.request_confirmation(c, worker_id=WORKER, deadline_seconds=1.0)
+    )
+    confirming, running = fixture.why(run_id)
     assert (confirming.cause, running.cause) == (Cause.CONFIRMING, Cause.RUNNING)
     assert confirming.sentence == "Its worker asks to be confirmed before it goes on."
 
@@ -299,9 +336,9 @@ def test_confirming(stage: Stage) -> None:
         (RunState.CANCELED, "CANCELED, operator."),
     ],
 )
-def test_ended(stage: Stage, state: RunState, tail: str) -> None:
-    run_id = run_in_state(stage.database, state, stage.term).id
-    (reason,) = stage.why(run_id)
+def test_ended(fixture: ExplainFixture, state: RunState, tail: str) -> None:
+    run_id = run_in_state(fixture.database, state, fixture.term).id
+    (reason,) = fixture.why(run_id)
     assert (reason.cause, reason.sentence) == (
         Cause.ENDED,
         f"It ended at 2026-03-01 12:00:00Z: {tail}",
@@ -310,16 +347,16 @@ def test_ended(stage: Stage, state: RunState, tail: str) -> None:
     assert reason.hint == (None if succeeded else f"Retry it with: tsuzuki run retry {run_id}")
 
 
-def test_ended_with_what_went_wrong(stage: Stage) -> None:
-    run_id = stage.running()
+def test_ended_with_what_went_wrong(fixture: ExplainFixture) -> None:
+    run_id = fixture.running()
     ending = moves.RunEnd(
-        run=Started(id=run_id, version=3, epoch=stage.term.epoch),
+        run=Started(id=run_id, version=3, epoch=fixture.term.epoch),
         state=RunState.FAILED,
         reason=moves.Reason.HANDLER_FAILED,
         error="exit code 3",
     )
-    stage.change(lambda c: moves.finish(c, worker_id=WORKER, ends=[ending]))
-    assert stage.only(run_id)[1].endswith("FAILED, handler_failed: exit code 3")
+    fixture.change(lambda c: moves.finish(c, worker_id=WORKER, ends=[ending]))
+    assert fixture.only(run_id)[1].endswith("FAILED, handler_failed: exit code 3")
 
 
 def test_every_cause_is_proven_here() -> None:

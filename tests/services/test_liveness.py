@@ -69,7 +69,7 @@ def test_a_leader_that_also_works_is_enough(database: Database, liveness: Livene
     assert not liveness.has_live_leader_and_worker()
     lead_and_work(database, pid=os.getpid())
     assert liveness.has_live_leader_and_worker()
-    assert not liveness.leader_died_here()
+    assert liveness.term_of_leader_that_died_here() is None
 
 
 def test_a_leader_that_was_killed_here_is_known_to_be_dead_before_its_lease_ends(
@@ -80,7 +80,7 @@ def test_a_leader_that_was_killed_here_is_known_to_be_dead_before_its_lease_ends
             connection.execute(tables.workers.delete())
             connection.execute(update(tables.leadership).values(holder=None))
         lead_and_work(database, pid=pid)
-        assert liveness.leader_died_here()
+        assert liveness.term_of_leader_that_died_here() is not None
         assert not liveness.has_live_leader_and_worker()
 
 
@@ -88,7 +88,7 @@ def test_of_a_leader_elsewhere_its_process_is_not_asked_for(database: Database) 
     lead_and_work(database, pid=a_dead_pid())
     elsewhere = Liveness(database=database, host="another")
     assert elsewhere.has_live_leader_and_worker()
-    assert not elsewhere.leader_died_here()
+    assert elsewhere.term_of_leader_that_died_here() is None
 
 
 def test_a_lease_that_lasts_longer_than_it_was_given_for_is_no_leader(

@@ -1,6 +1,5 @@
 """The engine of this process: started if no other lives, run in the foreground, stopped."""
 
-import os
 import socket
 import threading
 import urllib.request
@@ -10,26 +9,24 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text, update
 
-from support.factories import WORKER, add_worker, take_lead
+from services.local_application import hello_application, lead_and_work_elsewhere, run_hello
+from support.factories import WORKER, depose_and_take, take_lead
 from support.waiting import TIMEOUT_SECONDS, wait_until
 from tsuzuki.engine import settings_cache
-from tsuzuki.model.errors import Conflict, SchemaMismatch
+from tsuzuki.engine.process import Engine
+from tsuzuki.model.errors import Conflict, SchemaMismatch, Unreachable
 from tsuzuki.model.states import RunState
 from tsuzuki.services import local_engine
-from tsuzuki.services.local_engine import LocalEngine, OneRunEngine
-from tsuzuki.services.runs import Request
+from tsuzuki.services.local_engine import LocalEngine
 from tsuzuki.store.schema import tables
 from tsuzuki.store.sql.database import Database
-from tsuzuki.wiring.application import Application, opened
+from tsuzuki.wiring.application import Application
 
 
 @pytest.fixture
 def application(database_url: str, tmp_path: Path) -> Iterator[Application]:
-    environ = {"PATH": os.environ["PATH"]}
-    with opened(database_url=database_url, environ=environ, cwd=tmp_path) as application:
-        application.jobs.define("hello", {"command": ["true"]})
+    with hello_application(database_url, tmp_path) as application:
         yield application
-        application.local_engine.stop(at_once=True)
 
 
 @pytest.fixture
@@ -47,16 +44,6 @@ def free_port() -> int:
         listening.bind(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]
     return port
-
-
-def lead_and_work_elsewhere(database: Database) -> None:
-    add_worker(database)
-    take_lead(database, WORKER)
-
-
-def run_hello(application: Application) -> RunState:
-    run_id = application.runs.submit(Request(job="hello")).run_id
-    return application.runs.wait(run_id, timeout_seconds=TIMEOUT_SECONDS).state
 
 
 def test_one_engine_at_a_time_runs_here(application: Application, engine: LocalEngine) -> None:
@@ -102,90 +89,33 @@ def test_a_leader_that_died_on_this_machine_is_stepped_down_first(
     assert "leader.step_down" in actions
 
 
-class MonotonicClock:
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def one_run(application: Application) -> tuple[OneRunEngine, MonotonicClock]:
-    clock = MonotonicClock()
-    return OneRunEngine(
-        application.local_engine,
-        liveness=application.liveness,
-        clock=clock,  # type: ignore[arg-type]
-    ), clock
-
-
-def test_for_one_run_an_engine_is_started_where_none_lives(
-    engine: LocalEngine, one_run: tuple[OneRunEngine, MonotonicClock]
+def test_a_successor_of_a_leader_that_was_judged_dead_is_left_alone(
+    live_database: Database, application: Application, engine: LocalEngine
 ) -> None:
-    checked, _ = one_run
-    checked.check(is_running=False)
-    assert engine.is_started
-    checked.close()
+    judged = take_lead(live_database, WORKER)
+    successor = depose_and_take(live_database)
+    application.liveness.term_of_leader_that_died_here = lambda: judged  # type: ignore[method-assign]
+    assert engine.start_if_needed()
+    assert application.workers.leader().holder == successor.holder
+    assert application.audit.find(object_type="leader") == []
+
+
+def test_an_engine_that_could_not_start_can_be_started_again(
+    application: Application, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "start", refuse_to_start)
+        with pytest.raises(Unreachable):
+            engine.start()
+        with pytest.raises(Unreachable):
+            serve(engine, threading.Event())
     assert not engine.is_started
-
-
-def test_for_one_run_an_engine_is_started_if_those_that_live_do_not_start_it_in_time(
-    live_database: Database,
-    engine: LocalEngine,
-    one_run: tuple[OneRunEngine, MonotonicClock],
-) -> None:
-    checked, clock = one_run
-    lead_and_work_elsewhere(live_database)
-    for clock.now in (0.0, 2.0, 4.0):
-        checked.check(is_running=False)
-        assert not engine.is_started
-    clock.now = 6.0
-    checked.check(is_running=True)
-    assert not engine.is_started
-    clock.now = 12.0
-    checked.check(is_running=False)
-    assert engine.is_started
-
-
-def test_for_one_run_an_engine_that_runs_here_already_is_left_alone(
-    application: Application,
-    engine: LocalEngine,
-    one_run: tuple[OneRunEngine, MonotonicClock],
-) -> None:
-    checked, _ = one_run
     engine.start()
-    checked.check(is_running=False)
-    checked.check(is_running=True)
-    checked.close()
-    assert engine.is_started
     assert run_hello(application) is RunState.SUCCEEDED
 
 
-def test_for_one_run_nothing_else_is_executed(
-    application: Application,
-    engine: LocalEngine,
-    one_run: tuple[OneRunEngine, MonotonicClock],
-    tmp_path: Path,
-) -> None:
-    checked, _ = one_run
-    application.jobs.define(
-        "wait", {"command": ["sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"]}
-    )
-    first = application.runs.submit(Request(job="wait", priority=10)).run_id
-    checked.check(is_running=False)
-
-    def takes_no_more() -> bool:
-        checked.check(is_running=application.runs.get(first).run.state is RunState.RUNNING)
-        return engine._engine is not None and not engine._engine.worker.accepting
-
-    wait_until(takes_no_more, "it executes its run and takes no more")
-    second = application.runs.submit(Request(job="hello")).run_id
-    (tmp_path / "go").touch()
-    wait_until(engine.has_left, "the worker has left")
-    assert application.runs.get(first).run.state is RunState.SUCCEEDED
-    assert not application.runs.get(second).run.state.is_final
-    checked.check(is_running=False)
-    assert not engine.is_started
+def refuse_to_start(_engine: Engine) -> None:
+    raise Unreachable("the database does not answer")
 
 
 def serve(engine: LocalEngine, stop: threading.Event, *, metrics_port: int | None = None) -> int:

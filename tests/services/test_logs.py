@@ -17,7 +17,7 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
 
 LINES = numbered(WORDS)
-NOBODY = 4242
+UNKNOWN_RUN = 4242
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def test_a_run_that_says_nothing_has_an_empty_log(stage: ArchivingFixture) -> No
 
 def test_an_unknown_run_is_not_found(stage: ArchivingFixture) -> None:
     for ask in (
-        lambda: stage.reader.read(NOBODY),
-        lambda: stage.reader.tail(NOBODY, 1),
-        lambda: list(stage.reader.follow(NOBODY, wait=never)),
+        lambda: stage.reader.read(UNKNOWN_RUN),
+        lambda: stage.reader.tail(UNKNOWN_RUN, 1),
+        lambda: list(stage.reader.follow(UNKNOWN_RUN, wait=never)),
     ):
         with pytest.raises(NotFound, match="there is no run 4242") as caught:
             ask()

@@ -1,4 +1,4 @@
-"""Cancelling, retrying, listing and waiting for runs, as a caller sees it."""
+"""Canceling, retrying, listing and waiting for runs, as a caller sees it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -126,7 +126,7 @@ def test_a_canceled_run_cannot_be_ended_by_its_worker(
 # --- retry ----------------------------------------------------------------------------------------
 
 
-def test_a_run_that_ended_is_repeated_as_a_new_one_with_a_fresh_set_of_retries(
+def test_a_run_that_ended_is_retried_as_a_new_one_with_a_fresh_set_of_retries(
     database: Database, clock: MovingClock, door: Runs, term: Term
 ) -> None:
     for state in sorted(FINAL_STATES):
@@ -143,7 +143,7 @@ def test_a_run_that_ended_is_repeated_as_a_new_one_with_a_fresh_set_of_retries(
         assert entry.after == {"state": state, "retried_as": answer.run_id}
 
 
-def test_a_run_that_has_not_ended_cannot_be_repeated(
+def test_a_run_that_has_not_ended_cannot_be_retried(
     database: Database, door: Runs, term: Term
 ) -> None:
     for state in sorted(LIVE_STATES):
@@ -154,7 +154,7 @@ def test_a_run_that_has_not_ended_cannot_be_repeated(
     assert count(database) == len(LIVE_STATES)
 
 
-def test_a_run_is_repeated_once_and_the_next_one_hears_as_what(
+def test_a_run_is_retried_once_and_the_next_request_is_told_as_what(
     database: Database, door: Runs, term: Term
 ) -> None:
     run = run_in_state(database, RunState.FAILED, term)
@@ -165,25 +165,25 @@ def test_a_run_is_repeated_once_and_the_next_one_hears_as_what(
     assert len(audited(database)) == 1
 
 
-def test_of_ten_who_repeat_a_run_at_once_one_does(
+def test_of_ten_that_retry_a_run_at_once_one_does(
     database: Database, door: Runs, term: Term
 ) -> None:
     run = run_in_state(database, RunState.FAILED, term)
 
-    def repeat(_number: int) -> bool:
+    def retry(_number: int) -> bool:
         try:
             return door.retry(run.id).is_new
         except Conflict:
             return False
 
-    assert sum(at_once(10, repeat)) == 1
+    assert sum(at_once(10, retry)) == 1
     assert count(database) == 2
 
 
 # --- look and wait --------------------------------------------------------------------------------
 
 
-def test_nobody_knows_a_run_that_never_was(door: Runs) -> None:
+def test_a_run_that_never_was_is_unknown(door: Runs) -> None:
     for ask in (door.get, door.cancel, door.retry, door.explain, door.wait):
         with pytest.raises(NotFound, match="there is no run 404"):
             ask(404)
@@ -244,9 +244,7 @@ def test_waiting_ends_at_its_timeout_with_the_run_where_it_is(
     assert read_run(database, run.id).state is RunState.RUNNING
 
 
-def test_whoever_waits_sees_every_change_and_the_end(
-    database: Database, door: Runs, term: Term
-) -> None:
+def test_waiting_sees_every_change_and_the_end(database: Database, door: Runs, term: Term) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
     seen: list[tuple[RunState, int]] = []
 

@@ -52,15 +52,17 @@ def test_workers_are_shown_with_what_they_hold_and_how_long_they_have_been_silen
     assert (shown["tags"], shown["held"], shown["silent_seconds"]) == (["a", "b"], 2, 2.5)
 
 
-def test_a_heartbeat_from_the_future_is_no_silence(
+def test_of_a_heartbeat_from_the_future_the_age_is_unknown(
     database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database)
     clock.step(-3600)
-    assert service.workers()[0].silent_seconds == 0.0
+    (view,) = service.workers()
+    assert view.silent_seconds is None
+    assert view.as_dict()["silent_seconds"] is None
 
 
-def test_those_who_are_gone_are_shown_only_if_asked_for(
+def test_workers_that_are_gone_are_shown_only_if_asked_for(
     database: Database, service: Workers
 ) -> None:
     add_worker(database)
@@ -70,7 +72,7 @@ def test_those_who_are_gone_are_shown_only_if_asked_for(
     assert [view.worker.state for view in service.workers(with_gone=True)] == [WorkerState.GONE]
 
 
-def test_whoever_let_its_lease_run_out_does_not_lead(
+def test_a_leader_whose_lease_ran_out_does_not_lead(
     database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database, "leader")
@@ -81,7 +83,7 @@ def test_whoever_let_its_lease_run_out_does_not_lead(
     assert not service.workers()[0].leads
 
 
-def test_of_a_lease_that_lasts_longer_than_it_can_nobody_knows_whether_anybody_leads(
+def test_a_lease_that_lasts_longer_than_it_was_taken_for_is_not_valid(
     database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database, "leader")
@@ -131,7 +133,7 @@ def test_detaching_is_told_once_and_recorded(
     assert len(audited(database)) == 1
 
 
-def test_who_was_only_silent_can_be_expelled_for_good(
+def test_a_worker_that_was_only_silent_can_be_detached_for_good(
     database: Database, clock: MovingClock, service: Workers
 ) -> None:
     add_worker(database)
@@ -144,7 +146,7 @@ def test_who_was_only_silent_can_be_expelled_for_good(
     assert service.workers()[0].worker.detach_reason is DetachReason.OPERATOR
 
 
-def test_whoever_is_gone_takes_no_orders(database: Database, service: Workers) -> None:
+def test_a_worker_that_is_gone_takes_no_orders(database: Database, service: Workers) -> None:
     add_worker(database)
     with database.write() as connection:
         workers.deregister(connection, WORKER)
@@ -185,7 +187,7 @@ def test_a_leader_is_told_to_step_down_once_and_it_is_recorded(
     assert take_lead(database, "next").epoch == 2
 
 
-def test_where_nobody_ever_led_nobody_steps_down(database: Database, service: Workers) -> None:
+def test_where_no_process_ever_led_none_steps_down(database: Database, service: Workers) -> None:
     with pytest.raises(Conflict, match="no process leads"):
         service.step_down()
     assert audited(database) == []

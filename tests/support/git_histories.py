@@ -4,7 +4,12 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from tsuzuki.sandbox.gitlab.making import MovedFrom, Person, RepositoryMaker, Submodule
+from tsuzuki.sandbox.gitlab.repository_builder import (
+    MovedFrom,
+    Person,
+    RepositoryBuilder,
+    Submodule,
+)
 
 LATIN = Person(name="Jörg Müller".encode("latin-1"), email=b"joerg@example.org")
 DECLARED_LATIN = replace(LATIN, encoding="ISO-8859-1")
@@ -17,10 +22,10 @@ def lines(count: int, word: str = "line") -> bytes:
     return b"".join(f"{word} {number}\n".encode() for number in range(count))
 
 
-def wayward(folder: Path) -> RepositoryMaker:
+def wayward(folder: Path) -> RepositoryBuilder:
     """Octopus merge, renames, binaries, submodules, empty commits, Latin-1 names, several commits in
     one second, times of 1970 and 2100, an old branch merged late, two roots, strange paths."""
-    make = RepositoryMaker(folder)
+    make = RepositoryBuilder(folder)
     root = make.commit("main", {"a.txt": lines(30), "b.txt": lines(20)}, at=0, message="Begin")
     make.commit("main", {"a.txt": lines(35)}, author=LATIN, at=1_000_000_000)
     make.commit("main", {"c.txt": "é".encode("latin-1")}, author=DECLARED_LATIN, at=1_000_000_000)
@@ -63,9 +68,9 @@ def wayward(folder: Path) -> RepositoryMaker:
     return make
 
 
-def straight(folder: Path, count: int, *, branch: str = "main", seed: int = 1) -> RepositoryMaker:
+def straight(folder: Path, count: int, *, branch: str = "main", seed: int = 1) -> RepositoryBuilder:
     """`count` commits one after the other, a few of them late merges of a side branch."""
-    make = RepositoryMaker(folder, default_branch=branch)
+    make = RepositoryBuilder(folder, default_branch=branch)
     chance = random.Random(seed)
     at = 1_600_000_000
     for number in range(count):

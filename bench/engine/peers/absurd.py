@@ -33,9 +33,9 @@ def drain(order: Order) -> Figures:
     worker = threading.Thread(
         target=app.start_worker, kwargs={"batch_size": BATCH, "poll_interval": 0.01}, daemon=True
     )
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     worker.start()
-    return drained(done, begun, stored)
+    return drained(done, started_at, stored)
 
 
 def submit_all(order: Order) -> None:

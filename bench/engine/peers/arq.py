@@ -43,9 +43,9 @@ def drain(order: Order) -> Figures:
             keep_result=0,
             log_results=False,
         )
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         working = asyncio.create_task(worker.main())
-        figures = await drained_async(done, begun, stored)
+        figures = await drained_async(done, started_at, stored)
         working.cancel()
         return figures
 

@@ -58,9 +58,11 @@ def drain(order: Order) -> Figures:
     client = redis.Redis.from_url(order.url)
     assert client.llen("celery") == order.jobs
     worker = worker_of(app)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     threading.Thread(target=worker.start, daemon=True).start()
-    return drained(done, begun, lambda: client.llen("celery") == 0 and client.hlen("unacked") == 0)
+    return drained(
+        done, started_at, lambda: client.llen("celery") == 0 and client.hlen("unacked") == 0
+    )
 
 
 def start(order: Order) -> Figures:

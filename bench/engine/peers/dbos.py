@@ -40,9 +40,9 @@ def drain(order: Order) -> Figures:
         with engine.connect() as connection:
             return connection.execute(succeeded).scalar() == order.jobs
 
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     DBOS.launch()
-    return drained(done, begun, stored)
+    return drained(done, started_at, stored)
 
 
 def submitted_to_queue(order: Order) -> sqlalchemy.Engine:

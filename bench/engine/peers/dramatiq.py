@@ -23,9 +23,9 @@ def drain(order: Order) -> Figures:
         nothing.send()
     assert broker.do_qsize("bench") == order.jobs
     worker = dramatiq.Worker(broker, worker_threads=THREADS)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     worker.start()
-    return drained(done, begun, lambda: broker.do_qsize("bench") == 0)
+    return drained(done, started_at, lambda: broker.do_qsize("bench") == 0)
 
 
 if __name__ == "__main__":

@@ -52,9 +52,9 @@ def drain(order: Order) -> Figures:
         nothing()
     assert huey.pending_count() == order.jobs
     consumer = consumer_of(huey, order)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     consumer.start()
-    return drained(done, begun, lambda: huey.pending_count() == 0)
+    return drained(done, started_at, lambda: huey.pending_count() == 0)
 
 
 def start(order: Order) -> Figures:

@@ -58,9 +58,9 @@ def drain(order: Order) -> Figures:
             successes = count(looker, "pgqueuer_log", "status = 'successful'")
             return await count(looker, "pgqueuer") == 0 and await successes == order.jobs
 
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         working = asyncio.create_task(worker.run(batch_size=BATCH))
-        figures = await drained_async(done, begun, stored)
+        figures = await drained_async(done, started_at, stored)
         working.cancel()
         return figures
 

@@ -54,11 +54,11 @@ def drain(order: Order) -> Figures:
             return await asyncio.to_thread(count, order, "succeeded") == order.jobs
 
         async with app.open_async():
-            begun = time.perf_counter()
+            started_at = time.perf_counter()
             working = asyncio.create_task(
                 app.run_worker_async(concurrency=CONCURRENCY, install_signal_handlers=False)
             )
-            figures = await drained_async(done, begun, stored)
+            figures = await drained_async(done, started_at, stored)
             working.cancel()
             return figures
 

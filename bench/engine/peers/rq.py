@@ -20,9 +20,9 @@ def drain(order: Order) -> Figures:
     queue.enqueue_many(jobs)
     assert queue.count == order.jobs
     worker = SimpleWorker([queue], connection=connection)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     worker.work(burst=True, logging_level="ERROR")
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started_at
     finished = queue.finished_job_registry.count
     assert finished == order.jobs, f"{finished} finished"
     return {"per_second": order.jobs / seconds}

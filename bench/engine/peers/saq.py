@@ -39,9 +39,9 @@ def drain(order: Order) -> Figures:
         await asyncio.gather(*some)
         assert count(order, "queued") == order.jobs
         worker = Worker(queue, [("nothing", nothing)], concurrency=CONCURRENCY)
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         working = asyncio.create_task(worker.start())
-        figures = await drained_async(done, begun, stored)
+        figures = await drained_async(done, started_at, stored)
         working.cancel()
         return figures
 

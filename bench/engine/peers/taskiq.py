@@ -36,9 +36,9 @@ def drain(order: Order) -> Figures:
             last = (await redis.xinfo_stream(STREAM))["last-generated-id"]
             return group["pending"] == 0 and group["last-delivered-id"] == last
 
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         working = asyncio.create_task(run_receiver_task(broker, max_async_tasks=TASKS_AT_ONCE))
-        figures = await drained_async(done, begun, stored)
+        figures = await drained_async(done, started_at, stored)
         working.cancel()
         return figures
 

@@ -9,6 +9,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.formatting import describe_changes, format_list
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.options import before_id_option, limit_option
 from tsuzuki.cli.output import Column, emit, say
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def audit() -> None:
 )
 @click.option("--object", "object_id", metavar="NAME", help="Of this one.")
 @click.option("--actor", metavar="WHO", help="By whom, as in the column ACTOR.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, help="At most so many.")
-@click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+@limit_option
+@before_id_option
 @click.pass_obj
 def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
     """List changes, the newest first.

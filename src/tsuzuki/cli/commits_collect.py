@@ -15,7 +15,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_service import commits_service
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
-from tsuzuki.cli.foreground import StopSignals
+from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
 from tsuzuki.model.errors import NotFound, RunFailed
@@ -24,7 +24,7 @@ from tsuzuki.model.states import RunState
 if TYPE_CHECKING:
     from tsuzuki.cli.commits_progress import Bars
     from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress, StartedCollection
-    from tsuzuki.services.local_engine import OneRunEngine
+    from tsuzuki.services.one_run_engine import OneRunEngine
     from tsuzuki.wiring.application import Application
 
 LOOK_SECONDS = 0.2
@@ -120,8 +120,8 @@ def _follow(
 
 def _see_through(invocation: Invocation, application: "Application", run_id: str) -> None:
     """Stay with a collection until it has ended, and end with its result."""
-    signals = StopSignals(application.local_engine)
-    with closing(application.local_engine.for_one_run()) as engine:
+    signals = ProcessSignals(application.local_engine.hurry)
+    with closing(application.one_run_engine()) as engine:
         _watch(invocation, application, run_id, stop=signals.received, engine=engine)
     if signals.received.is_set():
         say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")

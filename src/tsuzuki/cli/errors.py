@@ -93,7 +93,7 @@ def exit_code_of(error: TsuzukiError) -> int:
 
 
 def report(failure: BaseException, invocation: Invocation) -> int:
-    """Tell a failure on stderr and answer with the exit code, even if stderr is closed."""
+    """Tell a failure on stderr and return the exit code, even if stderr is closed."""
     error = as_known_error(failure)
     with suppress(OSError):
         _tell(failure, error, invocation)

@@ -8,6 +8,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.arguments import JsonText
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.options import before_id_option, limit_option
 from tsuzuki.cli.output import Column, emit, say
 
 COLUMNS = [
@@ -50,8 +51,8 @@ def emit_event(
 
 @event.command()
 @click.option("--type", "event_type", metavar="EVENT", help="Only of this type.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, help="At most so many.")
-@click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+@limit_option
+@before_id_option
 @click.pass_obj
 def ls(invocation: Invocation, event_type: str | None, limit: int, before_id: int | None) -> None:
     """List events, the newest first.

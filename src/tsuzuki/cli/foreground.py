@@ -6,8 +6,9 @@ The first SIGTERM or ^C lets what runs finish; the second ends it at once.
 import logging
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,11 +16,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
-
-if TYPE_CHECKING:
-    from tsuzuki.services.local_engine import LocalEngine
-
-CAPACITY = 10
+from tsuzuki.model.worker import DEFAULT_CAPACITY
 
 
 def engine_options(function: Any) -> Any:
@@ -28,7 +25,7 @@ def engine_options(function: Any) -> Any:
         click.option(
             "--capacity",
             type=click.IntRange(1, 10_000),
-            default=CAPACITY,
+            default=DEFAULT_CAPACITY,
             help="How many runs at once.",
         ),
         click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag this worker has."),
@@ -52,7 +49,7 @@ def engine_options(function: Any) -> Any:
 
 def write_log(invocation: Invocation, *, log_format: str = "text", quiet: bool = False) -> None:
     """From now on the engine's log is on stderr; `quiet` leaves warnings only."""
-    from tsuzuki.services.log_output import log_to_stderr
+    from tsuzuki.services.local_engine import log_to_stderr
 
     level = logging.WARNING if quiet or invocation.quiet else logging.INFO
     log_to_stderr(
@@ -60,11 +57,11 @@ def write_log(invocation: Invocation, *, log_format: str = "text", quiet: bool =
     )
 
 
-class StopSignals:
-    """SIGTERM and SIGINT: the first sets `received`, a second one hurries the engine."""
+class ProcessSignals:
+    """SIGTERM and SIGINT: the first sets `received`, for a second one `on_second` is called."""
 
-    def __init__(self, engine: "LocalEngine") -> None:
-        self._engine = engine
+    def __init__(self, on_second: Callable[[], None] = lambda: None) -> None:
+        self._on_second = on_second
         self.received = threading.Event()
         self.number: int | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -72,7 +69,7 @@ class StopSignals:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.received.is_set():
-            self._engine.hurry()
+            self._on_second()
             return
         self.number = number
         self.received.set()
@@ -95,7 +92,7 @@ def run_in_foreground(
             say(invocation, f"Applied {len(changes)} changes of the file.")
         write_log(invocation, log_format=log_format)
         database = application.configuration.database_url
-        signals = StopSignals(application.local_engine)
+        signals = ProcessSignals(application.local_engine.hurry)
         left_running = application.local_engine.serve(
             stop=signals.received,
             lead=lead,

@@ -30,7 +30,7 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
-    """The global options and the surroundings of a call. Every command is handed it as `obj`.
+    """The global options of a call, its environment and its folder. Every command is handed it as `obj`.
 
     Only what was typed is in here: the environment and the configuration file are weighed where
     the configuration is read. What may hold a secret stays out of `repr`.

@@ -26,6 +26,7 @@ from tsuzuki.model.errors import UsageError
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
 
+names_argument = click.argument("names", nargs=-1, required=True, metavar="NAME...")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Check and show, but write nothing.")
 DRY_RUN = "Dry run: nothing was written."
 
@@ -99,7 +100,7 @@ def update(
 
 
 @click.command(cls=Command)
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@names_argument
 @click.pass_obj
 def enable(invocation: Invocation, names: tuple[str, ...]) -> None:
     """Switch jobs on; what they missed is not made up for.
@@ -111,7 +112,7 @@ def enable(invocation: Invocation, names: tuple[str, ...]) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@names_argument
 @click.pass_obj
 def disable(invocation: Invocation, names: tuple[str, ...]) -> None:
     """Switch jobs off; what is running goes on to its end.
@@ -123,7 +124,7 @@ def disable(invocation: Invocation, names: tuple[str, ...]) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@names_argument
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, names: tuple[str, ...], yes: bool) -> None:

@@ -1,6 +1,5 @@
 """`tsuzuki job run` and `tsuzuki job explain`: start a job now, or learn why it does not."""
 
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -86,6 +85,6 @@ def explain(invocation: Invocation, name: str) -> None:
         emit(invocation, {"job": name, "run": None, "why": view.why_idle()})
     elif invocation.output is OutputFormat.TABLE:
         say(invocation, f"Run {explanation.run_id} of {name} is {explanation.state}.")
-        emit(invocation, explanation.grounds, columns=REASONS)
+        emit(invocation, explanation.reasons, columns=REASONS)
     else:
-        emit(invocation, asdict(explanation))
+        emit(invocation, explanation.as_dict())

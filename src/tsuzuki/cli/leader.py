@@ -30,8 +30,9 @@ def show(invocation: Invocation) -> None:
     """
     with open_application(invocation) as application:
         lead = application.workers.leader()
+        is_alive = application.liveness.has_live_leader()
     emit(invocation, asdict(lead))
-    if not lead.is_valid:
+    if not is_alive:
         say(invocation, "No process leads. Start a leader with: tsuzuki up")
 
 

@@ -74,15 +74,24 @@ GLOBAL_OPTIONS: tuple[GlobalOption, ...] = (
 )
 
 
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, help="At most so many."
+)
+before_id_option = click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+timeout_option = click.option(
+    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
+)
+
+
 def read_global_options(arguments: Sequence[str], invocation: Invocation) -> Invocation:
     """Read the global options out of a command line that may be wrong anywhere else.
 
     A failure must be told in the format that was asked for, even when the failure is the command
     line itself and nothing after the wrong word has been read.
     """
-    reader = click.Command("glance", params=[*GLOBAL_OPTIONS], add_help_option=False)
+    reader = click.Command("global-options", params=[*GLOBAL_OPTIONS], add_help_option=False)
     context = reader.make_context(
-        "glance",
+        "global-options",
         [*arguments],
         obj=invocation,
         resilient_parsing=True,

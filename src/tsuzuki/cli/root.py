@@ -106,18 +106,18 @@ def run_cli(
     cwd: Path | None = None,
     root: click.Command = ROOT,
 ) -> int:
-    """Run one command line and answer with its exit code. Whatever fails has been told."""
-    surroundings = Invocation(environ=os.environ if environ is None else environ, cwd=cwd or Path())
+    """Run one command line and return its exit code. Whatever fails has been told."""
+    invocation = Invocation(environ=os.environ if environ is None else environ, cwd=cwd or Path())
     try:
-        return _dispatch(arguments, surroundings, root)
+        return _dispatch(arguments, invocation, root)
     except Exit as end:
         return end.exit_code
     except BrokenPipeError as error:
         if _reader_is_gone():
             return EXIT_READER_GONE
-        return _report(error, arguments, surroundings)
+        return _report(error, arguments, invocation)
     except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001 - the outermost net: all is told
-        return _report(failure, arguments, surroundings)
+        return _report(failure, arguments, invocation)
 
 
 def main() -> NoReturn:
@@ -129,17 +129,17 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _dispatch(arguments: Sequence[str], surroundings: Invocation, root: click.Command) -> int:
+def _dispatch(arguments: Sequence[str], invocation: Invocation, root: click.Command) -> int:
     # Not `root.main`: it turns a closed pipe into exit code 1 and an interrupt into a stray line.
-    if instruction := surroundings.environ.get(COMPLETE_VARIABLE):
+    if instruction := invocation.environ.get(COMPLETE_VARIABLE):
         return shell_complete(root, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
-    with root.make_context(PROGRAM, [*arguments], obj=surroundings) as context:
+    with root.make_context(PROGRAM, [*arguments], obj=invocation) as context:
         root.invoke(context)
     return 0
 
 
-def _report(failure: BaseException, arguments: Sequence[str], surroundings: Invocation) -> int:
-    return report(failure, read_global_options(arguments, surroundings))
+def _report(failure: BaseException, arguments: Sequence[str], invocation: Invocation) -> int:
+    return report(failure, read_global_options(arguments, invocation))
 
 
 def _reader_is_gone() -> bool:

@@ -11,7 +11,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.options import EnumChoice
+from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
 from tsuzuki.cli.values import neutralise
@@ -44,9 +44,6 @@ HISTORY = [
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
 
 run_id_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(1))
-timeout_option = click.option(
-    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
-)
 
 
 @click.group(cls=Group)
@@ -71,7 +68,7 @@ def run() -> None:
 )
 @click.option("--worker", "worker_id", metavar="WORKER", help="Only on this worker.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
-@click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+@before_id_option
 @click.pass_obj
 def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wanted: Any) -> None:
     """List runs, the newest first.
@@ -201,10 +198,10 @@ def explain(invocation: Invocation, run_id: int) -> None:
     with open_application(invocation) as application:
         explanation = application.runs.explain(run_id)
     if invocation.output is not OutputFormat.TABLE:
-        emit(invocation, asdict(explanation))
+        emit(invocation, explanation.as_dict())
         return
     say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
-    emit(invocation, explanation.grounds, columns=REASONS)
+    emit(invocation, explanation.reasons, columns=REASONS)
 
 
 def _row(one: "Run") -> dict[str, Any]:

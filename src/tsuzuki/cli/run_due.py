@@ -7,7 +7,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
-from tsuzuki.cli.foreground import StopSignals, engine_options, write_log
+from tsuzuki.cli.foreground import ProcessSignals, engine_options, write_log
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 
@@ -46,7 +46,7 @@ def run_due(
             return
         application.jobs.apply()
         write_log(invocation, log_format=log_format)
-        signals = StopSignals(application.local_engine)
+        signals = ProcessSignals(application.local_engine.hurry)
         ended = application.local_engine.run_until_idle(
             stop=signals.received, capacity=capacity, tags=tags
         )

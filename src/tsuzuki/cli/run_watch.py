@@ -22,15 +22,15 @@ REASONS = [Column("cause"), Column("sentence"), Column("hint")]
 def watch_run(
     invocation: Invocation, application: "Application", run_id: int, *, timeout: float | None
 ) -> "Run":
-    """Show how a run goes, and answer with it when it has ended. If it does not start, say why."""
+    """Show how a run goes, and return it when it has ended. If it does not start, say why."""
 
     def say_why() -> None:
-        reason = application.runs.explain(run_id).grounds[0]
+        reason = application.runs.explain(run_id).reasons[0]
         say(invocation, reason.sentence)
         if reason.hint:
             say(invocation, reason.hint)
 
-    wait = partial(application.runs.wait, run_id, timeout_seconds=timeout, on_held_up=say_why)
+    wait = partial(application.runs.wait, run_id, timeout_seconds=timeout, on_late_start=say_why)
     if invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr):
         return wait(on_change=StateLines(invocation).show)
     with ProgressBar(invocation) as bar:

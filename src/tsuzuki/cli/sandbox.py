@@ -3,18 +3,17 @@
 import shlex
 import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
 from tsuzuki.cli.commands import Command, load
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.model.errors import NotFound, Unreachable
@@ -82,9 +81,11 @@ def sandbox(
             *_mail(running, invocation, mail_port),
         ]
         _tell(invocation, services)
-        number = _wait_for_signal()
+        signals = ProcessSignals()
+        while not signals.received.wait(LOOK_SECONDS):
+            pass
         say(invocation, "Stopping.")
-    if number == signal.SIGINT:
+    if signals.number == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)
 
 
@@ -103,8 +104,10 @@ def _repositories(running: ExitStack, invocation: Invocation, chosen: Path | Non
 
 def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None) -> Service:
     with _port_told(port, "--gitlab-port"):
-        answers = load("tsuzuki.sandbox.gitlab:gitlab")(folder, requests_per_minute=per_minute)
-        server = running.enter_context(load("tsuzuki.sandbox.server:StandIn")(answers, port=port))
+        application = load("tsuzuki.sandbox.gitlab:gitlab")(folder, requests_per_minute=per_minute)
+        server = running.enter_context(
+            load("tsuzuki.sandbox.server:StandIn")(application, port=port)
+        )
     return Service(
         name="gitlab",
         variables={
@@ -116,8 +119,10 @@ def _gitlab(running: ExitStack, folder: Path, port: int, per_minute: int | None)
 
 def _books(running: ExitStack, port: int) -> Service:
     with _port_told(port, "--books-port"):
-        answers = load("tsuzuki.sandbox.google_books:GoogleBooks")()
-        server = running.enter_context(load("tsuzuki.sandbox.server:StandIn")(answers, port=port))
+        application = load("tsuzuki.sandbox.google_books:GoogleBooks")()
+        server = running.enter_context(
+            load("tsuzuki.sandbox.server:StandIn")(application, port=port)
+        )
     return Service(
         name="books",
         variables={
@@ -178,19 +183,3 @@ def _tell(invocation: Invocation, services: list[Service]) -> None:
     for row in rows:
         say(invocation, f"  export {row['variable']}={shlex.quote(row['value'])}")
     say(invocation, "Stop with ^C.")
-
-
-def _wait_for_signal() -> int:
-    """The first signal that asks us to end; a second one is not needed, for nothing is lost."""
-    asked = threading.Event()
-    received: list[int] = []
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        asked.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
-    while not asked.wait(LOOK_SECONDS):
-        pass
-    return received[0]

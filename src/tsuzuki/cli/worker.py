@@ -12,13 +12,18 @@ from tsuzuki.cli.formatting import format_duration, format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 
+
+def _format_silence(seconds: float | None) -> str:
+    return "unknown (clock skew)" if seconds is None else f"{format_duration(round(seconds))} ago"
+
+
 COLUMNS = [
     Column("id", "WORKER"),
     Column("state"),
     Column("held", "RUNS", align="right"),
     Column("capacity", align="right"),
     Column("tags", format=format_list),
-    Column("silent_seconds", "LAST HEARD", format=lambda s: f"{format_duration(round(s))} ago"),
+    Column("silent_seconds", "LAST HEARD", format=_format_silence),
     Column("leads", format=lambda leads: "leads" if leads else "-"),
 ]
 

@@ -1,10 +1,10 @@
 """Configuration: `tsuzuki.yaml`, environment variables and flags.
 
-`load_configuration` reads them, `edit` changes the jobs in the file. An error in the file has line
+`load_configuration` reads them, `ConfigEditor` changes the jobs in the file. An error in the file has line
 and column and a hint. Imports go one way: `load` and `edit`, then `schema`, `yaml`, `environment`.
 """
 
-from tsuzuki.config import edit
+from tsuzuki.config.edit import ConfigEditor
 from tsuzuki.config.environment.expansion import expand
 from tsuzuki.config.environment.urls import redact_url
 from tsuzuki.config.job_patch import Changes, Key, patched
@@ -20,6 +20,7 @@ __all__ = [
     "FILE_NAME",
     "FILE_VARIABLE",
     "Changes",
+    "ConfigEditor",
     "Configuration",
     "Expects",
     "InvalidFile",
@@ -27,7 +28,6 @@ __all__ = [
     "JobKind",
     "Key",
     "VariableAlias",
-    "edit",
     "expand",
     "load_configuration",
     "parse_job",

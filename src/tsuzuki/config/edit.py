@@ -39,104 +39,86 @@ class _Edit:
     jobs: Mapping[str, Any]
 
 
-def add_job(
-    path: Path,
-    name: str,
-    body: Mapping[str, Any],
-    *,
-    kinds: Mapping[str, JobKind] = NO_KINDS,
-    clock: Clock = _SYSTEM_CLOCK,
-    dry_run: bool = False,
-) -> JobSpec:
-    """Append a job. Raises `Conflict` if there is one with that name."""
-    parse_job(name, body, kinds=kinds)
+class ConfigEditor:
+    """Edits the jobs of the file at `path`. `kinds` are the kinds of job that may be in it."""
 
-    def plan(document: Document) -> _Edit:
-        jobs = _jobs_data(document)
-        if name in jobs:
-            raise Conflict(
-                f"there already is a job `{name}`",
-                hint="Choose another name, or update that job.",
-                place=document.place_of_key(("jobs", name)),
-                code="job_exists",
-            )
-        return _Edit(text_edits=insert_job(document, name, body), jobs={**jobs, name: body})
+    def __init__(
+        self,
+        path: Path,
+        *,
+        kinds: Mapping[str, JobKind] = NO_KINDS,
+        clock: Clock = _SYSTEM_CLOCK,
+    ) -> None:
+        self._path = path
+        self._kinds = kinds
+        self._clock = clock
 
-    return _job(_edit(path, plan, kinds=kinds, clock=clock, dry_run=dry_run), name)
+    def add_job(self, name: str, body: Mapping[str, Any], *, dry_run: bool = False) -> JobSpec:
+        """Append a job. Raises `Conflict` if there is one with that name."""
+        parse_job(name, body, kinds=self._kinds)
 
+        def plan(document: Document) -> _Edit:
+            jobs = _jobs_data(document)
+            if name in jobs:
+                raise Conflict(
+                    f"there already is a job `{name}`",
+                    hint="Choose another name, or update that job.",
+                    place=document.place_of_key(("jobs", name)),
+                    code="job_exists",
+                )
+            return _Edit(text_edits=insert_job(document, name, body), jobs={**jobs, name: body})
 
-def update_job(
-    path: Path,
-    name: str,
-    changes: Changes,
-    removals: Collection[Key] = (),
-    *,
-    kinds: Mapping[str, JobKind] = NO_KINDS,
-    clock: Clock = _SYSTEM_CLOCK,
-    dry_run: bool = False,
-) -> JobSpec:
-    """Set the keys in `changes` and remove those in `removals`; a missing one is no error."""
+        return _job(self._edit(plan, dry_run=dry_run), name)
 
-    def plan(document: Document) -> _Edit:
-        entry, old = _find_job(document, name)
-        return _replace_body(document, entry, patched(old, changes, removals), kinds)
+    def update_job(
+        self,
+        name: str,
+        changes: Changes,
+        removals: Collection[Key] = (),
+        *,
+        dry_run: bool = False,
+    ) -> JobSpec:
+        """Set the keys in `changes` and remove those in `removals`; a missing one is no error."""
 
-    return _job(_edit(path, plan, kinds=kinds, clock=clock, dry_run=dry_run), name)
+        def plan(document: Document) -> _Edit:
+            entry, old = _find_job(document, name)
+            return _replace_body(document, entry, patched(old, changes, removals), self._kinds)
 
+        return _job(self._edit(plan, dry_run=dry_run), name)
 
-def set_enabled(
-    path: Path,
-    name: str,
-    enabled: bool,
-    *,
-    kinds: Mapping[str, JobKind] = NO_KINDS,
-    clock: Clock = _SYSTEM_CLOCK,
-) -> JobSpec:
-    """Enable or disable a job. Without the key `enabled` it is enabled."""
+    def set_enabled(self, name: str, enabled: bool) -> JobSpec:
+        """Enable or disable a job. Without the key `enabled` it is enabled."""
 
-    def plan(document: Document) -> _Edit:
-        entry, old = _find_job(document, name)
-        changed = {} if old.get("enabled", True) is enabled else {"enabled": enabled}
-        return _replace_body(document, entry, {**old, **changed}, kinds)
+        def plan(document: Document) -> _Edit:
+            entry, old = _find_job(document, name)
+            changed = {} if old.get("enabled", True) is enabled else {"enabled": enabled}
+            return _replace_body(document, entry, {**old, **changed}, self._kinds)
 
-    return _job(_edit(path, plan, kinds=kinds, clock=clock), name)
+        return _job(self._edit(plan), name)
 
+    def remove_job(self, name: str) -> None:
+        """Remove a job and the comments inside it. Comments above it stay."""
 
-def remove_job(
-    path: Path,
-    name: str,
-    *,
-    kinds: Mapping[str, JobKind] = NO_KINDS,
-    clock: Clock = _SYSTEM_CLOCK,
-) -> None:
-    """Remove a job and the comments inside it. Comments above it stay."""
+        def plan(document: Document) -> _Edit:
+            entry, _ = _find_job(document, name)
+            jobs = {other: body for other, body in _jobs_data(document).items() if other != name}
+            return _Edit(text_edits=delete_job(document, entry), jobs=jobs)
 
-    def plan(document: Document) -> _Edit:
-        entry, _ = _find_job(document, name)
-        jobs = {other: body for other, body in _jobs_data(document).items() if other != name}
-        return _Edit(text_edits=delete_job(document, entry), jobs=jobs)
+        self._edit(plan)
 
-    _edit(path, plan, kinds=kinds, clock=clock)
-
-
-def _edit(
-    path: Path,
-    plan: Callable[[Document], _Edit],
-    *,
-    kinds: Mapping[str, JobKind],
-    clock: Clock,
-    dry_run: bool = False,
-) -> ConfigFile:
-    content = read_bytes(path)  # before locking: a missing file gets no lock file beside it
-    if dry_run:
-        return _edited(path, content, plan, kinds)
-    with write_lock(path, clock=clock, timeout_seconds=LOCK_TIMEOUT_SECONDS) as target:
-        content = read_bytes(target)
-        result = _edited(path, content, plan, kinds)
-        new_content = result.document.source.encode()
-        if new_content != content:
-            replace_content(target, new_content, expected=content)
-        return result
+    def _edit(self, plan: Callable[[Document], _Edit], *, dry_run: bool = False) -> ConfigFile:
+        path = self._path
+        content = read_bytes(path)  # before locking: a missing file gets no lock file beside it
+        if dry_run:
+            return _edited(path, content, plan, self._kinds)
+        lock = write_lock(path, clock=self._clock, timeout_seconds=LOCK_TIMEOUT_SECONDS)
+        with lock as target:
+            content = read_bytes(target)
+            result = _edited(path, content, plan, self._kinds)
+            new_content = result.document.source.encode()
+            if new_content != content:
+                replace_content(target, new_content, expected=content)
+            return result
 
 
 def _edited(

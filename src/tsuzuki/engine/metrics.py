@@ -13,8 +13,8 @@ from tsuzuki.engine.worker.step import WorkerStep
 class Metrics:
     """Counts the results of ticks; nothing here queries the database."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = registry or CollectorRegistry()
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
         self._started = Counter(
             "tsuzuki_runs_started", "Runs started on this worker.", ["job"], registry=self.registry
         )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tsuzuki.model.worker import DEFAULT_CAPACITY
 from tsuzuki.store.wakeups.channels import Channel
 
 
@@ -11,7 +12,7 @@ class Role:
 
     lead: bool = True
     work: bool = True
-    capacity: int = 10
+    capacity: int = DEFAULT_CAPACITY
     tags: frozenset[str] = frozenset()
 
     @property

@@ -84,6 +84,12 @@ class ConfigurationError(TsuzukiError):
     code = "configuration"
 
 
+def extra_missing(message: str, *, extra: str, code: str = "extra_missing") -> ConfigurationError:
+    """A library that comes with an extra of the distribution is not installed."""
+    hint = f"Install it with: pip install 'tsuzuki[{extra}]'"
+    return ConfigurationError(message, hint=hint, code=code)
+
+
 class ScheduleError(ConfigurationError):
     """A schedule that cannot be parsed, or that is never due."""
 

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.model.misfire import Misfire
+from tsuzuki.model.misfire import Misfire, TickPlan, plan_ticks
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.schedule import Schedule
@@ -90,3 +90,16 @@ class Job:
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None = None
+
+    def plan_ticks(self, now: datetime, *, grace_seconds: float) -> TickPlan | None:
+        """Which of its ticks since `planned_until` run and which are skipped; None without a schedule."""
+        if self.spec.schedule is None:
+            return None
+        return plan_ticks(
+            self.spec.schedule,
+            planned_until=self.planned_until,
+            now=now,
+            misfire=self.spec.misfire,
+            catchup_window=timedelta(seconds=self.spec.catchup_window_seconds),
+            grace=timedelta(seconds=grace_seconds),
+        )

@@ -1,6 +1,6 @@
 """Parses the parts of a schedule: intervals, times of day, minutes, days, anchors.
 
-Every function takes an unchecked value from YAML, JSON or Python, and answers a checked one or raises a
+Every function takes an unchecked value from YAML, JSON or Python, and returns a checked one or raises a
 `ScheduleError` whose hint shows how to write it.
 """
 

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 
+DEFAULT_CAPACITY = 10
+"""How many runs a worker executes at once, unless said."""
+
 
 class WorkerState(StrEnum):
     """Whether a worker gets new runs, and whether it may keep the ones it has."""
@@ -55,9 +58,14 @@ class Worker:
         """It is attached, or finishes what it has."""
         return self.state in (WorkerState.ATTACHED, WorkerState.DRAINING)
 
-    def is_silent(self, now: datetime, ttl_seconds: float) -> bool:
-        """Whether its last heartbeat is too old, by the database's clock. One in the future was written before
-        that clock was set back (clock skew): its age is unknown. For a report, as here, it is no sign of life;
-        `store.liveness`, which decides about runs, takes it as recent until the leader has reset it."""
+    def silent_seconds(self, now: datetime) -> float | None:
+        """How old its last heartbeat is, by the database's clock. None if that is unknown: the heartbeat lies
+        in the future, so it was written before that clock was set back (clock skew)."""
         age_seconds = (now - self.heartbeat_at).total_seconds()
-        return not -CLOCK_TOLERANCE_SECONDS < age_seconds < ttl_seconds
+        return max(age_seconds, 0.0) if age_seconds > -CLOCK_TOLERANCE_SECONDS else None
+
+    def is_silent(self, now: datetime, ttl_seconds: float) -> bool:
+        """Whether its last heartbeat is too old, or of unknown age. For a report an unknown age is no sign of
+        life; `store.liveness`, which decides about runs, takes it as recent until the leader has reset it."""
+        age_seconds = self.silent_seconds(now)
+        return age_seconds is None or age_seconds >= ttl_seconds

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .exchange import Answer, Application, Request, Route, Router, json_answer
+from .exchange import Application, Request, Response, Route, Router, json_response
 from .faults import Fault, FaultKind, Faults
 
 PREFIX = "/_sandbox"
@@ -44,28 +44,28 @@ class Seen:
 def control(faults: Faults, log: Callable[[], Sequence[Seen]]) -> Application:
     """The application behind `/_sandbox`."""
 
-    def overview(_request: Request) -> Answer:
+    def overview(_request: Request) -> Response:
         waiting = [asdict(fault) for fault in faults.waiting]
-        return json_answer({"faults": waiting, "held": faults.held, "requests": len(log())})
+        return json_response({"faults": waiting, "held": faults.held, "requests": len(log())})
 
-    def requests(_request: Request) -> Answer:
-        return json_answer([seen.as_dict() for seen in log()])
+    def requests(_request: Request) -> Response:
+        return json_response([seen.as_dict() for seen in log()])
 
-    def add(request: Request) -> Answer:
+    def add(request: Request) -> Response:
         try:
             fault = _fault(request.json())
         except (ValueError, TypeError) as problem:
-            return json_answer({"message": f"not a fault: {problem}"}, status=400)
+            return json_response({"message": f"not a fault: {problem}"}, status=400)
         faults.add(fault)
-        return json_answer(asdict(fault), status=201)
+        return json_response(asdict(fault), status=201)
 
-    def clear(_request: Request) -> Answer:
+    def clear(_request: Request) -> Response:
         faults.clear()
-        return Answer(status=204)
+        return Response(status=204)
 
-    def release(_request: Request) -> Answer:
+    def release(_request: Request) -> Response:
         faults.release()
-        return Answer(status=204)
+        return Response(status=204)
 
     routes = [
         Route("GET", PREFIX, overview),
@@ -86,5 +86,5 @@ def _fault(fields: Any) -> Fault:
     return Fault(**{**fields, "kind": kind, "body": text})
 
 
-def _unknown(request: Request) -> Answer:
-    return json_answer({"message": f"nothing at {request.method} {request.path}"}, status=404)
+def _unknown(request: Request) -> Response:
+    return json_response({"message": f"nothing at {request.method} {request.path}"}, status=404)

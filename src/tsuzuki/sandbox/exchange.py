@@ -1,6 +1,6 @@
 """What goes to and fro between a client and a stand-in: a request, its answer, and the table of routes.
 
-An application is any function from `Request` to `Answer`; `Router` makes one of a plain table.
+An application is any function from `Request` to `Response`; `Router` makes one of a plain table.
 """
 
 import json
@@ -45,7 +45,7 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Response:
     """One answer, whole. The server adds the length and the date."""
 
     status: int = 200
@@ -54,14 +54,14 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Application = Callable[[Request], Answer]
+Application = Callable[[Request], Response]
 
 
-def json_answer(
+def json_response(
     value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Answer:
+) -> Response:
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return Answer(status=status, body=body.encode(), headers=headers or {})
+    return Response(status=status, body=body.encode(), headers=headers or {})
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Router:
         self._routes = [(route.pattern(), route) for route in routes]
         self._otherwise = otherwise
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         for pattern, route in self._routes:
             if route.method != request.method:
                 continue

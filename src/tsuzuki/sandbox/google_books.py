@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .exchange import Answer, Request, Route, Router, json_answer
+from .exchange import Request, Response, Route, Router, json_response
 from .faults import Fault
 
 PATH = "/books/v1/volumes"
@@ -74,14 +74,14 @@ class GoogleBooks:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._answered = 0
+        self._responses = 0
         self._minute = 0
         self._day = 0
         self._found_in: Sequence[Volume] = ()
         self._found: dict[tuple[str, ...], list[Volume]] = {}
         self._router = Router([Route("GET", PATH, self._list)], otherwise=_not_found)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         return self._router(request)
 
     def new_minute(self) -> None:
@@ -92,22 +92,22 @@ class GoogleBooks:
         with self._lock:
             self._minute = self._day = 0
 
-    def _list(self, request: Request) -> Answer:
-        wrong = self._complaint(request.query)
+    def _list(self, request: Request) -> Response:
+        wrong = self._invalid_parameter(request.query)
         if wrong is not None:
             return wrong
         with self._lock:
             if self.calls_per_day is not None and self._day >= self.calls_per_day:
-                return _error_answer(limit_error("day"), status=429)
+                return _error_response(limit_error("day"), status=429)
             if self.calls_per_minute is not None and self._minute >= self.calls_per_minute:
-                return _error_answer(limit_error("minute"), status=429)
+                return _error_response(limit_error("minute"), status=429)
             self._minute += 1
             self._day += 1
-            self._answered += 1
-            wander = self.totals[(self._answered - 1) % len(self.totals)]
+            self._responses += 1
+            wander = self.totals[(self._responses - 1) % len(self.totals)]
         return self._page(request.query, wander)
 
-    def _page(self, query: Mapping[str, str], wander: int) -> Answer:
+    def _page(self, query: Mapping[str, str], wander: int) -> Response:
         found = self._search(query)
         start = int(query.get("startIndex", 0))
         size = min(int(query.get("maxResults", PAGE_SIZE_DEFAULT)), self.page_size_max)
@@ -119,7 +119,7 @@ class GoogleBooks:
         if items:
             document["items"] = items
         # Escaped: a catalogue may hold what no encoding does, and JSON can say even that.
-        return Answer(body=json.dumps(document).encode())
+        return Response(body=json.dumps(document).encode())
 
     def _search(self, query: Mapping[str, str]) -> list[Volume]:
         """What matches, in the order asked for. Kept: paging asks for it again and again."""
@@ -140,25 +140,23 @@ class GoogleBooks:
             self._found_in, self._found = self.catalogue, {wanted: found}
         return self._found[wanted]
 
-    def _complaint(self, query: Mapping[str, str]) -> Answer | None:
+    def _invalid_parameter(self, query: Mapping[str, str]) -> Response | None:
         if self.key is not None and query.get("key") != self.key:
-            return _error_answer(KEY_ERROR, status=400)
+            return _error_response(KEY_ERROR, status=400)
         if not query.get("q", "").strip():
-            return _error_answer(_error(400, "Missing query.", "queryRequired"), status=400)
+            return _error_response(_error(400, "Missing query.", "queryRequired"), status=400)
         for name, lowest, highest in (
             ("maxResults", 0, PAGE_SIZE_MAX),
             ("startIndex", 0, 2**31 - 1),
         ):
             said = query.get(name, "0")
             if not re.fullmatch(r"-?[0-9]{1,10}", said) or not lowest <= int(said) <= highest:
-                complaint = f"Invalid value '{said}'. Values must be within the range: [{lowest}, {highest}]"
-                return _error_answer(_error(400, complaint, "invalidParameter"), status=400)
+                message = f"Invalid value '{said}'. Values must be within the range: [{lowest}, {highest}]"
+                return _error_response(_error(400, message, "invalidParameter"), status=400)
         for name, choices in CHOICES.items():
             if query.get(name, choices[0]) not in choices:
-                complaint = (
-                    f"Invalid string value: '{query[name]}'. Allowed values: {list(choices)}"
-                )
-                return _error_answer(_error(400, complaint, "invalidParameter"), status=400)
+                message = f"Invalid string value: '{query[name]}'. Allowed values: {list(choices)}"
+                return _error_response(_error(400, message, "invalidParameter"), status=400)
         return None
 
 
@@ -220,12 +218,12 @@ KEY_ERROR = {
 }
 
 
-def _error_answer(document: Mapping[str, Any], *, status: int) -> Answer:
-    return json_answer(document, status=status)
+def _error_response(document: Mapping[str, Any], *, status: int) -> Response:
+    return json_response(document, status=status)
 
 
-def _not_found(_request: Request) -> Answer:
-    return _error_answer(_error(404, "Not Found", "notFound"), status=404)
+def _not_found(_request: Request) -> Response:
+    return _error_response(_error(404, "Not Found", "notFound"), status=404)
 
 
 def _info(one: Volume) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """The kit every HTTP stand-in is made of: a server for an application, with a log and with faults.
 
-    def volume(request: Request) -> Answer:
-        return json_answer({"id": request.params["id"]})
+    def volume(request: Request) -> Response:
+        return json_response({"id": request.params["id"]})
 
     routes = [Route("GET", "/books/v1/volumes/{id}", volume)]
     with StandIn(Router(routes, otherwise=missing)) as stand_in:      # a free port of 127.0.0.1
@@ -9,9 +9,9 @@
         client.get(f"{stand_in.url}/books/v1/volumes/zyTCAlFPjgYC")
         assert stand_in.count("*/volumes/*") == 1
 
-`Request`, `Answer`, `Route`, `Router` and `json_answer` are in `exchange`, `Fault` in `faults`; the
+`Request`, `Response`, `Route`, `Router` and `json_response` are in `exchange`, `Fault` in `faults`; the
 same faults are to be had over HTTP (`control`). HTTP/1.1 with connections kept alive; one thread per
-connection. A request is logged just before its answer leaves, so a client that has the answer finds it.
+connection. A request is logged just before its response is sent, so a client that has the response finds it.
 """
 
 import logging
@@ -24,12 +24,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self, assert_never
 from urllib.parse import parse_qsl
 
 from .control import PREFIX, Seen, control
-from .exchange import Answer, Application, Request
+from .exchange import Application, Request, Response
 from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
 
 REMEMBERED_REQUESTS = 100_000
@@ -59,12 +58,9 @@ class StandIn:
         """What came so far, oldest first, without what went to `/_sandbox`."""
         return list(self._log)
 
-    def count(self, path: str = "*", *, method: str = "*") -> int:
+    def count(self, path: str = "*") -> int:
         """How many requests came for this path (`*` stands for any text, see `faults.Fault`)."""
-        return sum(
-            method in ("*", seen.request.method) and matches(path, seen.request.target)
-            for seen in self._log.copy()
-        )
+        return sum(matches(path, seen.request.target) for seen in self._log.copy())
 
     def forget_requests(self) -> None:
         self._log.clear()
@@ -88,12 +84,7 @@ class StandIn:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.stop()
 
 
@@ -147,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         request = self._read()
         if request is None:
-            self._send(Answer(status=413))
+            self._send(Response(status=413))
             self.close_connection = True
             return
         stand_in = self.server.stand_in
@@ -155,16 +146,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(stand_in.control(request))
             return
         fault = stand_in.faults.strike(request.method, request.target)
-        answer = self._spoil(request, fault) if fault else self._ask(request)
-        stand_in.note(request, answer.status if answer else None)
-        if answer is None:
+        response = self._spoil(request, fault) if fault else self._ask(request)
+        stand_in.note(request, response.status if response else None)
+        if response is None:
             self._reset()
         else:
-            self._send(answer, cut=fault is not None and fault.kind is FaultKind.CUT)
+            self._send(response, cut=fault is not None and fault.kind is FaultKind.CUT)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 -- as inherited
 
-    def _spoil(self, request: Request, fault: Fault) -> Answer | None:
+    def _spoil(self, request: Request, fault: Fault) -> Response | None:
         """What is sent in spite of the fault; None if nothing is."""
         match fault.kind:
             case FaultKind.ANSWER:
@@ -181,12 +172,12 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 assert_never(fault.kind)
 
-    def _ask(self, request: Request) -> Answer:
+    def _ask(self, request: Request) -> Response:
         try:
             return self.server.stand_in.application(request)
         except Exception:
             logging.getLogger(__name__).exception("the stand-in failed at %s", request.path)
-            return Answer(status=500, body=b'{"message":"500 Internal Server Error"}')
+            return Response(status=500, body=b'{"message":"500 Internal Server Error"}')
 
     def _read(self) -> Request | None:
         """The whole request, or None if its body is too large to be meant."""
@@ -206,16 +197,16 @@ class _Handler(BaseHTTPRequestHandler):
             base_url=f"http://{host}" if host else self.server.stand_in.url,
         )
 
-    def _send(self, answer: Answer, *, cut: bool = False) -> None:
-        self.send_response(answer.status)
-        if answer.status != HTTPStatus.NO_CONTENT:
-            self.send_header("Content-Type", answer.content_type)
-            self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in answer.headers.items():
+    def _send(self, response: Response, *, cut: bool = False) -> None:
+        self.send_response(response.status)
+        if response.status != HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Type", response.content_type)
+            self.send_header("Content-Length", str(len(response.body)))
+        for name, value in response.headers.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.body[: len(answer.body) // 2] if cut else answer.body)
+            self.wfile.write(response.body[: len(response.body) // 2] if cut else response.body)
         if cut:
             self.close_connection = True
 
@@ -256,5 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Silent: the requests are kept for callers."""
 
 
-def _ordered(fault: Fault, body: bytes, content_type: str) -> Answer:
-    return Answer(status=fault.status, body=body, content_type=content_type, headers=fault.headers)
+def _ordered(fault: Fault, body: bytes, content_type: str) -> Response:
+    return Response(
+        status=fault.status, body=body, content_type=content_type, headers=fault.headers
+    )

@@ -14,7 +14,6 @@ from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Self
 
 from aiosmtpd.controller import Controller
@@ -87,12 +86,7 @@ class MailServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.stop()
 
     # --- what aiosmtpd calls --------------------------------------------------------------------

@@ -1,10 +1,9 @@
 """What is due now: the ticks that would become runs or skips, and the runs that wait."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tsuzuki.model.job import Job
-from tsuzuki.model.misfire import plan_ticks
 from tsuzuki.store import jobs, settings
 from tsuzuki.store.runs import queue, runs
 from tsuzuki.store.sql.database import Database
@@ -30,7 +29,7 @@ class DueItems:
         """Everything due at this moment, oldest first. Nothing is changed."""
         with self._database.read() as connection:
             now = self._database.now(connection)
-            grace = settings.load(connection).misfire_grace_seconds
+            grace_seconds = settings.load(connection).misfire_grace_seconds
             scheduled = jobs.find_scheduled(connection)
             waiting = runs.get_many(
                 connection,
@@ -41,21 +40,14 @@ class DueItems:
             for run in waiting
         ]
         for job in scheduled:
-            found.extend(_planned(job, now, timedelta(seconds=grace)))
+            found.extend(_planned(job, now, grace_seconds))
         return sorted(found, key=lambda due: (due.scheduled_for, due.job))
 
 
-def _planned(job: Job, now: datetime, grace: timedelta) -> list[DueItem]:
-    if job.spec.schedule is None:
+def _planned(job: Job, now: datetime, grace_seconds: float) -> list[DueItem]:
+    plan = job.plan_ticks(now, grace_seconds=grace_seconds)
+    if plan is None:
         return []
-    plan = plan_ticks(
-        job.spec.schedule,
-        planned_until=job.planned_until,
-        now=now,
-        misfire=job.spec.misfire,
-        catchup_window=timedelta(seconds=job.spec.catchup_window_seconds),
-        grace=grace,
-    )
     name = job.spec.name
     return [
         *(

@@ -30,7 +30,7 @@ class Events:
         dedupe_key: str | None = None,
         connection: Connection | None = None,
     ) -> tuple[Event, bool]:
-        """Store an event; the second answer is False if its key was used before."""
+        """Store an event; the second value is False if its key was used before."""
         if not event_type or len(event_type) > 200:
             raise UsageError("an event type has from 1 to 200 characters")
         body = {} if payload is None else payload
@@ -39,9 +39,9 @@ class Events:
             self._database.adopt(connection)
             return self._emit(connection, event_type, body, dedupe_key)
         with self._database.write() as own:
-            answer = self._emit(own, event_type, body, dedupe_key)
+            stored = self._emit(own, event_type, body, dedupe_key)
         self._wake_others({Channel.LEADER})
-        return answer
+        return stored
 
     def find(
         self, *, event_type: str | None = None, before_id: int | None = None, limit: int = 50
@@ -53,8 +53,8 @@ class Events:
     def _emit(
         self, connection: Connection, event_type: str, payload: Any, dedupe_key: str | None
     ) -> tuple[Event, bool]:
-        answer = events.emit(
+        stored = events.emit(
             connection, event_type=event_type, payload=payload, dedupe_key=dedupe_key
         )
         channels.notify(connection, Channel.LEADER)
-        return answer
+        return stored

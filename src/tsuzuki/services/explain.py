@@ -1,14 +1,16 @@
 """Why is it not running? Every rule that keeps a run where it is, asked one by one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.services.liveness import Liveness
 from tsuzuki.store import jobs, leadership, settings, workers
 from tsuzuki.store.runs import capacity, runs
 from tsuzuki.store.runs.capacity import HeldRuns
@@ -52,7 +54,15 @@ class Explanation:
     run_id: int
     job: str
     state: RunState
-    grounds: list[StatusReason]
+    reasons: list[StatusReason]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "job": self.job,
+            "state": self.state,
+            "grounds": [asdict(reason) for reason in self.reasons],
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +71,12 @@ class _RunFacts:
     run: Run
     job: Job
     now: datetime
-    attached: list[Worker]
+    liveness: Liveness
+    live_workers: list[Worker]
     held: HeldRuns
 
 
-def explain(connection: Connection, run: Run, *, now: datetime) -> Explanation:
+def explain(connection: Connection, run: Run, *, now: datetime, liveness: Liveness) -> Explanation:
     job = jobs.get(connection, run.job_definition_id)
     if job is None:
         raise ValueError(f"run {run.id} has no job")
@@ -74,7 +85,8 @@ def explain(connection: Connection, run: Run, *, now: datetime) -> Explanation:
         run=run,
         job=job,
         now=now,
-        attached=[w for w in workers.find(connection) if w.state is WorkerState.ATTACHED],
+        liveness=liveness,
+        live_workers=liveness.live_workers(connection),
         held=capacity.held_runs(connection),
     )
     match run.state:
@@ -84,7 +96,7 @@ def explain(connection: Connection, run: Run, *, now: datetime) -> Explanation:
             reasons = _where_held(facts)
         case _:
             reasons = [_ended(facts)]
-    return Explanation(run_id=run.id, job=run.job_name, state=run.state, grounds=reasons)
+    return Explanation(run_id=run.id, job=run.job_name, state=run.state, reasons=reasons)
 
 
 def _why_waiting(facts: _RunFacts) -> list[StatusReason]:
@@ -162,9 +174,15 @@ def _at_key_limit(facts: _RunFacts) -> StatusReason | None:
 
 
 def _no_leader(facts: _RunFacts) -> StatusReason | None:
+    if facts.liveness.live_leader(facts.connection) is not None:
+        return None
     lead = leadership.current(facts.connection)
     if lead.is_valid:
-        return None
+        return StatusReason(
+            cause=Cause.NO_LEADER,
+            sentence=f"The leader {lead.holder} has ended, and its lease lasts until "
+            f"{_moment(lead.lease_expires_at)}: nothing is assigned before.",
+        )
     since = f"since {_moment(lead.lease_expires_at)}" if lead.epoch else "and none ever did"
     return StatusReason(
         cause=Cause.NO_LEADER,
@@ -174,14 +192,14 @@ def _no_leader(facts: _RunFacts) -> StatusReason | None:
 
 
 def _no_worker(facts: _RunFacts) -> StatusReason | None:
-    if not facts.attached:
+    if not facts.live_workers:
         return StatusReason(
             cause=Cause.NO_WORKER,
-            sentence="No worker is attached.",
+            sentence=_without_live_workers(facts),
             hint="Start one with: tsuzuki up, or: tsuzuki worker",
         )
     wanted = facts.job.spec.tags
-    if any(wanted <= worker.tags for worker in facts.attached):
+    if any(wanted <= worker.tags for worker in facts.live_workers):
         return None
     return StatusReason(
         cause=Cause.NO_TAGS,
@@ -190,8 +208,17 @@ def _no_worker(facts: _RunFacts) -> StatusReason | None:
     )
 
 
+def _without_live_workers(facts: _RunFacts) -> str:
+    dead = [
+        f"{worker.id} {facts.liveness.why_dead(facts.connection, worker)}"
+        for worker in workers.find(facts.connection)
+        if worker.state is WorkerState.ATTACHED
+    ]
+    return f"No attached worker is alive: {', '.join(dead)}." if dead else "No worker is attached."
+
+
 def _no_free_slot(facts: _RunFacts) -> StatusReason | None:
-    able = [worker for worker in facts.attached if facts.job.spec.tags <= worker.tags]
+    able = [worker for worker in facts.live_workers if facts.job.spec.tags <= worker.tags]
     loads = [(facts.held.by_worker.get(worker.id, 0), worker.capacity) for worker in able]
     if not able or any(held < capacity for held, capacity in loads):
         return None
@@ -207,15 +234,15 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
     run = facts.run
     worker = workers.get(facts.connection, run.assigned_worker_id or "")
     reasons = [_held_by(facts)]
-    in_force = settings.load(facts.connection)
-    silence = _silence(worker, facts.now, in_force.worker_ttl_seconds)
-    if silence is not None:
+    why_dead = facts.liveness.why_dead(facts.connection, worker)
+    if why_dead is not None:
+        lost_after_seconds = settings.load(facts.connection).lost_after_seconds
         reasons.insert(
             0,
             StatusReason(
                 cause=Cause.WORKER_SILENT,
-                sentence=f"Its worker {run.assigned_worker_id} {silence}; "
-                f"after {in_force.lost_after_seconds:g} s of silence the run is taken from it.",
+                sentence=f"Its worker {run.assigned_worker_id} {why_dead}; "
+                f"after {lost_after_seconds:g} s of silence the run is taken from it.",
             ),
         )
     if run.continuation_state is ContinuationState.CONFIRMING:
@@ -227,18 +254,6 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
             ),
         )
     return reasons
-
-
-def _silence(worker: Worker | None, now: datetime, ttl_seconds: float) -> str | None:
-    """How a worker is silent; None if it is heard."""
-    if worker is None or not worker.is_present:
-        return "is not attached any more"
-    if not worker.is_silent(now, ttl_seconds):
-        return None
-    age_seconds = (now - worker.heartbeat_at).total_seconds()
-    if age_seconds < 0:
-        return "sent its last heartbeat before the database's clock was put back"
-    return f"has been silent for {age_seconds:.0f} s"
 
 
 def _held_by(facts: _RunFacts) -> StatusReason:

@@ -13,10 +13,10 @@ from typing import Any
 
 from tsuzuki.config import (
     Changes,
+    ConfigEditor,
     Configuration,
     JobKind,
     Key,
-    edit,
     parse_job,
     parse_value,
     patched,
@@ -140,11 +140,10 @@ class Jobs:
         return upcoming(view.spec.schedule, self._database.clock.now(), count)
 
     def add(self, name: str, values: Changes, *, dry_run: bool = False) -> JobView:
-        """Write a new job with these keys into the file and apply it; or only answer what would be
+        """Write a new job with these keys into the file and apply it; or only return what would be
         there."""
         self._refuse_taken(name)
-        file = self._file_to_edit()
-        spec = edit.add_job(file, name, patched({}, values), kinds=self._kinds, dry_run=dry_run)
+        spec = self._editor().add_job(name, patched({}, values), dry_run=dry_run)
         return self._view(spec, None) if dry_run else self._applied(name)
 
     def update(
@@ -155,7 +154,7 @@ class Jobs:
         removals: Collection[Key] = (),
         dry_run: bool = False,
     ) -> JobView:
-        """Change some of a job's keys, as they are written in the file; or only answer what would
+        """Change some of a job's keys, as they are written in the file; or only return what would
         be there."""
         self._refuse_unknown_keys(removals)
         view = self.get(name)
@@ -165,14 +164,13 @@ class Jobs:
                 hint="Change it where it was made, or switch it off with: tsuzuki job disable",
                 code="job_source",
             )
-        file = self._file_to_edit()
-        spec = edit.update_job(file, name, changes, removals, kinds=self._kinds, dry_run=dry_run)
+        spec = self._editor().update_job(name, changes, removals, dry_run=dry_run)
         return self._view(spec, view.job) if dry_run else self._applied(name)
 
     def set_enabled(self, name: str, enabled: bool) -> JobView:
         view = self.get(name)
         if view.source is JobSource.FILE:
-            edit.set_enabled(self._file_to_edit(), name, enabled, kinds=self._kinds)
+            self._editor().set_enabled(name, enabled)
             return self._applied(name)
         with self._database.write() as connection:
             job_changes.set_enabled(connection, name, enabled, actor=self._actor)
@@ -182,7 +180,7 @@ class Jobs:
         """Remove a job where it is defined. Its runs and their history stay."""
         view = self.get(name)
         if view.source is JobSource.FILE and view.sync_state is not SyncState.GONE:
-            edit.remove_job(self.require_file(), name, kinds=self._kinds)
+            ConfigEditor(self.require_file(), kinds=self._kinds).remove_job(name)
         with self._database.write() as connection:
             job_changes.remove(connection, name, actor=self._actor)
 
@@ -199,7 +197,7 @@ class Jobs:
         job_changes.define(connection, spec, actor=self._actor)
 
     def apply(self, *, dry_run: bool = False) -> list[Change]:
-        """Make the database hold what the file says. Answers what changed (or would)."""
+        """Make the database hold what the file says. Returns what changed (or would)."""
         if self._reload().file is None:
             return []
         if dry_run:
@@ -232,11 +230,11 @@ class Jobs:
         if stored is not None and stored.source is JobSource.DATABASE:
             raise job_changes.taken(name)
 
-    def _file_to_edit(self) -> Path:
-        """The file, if all it says can be applied: or an edit would be made and then refused."""
+    def _editor(self) -> ConfigEditor:
+        """For the file, if all it says can be applied: or an edit would be made and then refused."""
         file = self.require_file()
         self.apply(dry_run=True)
-        return file
+        return ConfigEditor(file, kinds=self._kinds)
 
     def require_file(self) -> Path:
         """The file the jobs are written in. Raises `ConfigurationError` if there is none."""

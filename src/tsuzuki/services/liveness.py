@@ -13,6 +13,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.store import leadership, settings, workers
+from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Connection, Database
 
 
@@ -27,7 +28,7 @@ class Liveness:
         match run.state:
             case RunState.ASSIGNED | RunState.RUNNING:
                 worker = workers.get(connection, run.assigned_worker_id or "")
-                return worker is not None and self._is_alive(connection, worker)
+                return self._is_alive(connection, worker)
             case RunState.PENDING | RunState.ORPHANED:
                 age = self._database.now(connection) - run.created_at
                 is_fresh = run.retry_of is None and age < timedelta(seconds=fresh_seconds)
@@ -40,35 +41,59 @@ class Liveness:
         with self._database.read() as connection:
             return self._has_live_leader_and_worker(connection)
 
-    def leader_died_here(self) -> bool:
-        """Whether the leader was a process of this machine that has ended. Then its lease need not be
-        waited for."""
+    def term_of_leader_that_died_here(self) -> Term | None:
+        """The current term, if its leader was a process of this machine that has ended. Then its lease need
+        not be waited for."""
         with self._database.read() as connection:
             current = leadership.current(connection)
-            return current.is_valid and self._died_here(connection, current.holder)
+            holder = current.holder
+            if holder is None or not current.is_valid or not self._died_here(connection, holder):
+                return None
+            return Term(holder=holder, epoch=current.epoch)
+
+    def has_live_leader(self) -> bool:
+        with self._database.read() as connection:
+            return self.live_leader(connection) is not None
+
+    def live_leader(self, connection: Connection) -> Leadership | None:
+        """The leader, if its lease is valid and its process has not ended here."""
+        current = leadership.current(connection)
+        is_alive = current.is_valid and not self._died_here(connection, current.holder)
+        return current if is_alive else None
+
+    def live_workers(self, connection: Connection) -> list[Worker]:
+        """The workers that can be given runs."""
+        return [
+            worker
+            for worker in workers.find(connection)
+            if worker.state is WorkerState.ATTACHED and self._is_alive(connection, worker)
+        ]
+
+    def why_dead(self, connection: Connection, worker: Worker | None) -> str | None:
+        """Why a worker is taken for dead, in words that follow its name. None if it is alive."""
+        if worker is None or not worker.is_present:
+            return "is not attached any more"
+        if self._process_has_ended(worker):
+            return "has ended"
+        now = self._database.now(connection)
+        if not worker.is_silent(now, settings.load(connection).worker_ttl_seconds):
+            return None
+        age_seconds = worker.silent_seconds(now)
+        if age_seconds is None:
+            return "sent its last heartbeat before the database's clock was put back (clock skew)"
+        return f"has been silent for {age_seconds:.0f} s"
 
     def _has_live_leader_and_worker(self, connection: Connection) -> bool:
-        current = leadership.current(connection)
-        if not current.is_valid or self._died_here(connection, current.holder):
-            return False
-        return any(
-            worker.state is WorkerState.ATTACHED
-            and worker.capacity > 0
-            and self._is_alive(connection, worker)
-            for worker in workers.find(connection)
+        return self.live_leader(connection) is not None and any(
+            worker.capacity > 0 for worker in self.live_workers(connection)
         )
 
     def _died_here(self, connection: Connection, worker_id: str | None) -> bool:
         worker = workers.get(connection, worker_id) if worker_id else None
         return worker is not None and self._process_has_ended(worker)
 
-    def _is_alive(self, connection: Connection, worker: Worker) -> bool:
-        ttl_seconds = settings.load(connection).worker_ttl_seconds
-        return (
-            worker.is_present
-            and not worker.is_silent(self._database.now(connection), ttl_seconds)
-            and not self._process_has_ended(worker)
-        )
+    def _is_alive(self, connection: Connection, worker: Worker | None) -> bool:
+        return self.why_dead(connection, worker) is None
 
     def _process_has_ended(self, worker: Worker) -> bool:
         """Known of processes of this machine only."""

@@ -20,7 +20,7 @@ from tsuzuki.store.sql.database import Database
 __all__ = ["LogLine", "RunLogs"]
 
 LINES_MAX = 10_000
-"""At most so many lines in one answer."""
+"""At most so many lines at once."""
 
 POLL_SECONDS = 0.2
 PAGE_LINES = 500

@@ -13,6 +13,7 @@ from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, Transition, new_retry, retry_key
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
 from tsuzuki.services.explain import Explanation, explain
+from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.lookup import job_unknown, require_job, require_run
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
@@ -26,8 +27,8 @@ __all__ = ["Request", "RunFilter", "RunView", "Runs", "Submission"]
 
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
-HELD_UP_SECONDS = 2.0
-"""A run that waits longer than this for its start is held up by something that can be told."""
+LATE_START_SECONDS = 2.0
+"""A run that waits longer than this for its start is late, and the reason can be told."""
 
 DELAY_MAX_SECONDS = 3660 * 86_400
 
@@ -45,7 +46,7 @@ class Request:
 
 
 class Submission(NamedTuple):
-    """The answer: the run, and whether it is a new one."""
+    """What was stored: the run, and whether it is a new one."""
 
     run_id: int
     is_new: bool
@@ -78,6 +79,7 @@ class Runs:
         """`wake_others` tells other processes, beside the database, that there is something to look at."""
         self._database = database
         self._actor = actor
+        self._liveness = Liveness(database=database)
         self._wake_others = wake_others
         self._wake: Callable[[], None] = lambda: None
         self._jobs: dict[str, Job] = {}
@@ -130,7 +132,9 @@ class Runs:
         """Why a run is where it is, and what must happen for it to go on."""
         with self._database.read() as connection:
             run = require_run(connection, run_id)
-            return explain(connection, run, now=self._database.now(connection))
+            return explain(
+                connection, run, now=self._database.now(connection), liveness=self._liveness
+            )
 
     def cancel(self, run_id: int) -> Run:
         """Stop a run, or never let it start. Raises `Conflict` if it has ended already."""
@@ -175,12 +179,12 @@ class Runs:
         *,
         timeout_seconds: float | None = None,
         on_change: Callable[[Run], None] = lambda _run: None,
-        on_held_up: Callable[[], None] = lambda: None,
+        on_late_start: Callable[[], None] = lambda: None,
     ) -> Run:
-        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_held_up`
-        is called once if it has not started after `HELD_UP_SECONDS`."""
+        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_late_start`
+        is called once if it has not started after `LATE_START_SECONDS`."""
         clock = self._database.clock
-        held_up_at = clock.monotonic() + HELD_UP_SECONDS
+        late_at = clock.monotonic() + LATE_START_SECONDS
         end = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
         pause, never, seen = WAIT_FIRST_SECONDS, threading.Event(), None
         while True:
@@ -191,9 +195,9 @@ class Runs:
                 on_change(run)
             if run.state.is_final:
                 return run
-            if run.state is not RunState.RUNNING and clock.monotonic() >= held_up_at:
-                held_up_at = math.inf
-                on_held_up()
+            if run.state is not RunState.RUNNING and clock.monotonic() >= late_at:
+                late_at = math.inf
+                on_late_start()
             if end is not None and clock.monotonic() >= end:
                 raise WaitTimedOut(
                     f"run {run_id} is still {run.state} after {timeout_seconds:g} s",

@@ -35,12 +35,12 @@ class Settings:
 
     def find(self) -> list[SettingView]:
         with self._database.read() as connection:
-            in_force = settings.load(connection)
+            current = settings.load(connection)
             stored = {row.key: row for row in settings.find(connection)}
         return [
             SettingView(
                 setting=setting,
-                value=getattr(in_force, key),
+                value=getattr(current, key),
                 updated_at=stored[key].updated_at if key in stored else None,
                 updated_by=stored[key].updated_by if key in stored else None,
             )

@@ -6,8 +6,9 @@ from typing import Any
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.services.liveness import Liveness
 from tsuzuki.store import audit, leadership, workers
-from tsuzuki.store.leadership import Leadership
+from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.runs import capacity
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
@@ -16,11 +17,11 @@ from tsuzuki.store.wakeups.channels import Channel
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerView:
-    """A worker, what it holds, and how long ago it was heard."""
+    """A worker, what it holds, and how long ago it was heard (None if clock skew hides it)."""
 
     worker: Worker
     held: int
-    silent_seconds: float
+    silent_seconds: float | None
     leads: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -28,7 +29,9 @@ class WorkerView:
             **asdict(self.worker),
             "tags": sorted(self.worker.tags),
             "held": self.held,
-            "silent_seconds": round(self.silent_seconds, 3),
+            "silent_seconds": None
+            if self.silent_seconds is None
+            else round(self.silent_seconds, 3),
             "leads": self.leads,
         }
 
@@ -37,18 +40,19 @@ class Workers:
     def __init__(self, *, database: Database, actor: str) -> None:
         self._database = database
         self._actor = actor
+        self._liveness = Liveness(database=database)
 
     def workers(self, *, with_gone: bool = False) -> list[WorkerView]:
         with self._database.read() as connection:
             held = capacity.held_runs(connection).by_worker
-            lead = leadership.current(connection)
+            lead = self._liveness.live_leader(connection)
             now = self._database.now(connection)
             return [
                 WorkerView(
                     worker=worker,
                     held=held.get(worker.id, 0),
-                    silent_seconds=max((now - worker.heartbeat_at).total_seconds(), 0.0),
-                    leads=lead.is_valid and lead.holder == worker.id,
+                    silent_seconds=worker.silent_seconds(now),
+                    leads=lead is not None and lead.holder == worker.id,
                 )
                 for worker in workers.find(connection, with_gone=with_gone)
             ]
@@ -81,15 +85,26 @@ class Workers:
                 raise Conflict(
                     "no process leads", hint="Start a leader with: tsuzuki up", code="no_leader"
                 )
-            audit.record(
-                connection,
-                actor=self._actor,
-                action="leader.step_down",
-                object_type="leader",
-                object_id=str(before.epoch),
-                before={"holder": before.holder, "epoch": before.epoch},
-            )
+            self._note_end_of_term(connection, before.holder, before.epoch)
         return before
+
+    def depose(self, term: Term) -> bool:
+        """End a term whose leader was judged dead. False if it is over already: a successor is left alone."""
+        with self._database.write() as connection:
+            if not leadership.release(connection, term=term):
+                return False
+            self._note_end_of_term(connection, term.holder, term.epoch)
+        return True
+
+    def _note_end_of_term(self, connection: Connection, holder: str | None, epoch: int) -> None:
+        audit.record(
+            connection,
+            actor=self._actor,
+            action="leader.step_down",
+            object_type="leader",
+            object_id=str(epoch),
+            before={"holder": holder, "epoch": epoch},
+        )
 
     def _note(
         self, connection: Connection, action: str, worker: Worker, after: WorkerState

@@ -24,13 +24,12 @@ from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
 from tsuzuki.services.logs import RunLogs
 from tsuzuki.services.maintenance import Maintenance
+from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
-from tsuzuki.services.transactions import Transactions
 from tsuzuki.services.workers import Workers
-from tsuzuki.store.sql.database import open_database
 from tsuzuki.wiring.collectors import installed_collectors
-from tsuzuki.wiring.resources import Resources, connect_coordination
+from tsuzuki.wiring.resources import Resources, open_resources
 
 if TYPE_CHECKING:
     from tsuzuki.engine.process import Engine
@@ -51,8 +50,9 @@ class Application:
     settings: Settings
     audit: Audit
     maintenance: Maintenance
-    transactions: Transactions
     local_engine: LocalEngine
+    one_run_engine: Callable[[], OneRunEngine]
+    """For one run that is waited for: an engine of this process, if no other executes it."""
     service: Callable[[str], Any]
     """The service of a collector by the collector's name, built when first asked for."""
 
@@ -65,11 +65,11 @@ def read_configuration(
     cwd: Path | None = None,
 ) -> ConfigurationView:
     """What file, environment and flags say. No database is touched."""
-    read = _configuration_reader(config_file, database_url, environ, cwd)
+    read = configuration_reader(config_file, database_url, environ, cwd)
     return configuration_service.view(read())
 
 
-def _configuration_reader(
+def configuration_reader(
     config_file: Path | None,
     database_url: str | None,
     environ: Mapping[str, str],
@@ -97,26 +97,12 @@ def opened(
     migrate: bool = True,
 ) -> Iterator[Application]:
     """An application, ready to use; `migrate` brings its database to this version first."""
-    read = _configuration_reader(config_file, database_url, environ, cwd)
-    configuration = read()
-    database = open_database(configuration.database_url, clock=clock or SystemClock())
-    coordination = cache(partial(connect_coordination, configuration, database))
-    resources = Resources(
-        configuration=configuration,
-        database=database,
-        collectors=installed_collectors(),
-        coordination=coordination,
-        environ=environ,
-    )
-    try:
+    read = configuration_reader(config_file, database_url, environ, cwd)
+    with open_resources(read(), clock=clock or SystemClock(), environ=environ) as resources:
         application = join(resources, reload=read, actor=actor or local_actor())
         if migrate:
             application.maintenance.upgrade()
         yield application
-    finally:
-        if coordination.cache_info().currsize:
-            coordination().close()
-        database.close()
 
 
 def join(resources: Resources, *, reload: Callable[[], Configuration], actor: str) -> Application:
@@ -130,6 +116,9 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
     liveness = Liveness(database=database)
     workers = Workers(database=database, actor=actor)
+    local_engine = LocalEngine(
+        build=partial(_build_engine, resources), liveness=liveness, workers=workers, runs=runs
+    )
     return Application(
         configuration=configuration_service.view(resources.configuration),
         jobs=jobs,
@@ -146,14 +135,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             components=resources.collectors.components,
             folder=resources.workspace,
         ),
-        transactions=Transactions(database=database),
-        local_engine=LocalEngine(
-            build=partial(_build_engine, resources),
-            liveness=liveness,
-            workers=workers,
-            runs=runs,
-            clock=database.clock,
-        ),
+        local_engine=local_engine,
+        one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         service=cache(
             partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
         ),

@@ -1,16 +1,18 @@
 """What is open for one application: configuration, database, coordination. Only `wiring` sees it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.config import Configuration
 from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
-from tsuzuki.store.sql.database import Database
-from tsuzuki.wiring.collectors import InstalledCollectors
+from tsuzuki.model.clock import Clock
+from tsuzuki.store.sql.database import Database, open_database
+from tsuzuki.wiring.collectors import InstalledCollectors, installed_collectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,28 @@ class Resources:
         return None
 
 
-def connect_coordination(configuration: Configuration, database: Database) -> Coordination:
+@contextmanager
+def open_resources(
+    configuration: Configuration, *, clock: Clock, environ: Mapping[str, str]
+) -> Iterator[Resources]:
+    """Closed at the end of the block."""
+    database = open_database(configuration.database_url, clock=clock)
+    coordination = cache(partial(_connect_coordination, configuration, database))
+    try:
+        yield Resources(
+            configuration=configuration,
+            database=database,
+            collectors=installed_collectors(),
+            coordination=coordination,
+            environ=environ,
+        )
+    finally:
+        if coordination.cache_info().currsize:
+            coordination().close()
+        database.close()
+
+
+def _connect_coordination(configuration: Configuration, database: Database) -> Coordination:
     if configuration.redis_url is None:
         return NoCoordination()
     return connect(configuration.redis_url, database.clock)

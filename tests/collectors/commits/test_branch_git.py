@@ -9,7 +9,7 @@ from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
-from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 
 
 def notes(collecting: Collecting, run_id: str) -> list[NoteKind]:
@@ -159,7 +159,7 @@ def test_an_empty_repository_is_noted_and_collected_once_it_has_commits(
     collecting: Collecting, tmp_path: Path
 ) -> None:
     folder = tmp_path / "empty.git"
-    make = RepositoryMaker(folder)
+    make = RepositoryBuilder(folder)
     make.write()
     project = collecting.repository(folder, "main")
     assert notes(collecting, collecting.collect()["run_id"]) == [NoteKind.EMPTY_REPOSITORY]

@@ -15,7 +15,7 @@ from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.gitlab.api import GitLabApi
-from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -26,7 +26,7 @@ PAGE_SIZE = 6
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("gitlab")
     wayward(root / "group" / "wayward.git")
-    RepositoryMaker(root / "group" / "empty.git").write()
+    RepositoryBuilder(root / "group" / "empty.git").write()
     return root
 
 

@@ -17,7 +17,7 @@ from support.workspace import PROGRAM, Ended, Workspace, process_environment
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.gitlab.api import GitLabApi
-from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 
 
@@ -78,7 +78,7 @@ def stage(
 
 def test_deleted_renamed_empty_and_moved_are_told_and_nothing_is_lost(stage: Rehearsal) -> None:
     make = straight(stage.folder / "tool.git", 4)
-    RepositoryMaker(stage.folder / "empty.git")
+    RepositoryBuilder(stage.folder / "empty.git")
     make.commit("side", {"s": b"s\n"}, parents=[git_oracle.head(make.folder)], at=1_700_000_000)
     make.write()
     stage.ok("projects", "sync")

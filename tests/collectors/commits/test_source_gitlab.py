@@ -21,7 +21,7 @@ from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.gitlab.api import GitLabApi
-from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 
 ABSENT = "0123456789" * 4
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("gitlab")
     wayward(root / "group" / "wayward.git")
     straight(root / "group" / "long.git", 250)
-    RepositoryMaker(root / "group" / "empty.git")
+    RepositoryBuilder(root / "group" / "empty.git")
     return root
 
 

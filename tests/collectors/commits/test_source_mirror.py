@@ -13,7 +13,7 @@ from tsuzuki.collectors.commits.source_factory import SourceFactory, described, 
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import UsageError
-from tsuzuki.sandbox.gitlab.making import RepositoryMaker
+from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_moved_default_branch_is_noted_and_followed(
 
 
 def test_an_empty_url_is_noted(collecting: Collecting, tmp_path: Path) -> None:
-    RepositoryMaker(tmp_path / "empty.git").write()
+    RepositoryBuilder(tmp_path / "empty.git").write()
     collecting.repository(f"file://{tmp_path}/empty.git", "main")
     result = collecting.only(collecting.collect()["run_id"])
     assert [note.kind for note in result.notes] == [NoteKind.EMPTY_REPOSITORY]

@@ -17,7 +17,7 @@ from tsuzuki.collectors.kit.errors import (
 from tsuzuki.collectors.kit.http import HttpClient, HttpResponse, checked_base_url
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.sandbox.exchange import Answer, Request, json_answer
+from tsuzuki.sandbox.exchange import Request, Response, json_response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
@@ -25,8 +25,8 @@ SECRET = "s3cret-key"
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def echo(request: Request) -> Answer:
-    return json_answer({"query": request.query})
+def echo(request: Request) -> Response:
+    return json_response({"query": request.query})
 
 
 @pytest.fixture

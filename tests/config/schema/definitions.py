@@ -25,15 +25,15 @@ class BookOptions(BaseModel):
 
     query: Query
     language: Literal["en", "ja"] = "en"
-    shelf: Annotated[str, Expects("the name of a shelf")] = "new"
+    section: Annotated[str, Expects("the name of a section")] = "new"
     limit: int | float = 5
 
-    @field_validator("shelf")
+    @field_validator("section")
     @classmethod
-    def _no_space(cls, shelf: str) -> str:
-        if " " in shelf:
-            raise ValueError("a shelf has no spaces")
-        return shelf
+    def _no_space(cls, section: str) -> str:
+        if " " in section:
+            raise ValueError("a section has no spaces")
+        return section
 
 
 KINDS = {"books": JobKind(name="books", options_model=BookOptions)}

@@ -24,7 +24,7 @@ def test_a_kind_handed_in_reads_its_own_keys() -> None:
     assert spec.options == {
         "query": {"text": "sea", "pages_max": 10},
         "language": "ja",
-        "shelf": "new",
+        "section": "new",
         "limit": 5,
     }
     assert spec.timeout_seconds == 300

@@ -17,7 +17,7 @@ import pytest
 
 from support.processes import in_processes
 from tsuzuki.config import load_configuration
-from tsuzuki.config.edit import LOCK_TIMEOUT_SECONDS, add_job, remove_job, set_enabled
+from tsuzuki.config.edit import LOCK_TIMEOUT_SECONDS, ConfigEditor
 from tsuzuki.config.yaml.atomic_write import replace_content
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import Conflict, Unreachable
@@ -35,7 +35,9 @@ def path(tmp_path: Path) -> Path:
 
 def add_many(path: str, worker: int) -> None:
     for number in range(EDITS):
-        add_job(Path(path), f"job-{worker}-{number}", {"command": ["echo", str(number)]})
+        ConfigEditor(Path(path)).add_job(
+            f"job-{worker}-{number}", {"command": ["echo", str(number)]}
+        )
 
 
 def names(path: Path) -> set[str]:
@@ -82,9 +84,9 @@ def test_a_writer_killed_before_the_rename_leaves_the_old_file_and_no_lock(path:
     killed = in_another_process(
         """
         import os, signal
-        from tsuzuki.config.edit import set_enabled
+        from tsuzuki.config.edit import ConfigEditor
         Path.replace = lambda self, target: os.kill(os.getpid(), signal.SIGKILL)
-        set_enabled(path, "hello", False)
+        ConfigEditor(path).set_enabled("hello", False)
         """,
         path,
     )
@@ -92,7 +94,7 @@ def test_a_writer_killed_before_the_rename_leaves_the_old_file_and_no_lock(path:
     assert path.read_text() == FILE
     leftover = path.with_name(".tsuzuki.yaml.tmp")
     assert leftover.exists(), "it died at the moment this test is about"
-    set_enabled(path, "hello", False)
+    ConfigEditor(path).set_enabled("hello", False)
     assert path.read_text() == FILE + "    enabled: false\n"
     assert not leftover.exists()
 
@@ -102,7 +104,7 @@ def test_a_lock_that_is_held_too_long_is_a_conflict(path: Path) -> None:
     with path.with_name(".tsuzuki.yaml.lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(Conflict, match="being edited by another process"):
-            remove_job(path, "hello", clock=clock)
+            ConfigEditor(path, clock=clock).remove_job("hello")
     assert clock.monotonic() == pytest.approx(LOCK_TIMEOUT_SECONDS, abs=0.1)
     assert path.read_text() == FILE
 
@@ -118,11 +120,11 @@ def test_a_disk_that_takes_no_more_leaves_the_old_file(path: Path) -> None:
     failed = in_another_process(
         """
         import resource
-        from tsuzuki.config.edit import set_enabled
+        from tsuzuki.config.edit import ConfigEditor
         from tsuzuki.model.errors import Unreachable
         resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
         try:
-            set_enabled(path, "hello", False)
+            ConfigEditor(path).set_enabled("hello", False)
         except Unreachable as error:
             print(error.message)
         """,
@@ -139,7 +141,7 @@ def test_a_full_disk_is_told_with_the_remedy(path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("tsuzuki.config.yaml.atomic_write.os.fsync", full)
     with pytest.raises(Unreachable, match="No space left on device") as caught:
-        set_enabled(path, "hello", False)
+        ConfigEditor(path).set_enabled("hello", False)
     assert caught.value.hint is not None
     assert "Free some space" in caught.value.hint
     assert path.read_text() == FILE
@@ -161,12 +163,12 @@ def test_a_folder_that_may_not_be_written_is_told(open_folder: Path) -> None:
     refused = in_another_process(
         """
         import os
-        from tsuzuki.config.edit import set_enabled
+        from tsuzuki.config.edit import ConfigEditor
         from tsuzuki.model.errors import Unreachable
         if os.geteuid() == 0:
             os.setuid(65534)
         try:
-            set_enabled(path, "hello", False)
+            ConfigEditor(path).set_enabled("hello", False)
         except Unreachable as error:
             print(error.message, error.hint, error.place)
         """,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from config.commented_file import FILE, data
-from tsuzuki.config.edit import add_job
+from tsuzuki.config.edit import ConfigEditor
 from tsuzuki.config.yaml.emitter import emit_flow
 
 JSON = st.recursive(
@@ -33,14 +33,17 @@ def test_every_value_is_printed_so_that_any_reader_reads_it_back(
     assert YAML(typ="safe", pure=True).load(text) == {"a": arguments}
     path = tmp_path / "tsuzuki.yaml"
     path.write_text("jobs:\n")
-    assert add_job(path, "it", {"command": "x", "arguments": arguments}).arguments == arguments
+    assert (
+        ConfigEditor(path).add_job("it", {"command": "x", "arguments": arguments}).arguments
+        == arguments
+    )
 
 
 def test_long_values_are_set_out_over_several_lines(tmp_path: Path) -> None:
     path = tmp_path / "tsuzuki.yaml"
     path.write_text(FILE)
     arguments = {"recipients": [f"person-{n}@example.com" for n in range(6)], "subject": "News"}
-    add_job(path, "mail", {"command": "mail", "arguments": arguments})
+    ConfigEditor(path).add_job("mail", {"command": "mail", "arguments": arguments})
     assert data(path)["jobs"]["mail"]["arguments"] == arguments
     assert max(map(len, path.read_text().splitlines())) <= 100
     assert "    arguments:\n      recipients:\n        - person-0@example.com\n" in path.read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from config.commented_file import FILE, data
-from tsuzuki.config.edit import add_job, remove_job
+from tsuzuki.config.edit import ConfigEditor
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_job_is_appended_in_the_manner_of_the_others(path: Path) -> None:
     body = {"command": ["sleep", "5"], "schedule": {"every": "10m"}, "description": "Rest: a bit"}
-    spec = add_job(path, "rest", body)
+    spec = ConfigEditor(path).add_job("rest", body)
     assert spec.options["argv"] == ["sleep", "5"]
     assert path.read_text() == FILE.replace(
         "    # The end of backup.\n",
@@ -32,7 +32,7 @@ def test_a_job_is_appended_in_the_manner_of_the_others(path: Path) -> None:
 
 def test_jobs_without_blank_lines_between_them_get_none(path: Path) -> None:
     path.write_text("jobs:\n    a:\n        command: x\n    b:\n        command: y\n")
-    add_job(path, "c", {"command": "z"})
+    ConfigEditor(path).add_job("c", {"command": "z"})
     assert path.read_text().endswith("    b:\n        command: y\n    c:\n        command: z\n")
 
 
@@ -63,16 +63,16 @@ def test_jobs_without_blank_lines_between_them_get_none(path: Path) -> None:
 )
 def test_the_first_job_finds_its_place_in_any_file(path: Path, before: str, after: str) -> None:
     path.write_bytes(before.encode())
-    add_job(path, "it", {"command": "x"})
+    ConfigEditor(path).add_job("it", {"command": "x"})
     assert path.read_bytes() == after.encode()
 
 
 def test_a_job_goes_with_what_is_inside_it_and_nothing_else(path: Path) -> None:
-    remove_job(path, "backup")
+    ConfigEditor(path).remove_job("backup")
     start = FILE.index("  backup:")
     end = FILE.index("\n# At the bottom.")
     assert path.read_text() == FILE[:start] + FILE[end:]
-    remove_job(path, "hello")
+    ConfigEditor(path).remove_job("hello")
     assert data(path) == {"timezone": "UTC", "jobs": None}
     for comment in ("# At the top.", "# About hello.", "# About backup.", "# At the bottom."):
         assert comment in path.read_text()
@@ -80,9 +80,9 @@ def test_a_job_goes_with_what_is_inside_it_and_nothing_else(path: Path) -> None:
 
 def test_a_removed_job_leaves_one_blank_line_not_two(path: Path) -> None:
     path.write_text("jobs:\n  a: {command: x}\n\n  b: {command: x}\n\n  c: {command: x}\n")
-    remove_job(path, "b")
+    ConfigEditor(path).remove_job("b")
     assert path.read_text() == "jobs:\n  a: {command: x}\n\n  c: {command: x}\n"
-    remove_job(path, "c")
+    ConfigEditor(path).remove_job("c")
     assert path.read_text() == "jobs:\n  a: {command: x}\n"
 
 
@@ -96,5 +96,5 @@ def test_a_removed_job_leaves_one_blank_line_not_two(path: Path) -> None:
 )
 def test_jobs_in_braces_are_removed_with_their_comma(path: Path, name: str, after: str) -> None:
     path.write_text("jobs: {a: {command: x}, b: {command: y}, c: {command: z}}\n")
-    remove_job(path, name)
+    ConfigEditor(path).remove_job(name)
     assert path.read_text() == after

@@ -85,9 +85,9 @@ def test_the_hint_for_a_repeated_key_names_the_line_of_the_first() -> None:
 def test_a_billion_laughs_are_refused_before_they_are_laughed() -> None:
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     error = refused("\n".join(lines) + "\n")
-    assert time.perf_counter() - begun < 1
+    assert time.perf_counter() - started_at < 1
     assert "100,000" in error.message
     assert where(error).startswith("tsuzuki.yaml:5:")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.commented_file import FILE, changed, data
-from tsuzuki.config.edit import set_enabled, update_job
+from tsuzuki.config.edit import ConfigEditor
 from tsuzuki.model.errors import ConfigurationError
 
 
@@ -19,12 +19,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_value_is_changed_in_place_and_its_comment_stays(path: Path) -> None:
-    update_job(path, "hello", {"timeout": "1h"})
+    ConfigEditor(path).update_job("hello", {"timeout": "1h"})
     assert changed(path) == (["    timeout: 10m  # plenty"], ["    timeout: 1h  # plenty"])
 
 
 def test_a_new_key_goes_behind_those_of_its_job(path: Path) -> None:
-    update_job(path, "hello", {"max_retries": 3, "tags": ["gpu"]})
+    ConfigEditor(path).update_job("hello", {"max_retries": 3, "tags": ["gpu"]})
     assert changed(path) == ([], ["    max_retries: 3", "    tags: [gpu]"])
     assert (
         "    # max_retries: 3\n    max_retries: 3\n    tags: [gpu]\n\n  # About" in path.read_text()
@@ -32,7 +32,9 @@ def test_a_new_key_goes_behind_those_of_its_job(path: Path) -> None:
 
 
 def test_a_mapping_is_changed_key_by_key(path: Path) -> None:
-    update_job(path, "hello", {"schedule": {"daily_at": "10:00", "timezone": "Asia/Tokyo"}})
+    ConfigEditor(path).update_job(
+        "hello", {"schedule": {"daily_at": "10:00", "timezone": "Asia/Tokyo"}}
+    )
     assert changed(path) == (
         ['      daily_at: "09:00"   # before work'],
         ['      daily_at: "10:00"   # before work'],
@@ -40,7 +42,7 @@ def test_a_mapping_is_changed_key_by_key(path: Path) -> None:
 
 
 def test_a_mapping_may_change_all_its_keys(path: Path) -> None:
-    update_job(path, "hello", {"schedule": {"every": "10m"}})
+    ConfigEditor(path).update_job("hello", {"schedule": {"every": "10m"}})
     assert changed(path) == (
         ['      daily_at: "09:00"   # before work', "      timezone: Asia/Tokyo"],
         ["      every: 10m"],
@@ -49,17 +51,17 @@ def test_a_mapping_may_change_all_its_keys(path: Path) -> None:
 
 
 def test_a_block_is_replaced_by_one_line(path: Path) -> None:
-    update_job(path, "backup", {"command": ["pg_dump", "--one"]})
+    ConfigEditor(path).update_job("backup", {"command": ["pg_dump", "--one"]})
     assert changed(path) == (
         ["    command:", "    - pg_dump", "    - --all"],
         ['    command: [pg_dump, "--one"]'],
     )
-    update_job(path, "hello", {"schedule": "every 10m"})
+    ConfigEditor(path).update_job("hello", {"schedule": "every 10m"})
     assert "    schedule: every 10m\n" in path.read_text()
 
 
 def test_keys_are_taken_out_with_their_lines(path: Path) -> None:
-    update_job(path, "hello", {}, removals=["schedule", "timeout", "priority"])
+    ConfigEditor(path).update_job("hello", {}, removals=["schedule", "timeout", "priority"])
     gone, came = changed(path)
     assert came == []
     assert [line.strip().split(":")[0] for line in gone] == [
@@ -69,23 +71,23 @@ def test_keys_are_taken_out_with_their_lines(path: Path) -> None:
 
 def test_what_is_changed_to_what_it_is_changes_nothing(path: Path) -> None:
     before = path.stat()
-    update_job(path, "hello", {"command": ["echo", "hello"], "timeout": "10m"})
+    ConfigEditor(path).update_job("hello", {"command": ["echo", "hello"], "timeout": "10m"})
     after = path.stat()
     assert path.read_text() == FILE
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
 def test_a_job_is_switched_off_and_on(path: Path) -> None:
-    assert not set_enabled(path, "hello", False).enabled
+    assert not ConfigEditor(path).set_enabled("hello", False).enabled
     assert changed(path) == ([], [])  # the same words stand in the other job already
     assert data(path)["jobs"]["hello"]["enabled"] is False
-    assert set_enabled(path, "hello", True).enabled
+    assert ConfigEditor(path).set_enabled("hello", True).enabled
     assert data(path)["jobs"]["hello"]["enabled"] is True
-    assert set_enabled(path, "backup", True).enabled
+    assert ConfigEditor(path).set_enabled("backup", True).enabled
 
 
 def test_switching_on_what_is_on_writes_nothing(path: Path) -> None:
-    set_enabled(path, "hello", True)
+    ConfigEditor(path).set_enabled("hello", True)
     assert path.read_text() == FILE
 
 
@@ -104,7 +106,7 @@ def test_a_job_in_braces_is_edited_in_braces(
     path: Path, changes: dict[str, Any], removals: list[str], after: str
 ) -> None:
     path.write_text("jobs:\n  it: {command: x, timeout: 1m, priority: 1, tags: [a]}  # short\n")
-    update_job(path, "it", changes, removals)
+    ConfigEditor(path).update_job("it", changes, removals)
     assert path.read_text() == f"jobs:\n  it: {after}  # short\n"
 
 
@@ -126,7 +128,7 @@ def test_text_blocks_are_replaced_and_removed_whole(path: Path) -> None:
         """
     )
     path.write_text(text)
-    update_job(path, "it", {"description": "Line one\nline two"}, removals=["timeout"])
+    ConfigEditor(path).update_job("it", {"description": "Line one\nline two"}, removals=["timeout"])
     assert path.read_text() == textwrap.dedent(
         """\
         jobs:
@@ -143,10 +145,10 @@ def test_text_blocks_are_replaced_and_removed_whole(path: Path) -> None:
 
 def test_a_faulty_job_can_be_mended(path: Path) -> None:
     path.write_text("jobs:\n  a:\n    comand: echo\n")
-    update_job(path, "a", {"command": "echo"}, removals=["comand"])
+    ConfigEditor(path).update_job("a", {"command": "echo"}, removals=["comand"])
     assert path.read_text() == "jobs:\n  a:\n    command: echo\n"
     path.write_text("jobs:\n  a:  # empty\n")
-    update_job(path, "a", {"command": "echo"})
+    ConfigEditor(path).update_job("a", {"command": "echo"})
     assert path.read_text() == "jobs:\n  a: {command: echo}  # empty\n"
 
 
@@ -166,6 +168,6 @@ def test_what_cannot_be_edited_safely_is_left_to_a_person(
 ) -> None:
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="cannot be made") as caught:
-        update_job(path, "a", changes, removals)
+        ConfigEditor(path).update_job("a", changes, removals)
     assert caught.value.specific_code == "config_uneditable"
     assert path.read_text() == text

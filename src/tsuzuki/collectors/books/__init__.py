@@ -26,17 +26,15 @@ def _component() -> "Component":
 
 def _handler(context: CollectorContext) -> Handler:
     def handle(run: "RunContext") -> dict[str, Any]:
-        from tsuzuki.model.errors import ConfigurationError
+        from tsuzuki.model.errors import extra_missing
 
         try:
             from tsuzuki.collectors.books.collect import collect
         except ModuleNotFoundError as missing:
             if missing.name != "httpx2":
                 raise
-            raise ConfigurationError(
-                "books are to be collected, but the HTTP library is not installed",
-                hint="Install it with: pip install 'tsuzuki[books]'",
-                code="extra_missing",
+            raise extra_missing(
+                "books are to be collected, but the HTTP library is not installed", extra="books"
             ) from None
         return collect(context, run)
 

@@ -7,8 +7,6 @@ from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
     StrictInt,
@@ -20,6 +18,7 @@ from tsuzuki.collectors.books.query_set import Search, normalised, search_text
 from tsuzuki.collectors.kit.smtp_settings import SmtpSettings
 from tsuzuki.config import Expects, InvalidValue, VariableAlias
 from tsuzuki.config.schema.field_types import PositiveSeconds, Zone
+from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.model.errors import ConfigurationError
 
 BASE_URL = "https://www.googleapis.com/books/v1"
@@ -82,10 +81,8 @@ _Mailed = Annotated[
 ]
 
 
-class BooksOptions(BaseModel):
+class BooksOptions(StrictModel):
     """The keys of one job."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     queries: Annotated[
         list[StrictStr],
@@ -114,10 +111,8 @@ class BooksOptions(BaseModel):
         )
 
 
-class BooksSection(BaseModel):
+class BooksSection(StrictModel):
     """What all books jobs of an installation share."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     base_url: str = BASE_URL
     api_key: SecretStr | None = None

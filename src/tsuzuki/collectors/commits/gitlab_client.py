@@ -16,7 +16,7 @@ from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefus
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.collectors.kit.retry_after import seconds_asked, seconds_until
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.errors import extra_missing
 
 if TYPE_CHECKING:
     from gitlab import Gitlab
@@ -95,10 +95,8 @@ class GitLabClient:
             import gitlab  # noqa: PLC0415 - slow to load, and an extra
             import requests  # noqa: PLC0415 - comes with it
         except ImportError as problem:
-            raise ConfigurationError(
-                "GitLab is talked to through python-gitlab, which is not installed",
-                hint="Install it with: pip install 'tsuzuki[commits]'",
-                code="extra_missing",
+            raise extra_missing(
+                "GitLab is talked to through python-gitlab, which is not installed", extra="commits"
             ) from problem
         session = requests.Session()
         session.hooks["response"].append(self._receive)

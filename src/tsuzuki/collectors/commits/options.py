@@ -2,18 +2,17 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import Field, SecretStr
 
 from tsuzuki.config import Expects
 from tsuzuki.config.schema.field_types import PositiveSeconds, Seconds, Text
+from tsuzuki.config.schema.strict_model import StrictModel
 
 DAY_SECONDS = 86_400.0
 
 
-class GitLabSection(BaseModel):
+class GitLabSection(StrictModel):
     """Where the GitLab is, and how to be let in."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: Annotated[str, Expects("the address of a GitLab, such as https://gitlab.example.com")] = (
         "https://gitlab.com"
@@ -21,10 +20,8 @@ class GitLabSection(BaseModel):
     token: Annotated[SecretStr, Expects("a token, written as ${NAME}")] | None = None
 
 
-class CommitsSection(BaseModel):
+class CommitsSection(StrictModel):
     """`commits:` in the file. Every key is also `TSUZUKI_COMMITS_…` in the environment."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     gitlab: GitLabSection = Field(default_factory=GitLabSection)
     mirrors: Annotated[str, Expects("a folder")] = ".tsuzuki/mirrors"
@@ -42,9 +39,7 @@ class CommitsSection(BaseModel):
     tries: Annotated[int, Expects("a whole number from 1 to 20")] = Field(default=3, ge=1, le=20)
 
 
-class CommitsOptions(BaseModel):
+class CommitsOptions(StrictModel):
     """The keys of a job of this kind. Without `projects` it continues every target."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     projects: Annotated[list[Text], Expects("a list of projects")] = Field(default_factory=list)

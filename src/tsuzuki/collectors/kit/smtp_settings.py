@@ -3,9 +3,10 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 
 from tsuzuki.config import Expects
+from tsuzuki.config.schema.strict_model import StrictModel
 
 
 class Encryption(StrEnum):
@@ -28,10 +29,8 @@ def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-class SmtpSettings(BaseModel):
+class SmtpSettings(StrictModel):
     """The server that takes our mail, and the addresses to use. Nothing is mailed without `host`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str | None = None
     port: Annotated[int, Field(ge=1, le=65_535), Expects("a port from 1 to 65535")] = 587
@@ -41,4 +40,4 @@ class SmtpSettings(BaseModel):
     sender: str | None = Field(default=None, alias="from")
     to: Annotated[
         list[str], BeforeValidator(_listed), Expects("a list of addresses, or text with commas")
-    ] = []
+    ] = Field(default_factory=list)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import Field, StrictInt
 
 from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.field_types import Expects, Location, Zone
@@ -16,14 +16,13 @@ from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE, read_job
 from tsuzuki.config.schema.problems import Problem, invalid
 from tsuzuki.config.schema.sections import read_sections, section_models
+from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, validate
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.model.job import JobSpec
 
 
-class _FileKeys(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _FileKeys(StrictModel):
     version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version there is")] = 1
     database_url: Location | None = None
     redis_url: Location | None = None

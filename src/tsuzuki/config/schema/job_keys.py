@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictFloat, StrictInt
+from pydantic import Field, JsonValue, StrictFloat, StrictInt
 
 from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.field_types import (
@@ -14,15 +14,14 @@ from tsuzuki.config.schema.field_types import (
     Seconds,
     Text,
 )
+from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.model.job import DAY_SECONDS, PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 
 
-class Backoff(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class Backoff(StrictModel):
     initial: Seconds = RetryPolicy.initial_seconds
     factor: Annotated[StrictFloat, Field(ge=1, le=100), Expects("a number from 1 to 100")] = (
         RetryPolicy.factor
@@ -33,10 +32,8 @@ class Backoff(BaseModel):
     )
 
 
-class CommonKeys(BaseModel):
+class CommonKeys(StrictModel):
     """The keys of every job. `type` and `schedule` are validated elsewhere: see `jobs`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Any = None
     description: Text = ""

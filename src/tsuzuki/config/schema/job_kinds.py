@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.field_types import Argv, Environment, Function, Text
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.problems import Problem
+from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.suggestion import closest, did_you_mean
@@ -39,17 +40,13 @@ class JobKind:
         return frozenset(keys_of(self.options_model))
 
 
-class _CommandOptions(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _CommandOptions(StrictModel):
     argv: Argv = Field(alias="command")
     environment: Environment = Field(default_factory=dict)
     cwd: Text | None = None
 
 
-class _PythonOptions(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _PythonOptions(StrictModel):
     function: Function = Field(alias="python")
 
 

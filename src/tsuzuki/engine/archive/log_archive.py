@@ -21,7 +21,7 @@ from tsuzuki.engine.archive.format import (
     unwritable,
     write_lines,
 )
-from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.errors import extra_missing
 from tsuzuki.store.logs import LogLine
 
 
@@ -48,9 +48,9 @@ def open_archive(location: str) -> LogArchive:
     try:
         from tsuzuki.engine.archive.object_store import ObjectArchive  # noqa: PLC0415 -- needs an extra
     except ModuleNotFoundError:
-        raise ConfigurationError(
+        raise extra_missing(
             "`log_archive` is an object store, but its client library is not installed",
-            hint="Install it with: pip install 'tsuzuki[s3]'",
+            extra="s3",
             code="driver_missing",
         ) from None
     return ObjectArchive(location)

@@ -6,10 +6,10 @@ crash, or a change of leader in the middle, the next planning starts exactly whe
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tsuzuki.model.job import Job
-from tsuzuki.model.misfire import TickPlan, plan_ticks
+from tsuzuki.model.misfire import TickPlan
 from tsuzuki.model.overlap import Overlap, decide_overlap
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.settings import EngineSettings
@@ -72,16 +72,9 @@ class Planner:
 
     def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> Job:
         """Answers the job as it is afterwards."""
-        if job.spec.schedule is None:
+        plan = job.plan_ticks(now, grace_seconds=self._settings().misfire_grace_seconds)
+        if plan is None:
             return job
-        plan = plan_ticks(
-            job.spec.schedule,
-            planned_until=job.planned_until,
-            now=now,
-            misfire=job.spec.misfire,
-            catchup_window=timedelta(seconds=job.spec.catchup_window_seconds),
-            grace=timedelta(seconds=self._settings().misfire_grace_seconds),
-        )
         with self._database.write() as connection:
             # First the compare-and-set: of two plannings of the same stretch, only one can win it.
             if not jobs.advance_planning(

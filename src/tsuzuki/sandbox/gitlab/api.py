@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tsuzuki.sandbox.exchange import Answer, Application, Request, Route, Router, json_answer
+from tsuzuki.sandbox.exchange import Application, Request, Response, Route, Router, json_response
 
 from . import entities, history
+from .error_responses import ErrorResponse, not_found, unauthorized
 from .paging import flag, keyset_headers, offset_headers, whole_number, window
 from .projects import Project, Projects
-from .refusals import Refusal, not_found, unauthorized
 from .repository import GitFailed
 from .throttle import Throttle
 
@@ -36,20 +36,20 @@ class GitLabApi:
         self._throttle = throttle
         self._router = Router(self._routes(), otherwise=_nothing_there)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         headers, turned_away = self._throttle.count()
-        answer = turned_away or self._answer(request)
-        return replace(answer, headers={**answer.headers, **headers})
+        response = turned_away or self._respond(request)
+        return replace(response, headers={**response.headers, **headers})
 
-    def _answer(self, request: Request) -> Answer:
+    def _respond(self, request: Request) -> Response:
         try:
             if self._token not in _tokens(request):
                 raise unauthorized()
             return self._router(request)
-        except Refusal as refusal:
-            return refusal.answer()
+        except ErrorResponse as error:
+            return error.response()
         except GitFailed:
-            return Refusal(500, {"message": "500 Internal Server Error"}).answer()
+            return ErrorResponse(500, {"message": "500 Internal Server Error"}).response()
 
     def _routes(self) -> list[Route]:
         return [
@@ -73,7 +73,7 @@ class GitLabApi:
     def _of_project(self, application: history.OfProject) -> Application:
         """A former path is answered by a redirect to the number, as GitLab does for reading."""
 
-        def find_and_answer(request: Request) -> Answer:
+        def find_and_respond(request: Request) -> Response:
             reference = request.params["project"]
             if project := self.projects.find(reference):
                 return application(request, project)
@@ -81,21 +81,21 @@ class GitLabApi:
             if project is None:
                 raise not_found("Project")
             if request.method != "GET":
-                raise Refusal(
+                raise ErrorResponse(
                     405, {"message": "Non GET methods are not allowed for moved projects"}
                 )
             raise _moved(request, project)
 
-        return find_and_answer
+        return find_and_respond
 
-    def _list_projects(self, request: Request) -> Answer:
+    def _list_projects(self, request: Request) -> Response:
         order = request.query.get("order_by", "created_at")
         is_keyset = request.query.get("pagination") == "keyset"
         if order not in ORDERS:
-            raise Refusal(400, {"error": "order_by does not have a valid value"})
+            raise ErrorResponse(400, {"error": "order_by does not have a valid value"})
         if is_keyset and order != "id":
             problem = "Keyset pagination is not yet available for this type of request"
-            raise Refusal(405, {"error": problem})
+            raise ErrorResponse(405, {"error": problem})
         descending = request.query.get("sort", "desc") == "desc"
         found = [p for p in self.projects.all() if _is_listed(p, request)]
         found.sort(key=ORDERS[order], reverse=descending)
@@ -107,14 +107,16 @@ class GitLabApi:
             if is_keyset
             else offset_headers(request, shown, length=len(found), with_totals=True)
         )
-        return json_answer([entity(p, request.base_url) for p in rows], headers=headers)
+        return json_response([entity(p, request.base_url) for p in rows], headers=headers)
 
-    def _change_project(self, request: Request, project: Project) -> Answer:
+    def _change_project(self, request: Request, project: Project) -> Response:
         """Rename it or give it another default branch, as a maintainer may."""
         changes = _changes(request)
         if default := changes.get("default_branch"):
             if project.repository.branch(default) is None:
-                raise Refusal(400, {"message": {"base": ["Could not set the default branch"]}})
+                raise ErrorResponse(
+                    400, {"message": {"base": ["Could not set the default branch"]}}
+                )
             project.repository.set_default_branch(default)
         if path := changes.get("path"):
             self.projects.rename(project, f"{project.namespace}/{path}")
@@ -144,27 +146,27 @@ def _tokens(request: Request) -> set[str]:
     return {token for token in given if token}
 
 
-def _nothing_there(_request: Request) -> Answer:
-    return Refusal(404, {"error": "404 Not Found"}).answer()
+def _nothing_there(_request: Request) -> Response:
+    return ErrorResponse(404, {"error": "404 Not Found"}).response()
 
 
-def _version(_request: Request) -> Answer:
-    return json_answer({"version": "18.5.0", "revision": "sandbox"})
+def _version(_request: Request) -> Response:
+    return json_response({"version": "18.5.0", "revision": "sandbox"})
 
 
-def _user(request: Request) -> Answer:
+def _user(request: Request) -> Response:
     url = f"{request.base_url}/sandbox"
-    return json_answer(
+    return json_response(
         {"id": 1, "username": "sandbox", "name": "Sandbox", "state": "active", "web_url": url}
     )
 
 
-def _moved(request: Request, project: Project) -> Refusal:
+def _moved(request: Request, project: Project) -> ErrorResponse:
     before = f"{API}/projects/"
     _, slash, rest = request.target.removeprefix(before).partition("/")
     location = f"{request.base_url}{before}{project.number}{slash}{rest}"
     body = {"message": f"This resource has been moved permanently to {location}"}
-    return Refusal(301, body, headers={"Location": location})
+    return ErrorResponse(301, body, headers={"Location": location})
 
 
 def _is_listed(project: Project, request: Request) -> bool:
@@ -186,15 +188,15 @@ def _following_key(
     return keyset_headers(request, **{key: str(rows[-1].number)})
 
 
-def _show_project(request: Request, project: Project) -> Answer:
-    return json_answer(entities.full_project(project, request.base_url))
+def _show_project(request: Request, project: Project) -> Response:
+    return json_response(entities.full_project(project, request.base_url))
 
 
-def _archive(request: Request, project: Project) -> Answer:
+def _archive(request: Request, project: Project) -> Response:
     project.archived = True
     return replace(_show_project(request, project), status=201)
 
 
-def _unarchive(request: Request, project: Project) -> Answer:
+def _unarchive(request: Request, project: Project) -> Response:
     project.archived = False
     return replace(_show_project(request, project), status=201)

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .making import Content, MovedFrom, Person, RepositoryMaker
+from .repository_builder import Content, MovedFrom, Person, RepositoryBuilder
 
 PEOPLE = (
     Person.named("Aiko Mori", "aiko@example.org"),
@@ -21,16 +21,18 @@ HOUR = 3600
 
 def make_demo(folder: Path) -> None:
     """Fill `folder` with the demo repositories."""
-    _History(RepositoryMaker(folder / "demo" / "atlas.git"), random.Random(11)).write(commits=600)  # noqa: S311
-    _History(RepositoryMaker(folder / "demo" / "harbour.git"), random.Random(12)).write(commits=150)  # noqa: S311
-    RepositoryMaker(folder / "demo" / "lantern.git")
+    for name, seed, commits in (("atlas", 11, 600), ("harbour", 12, 150)):
+        builder = RepositoryBuilder(folder / "demo" / f"{name}.git")
+        chance = random.Random(seed)  # noqa: S311 -- the same history each time, not a secret
+        _History(builder, chance).write(commits=commits)
+    RepositoryBuilder(folder / "demo" / "lantern.git")
 
 
 @dataclass
 class _History:
     """Work on the main branch, with a side branch now and then that is merged a while later."""
 
-    make: RepositoryMaker
+    make: RepositoryBuilder
     chance: random.Random
     now: int = FIRST_OF_2024
     open_branches: list[int] = field(default_factory=list)

@@ -4,18 +4,18 @@ from collections.abc import Callable
 from datetime import datetime
 from urllib.parse import parse_qsl
 
-from tsuzuki.sandbox.exchange import Answer, Request, json_answer
+from tsuzuki.sandbox.exchange import Request, Response, json_response
 
 from . import entities
+from .error_responses import ErrorResponse, not_found
 from .paging import flag, offset_headers, window
 from .projects import Project
-from .refusals import Refusal, not_found
 from .repository import Repository, Walk
 
-OfProject = Callable[[Request, Project], Answer]
+OfProject = Callable[[Request, Project], Response]
 
 
-def list_branches(request: Request, project: Project) -> Answer:
+def list_branches(request: Request, project: Project) -> Response:
     repository, text = project.repository, request.query.get("search", "")
     found = [branch for branch in repository.branches() if _is_meant(branch.name, text)]
     shown = window(request)
@@ -26,7 +26,7 @@ def list_branches(request: Request, project: Project) -> Answer:
         for branch, head in zip(rows, heads, strict=True)
     ]
     headers = offset_headers(request, shown, length=len(found), with_totals=True)
-    return json_answer(body, headers=headers)
+    return json_response(body, headers=headers)
 
 
 def _is_meant(name: str, text: str) -> bool:
@@ -38,23 +38,23 @@ def _is_meant(name: str, text: str) -> bool:
     return text in name
 
 
-def show_branch(request: Request, project: Project) -> Answer:
+def show_branch(request: Request, project: Project) -> Response:
     repository = project.repository
     branch = repository.branch(request.params["branch"])
     if branch is None:
         raise not_found("Branch")
     [head] = repository.commits([branch.sha], stats=False)
-    return json_answer(entities.branch(branch, head, project, request.base_url))
+    return json_response(entities.branch(branch, head, project, request.base_url))
 
 
-def list_commits(request: Request, project: Project) -> Answer:
+def list_commits(request: Request, project: Project) -> Response:
     repository, shown = project.repository, window(request)
     walk = _walk(request, repository)
     shas = repository.listing(walk) if walk else []
     commits = repository.commits(shown.of(shas), stats=bool(flag(request, "with_stats")))
     body = [entities.commit(found, project, request.base_url) for found in commits]
     headers = offset_headers(request, shown, length=len(shas), with_totals=False)
-    return json_answer(body, headers=headers)
+    return json_response(body, headers=headers)
 
 
 def _walk(request: Request, repository: Repository) -> Walk | None:
@@ -95,10 +95,10 @@ def _moment(request: Request, name: str) -> str:
     try:
         return datetime.fromisoformat(request.query[name]).isoformat()
     except ValueError:
-        raise Refusal(400, {"error": f"{name} is invalid"}) from None
+        raise ErrorResponse(400, {"error": f"{name} is invalid"}) from None
 
 
-def show_commit(request: Request, project: Project) -> Answer:
+def show_commit(request: Request, project: Project) -> Response:
     repository = project.repository
     sha = _known(repository, request.params["sha"])
     if sha is None:
@@ -106,41 +106,41 @@ def show_commit(request: Request, project: Project) -> Answer:
     stats = flag(request, "stats") is not False
     [found] = repository.commits([sha], stats=stats)
     beside = {"status": None, "last_pipeline": None, "project_id": project.number}
-    return json_answer({**entities.commit(found, project, request.base_url), **beside})
+    return json_response({**entities.commit(found, project, request.base_url), **beside})
 
 
-def compare(request: Request, project: Project) -> Answer:
+def compare(request: Request, project: Project) -> Response:
     repository = project.repository
     for name in ("from", "to"):
         if name not in request.query:
-            raise Refusal(400, {"error": f"{name} is missing"})
+            raise ErrorResponse(400, {"error": f"{name} is missing"})
     start, end = (_known(repository, request.query[name]) for name in ("from", "to"))
     if start is None or end is None:
         raise not_found("Ref")
     shas = repository.listing(Walk(revisions=[end, f"^{start}"]))
     if not flag(request, "straight"):
         start = repository.merge_base([start, end]) or start
-    return json_answer(
+    return json_response(
         entities.comparison(repository, project, request.base_url, start=start, end=end, shas=shas)
     )
 
 
-def merge_base(request: Request, project: Project) -> Answer:
+def merge_base(request: Request, project: Project) -> Response:
     repository = project.repository
     pairs = parse_qsl(request.query_text)
     names = [part for name, text in pairs if name in ("refs", "refs[]") for part in text.split(",")]
     if len(names) < 2:
-        raise Refusal(400, {"message": "Provide at least 2 refs"})
+        raise ErrorResponse(400, {"message": "Provide at least 2 refs"})
     shas = [_known(repository, name) for name in names]
     unknown = [name for name, sha in zip(names, shas, strict=True) if sha is None]
     if unknown:
         noun = "ref" if len(unknown) == 1 else "refs"
-        raise Refusal(400, {"message": f"Could not find {noun}: {', '.join(unknown)}"})
+        raise ErrorResponse(400, {"message": f"Could not find {noun}: {', '.join(unknown)}"})
     base = repository.merge_base([sha for sha in shas if sha])
     if base is None:
         raise not_found("Merge Base")
     [found] = repository.commits([base], stats=False)
-    return json_answer(entities.commit(found, project, request.base_url))
+    return json_response(entities.commit(found, project, request.base_url))
 
 
 def _known(repository: Repository, name: str) -> str | None:

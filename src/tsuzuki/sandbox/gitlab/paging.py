@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from tsuzuki.sandbox.exchange import Request
 
-from .refusals import Refusal
+from .error_responses import ErrorResponse
 
 PER_PAGE = 20
 PER_PAGE_MAX = 100
@@ -32,9 +32,9 @@ class Window:
 def window(request: Request) -> Window:
     page, per_page = whole_number(request, "page", 1), whole_number(request, "per_page", PER_PAGE)
     if page < 1:
-        raise Refusal(400, {"error": "page does not have a valid value"})
+        raise ErrorResponse(400, {"error": "page does not have a valid value"})
     if per_page < 1:
-        raise Refusal(400, {"error": "per_page does not have a valid value"})
+        raise ErrorResponse(400, {"error": "per_page does not have a valid value"})
     return Window(page=page, per_page=min(per_page, PER_PAGE_MAX))
 
 
@@ -43,7 +43,7 @@ def whole_number(request: Request, name: str, default: int) -> int:
     if text is None:
         return default
     if not text.removeprefix("-").isdecimal():
-        raise Refusal(400, {"error": f"{name} is invalid"})
+        raise ErrorResponse(400, {"error": f"{name} is invalid"})
     return int(text)
 
 
@@ -53,7 +53,7 @@ def flag(request: Request, name: str) -> bool | None:
     if text is None:
         return None
     if text.lower() not in TRUE_WORDS | FALSE_WORDS:
-        raise Refusal(400, {"error": f"{name} is invalid"})
+        raise ErrorResponse(400, {"error": f"{name} is invalid"})
     return text.lower() in TRUE_WORDS
 
 

@@ -4,7 +4,7 @@ import threading
 from email.utils import formatdate
 
 from tsuzuki.model.clock import Clock
-from tsuzuki.sandbox.exchange import Answer
+from tsuzuki.sandbox.exchange import Response
 
 WINDOW_SECONDS = 60
 GENEROUS = 1_000_000
@@ -21,7 +21,7 @@ class Throttle:
         self._window = 0
         self._observed = 0
 
-    def count(self) -> tuple[dict[str, str], Answer | None]:
+    def count(self) -> tuple[dict[str, str], Response | None]:
         """The headers for this request's answer, and that answer itself if the limit is passed."""
         now = int(self._clock.now().timestamp())
         with self._lock:
@@ -41,4 +41,4 @@ class Throttle:
         if observed <= self._limit:
             return headers, None
         headers["Retry-After"] = str(reset - now)
-        return headers, Answer(status=429, body=b"Retry later\n", content_type="text/plain")
+        return headers, Response(status=429, body=b"Retry later\n", content_type="text/plain")

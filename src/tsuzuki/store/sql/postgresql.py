@@ -7,7 +7,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import NoSuchModuleError
 
-from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.errors import extra_missing
 from tsuzuki.store.sql.database_url import invalid_url
 
 IDLE_TRANSACTION_SECONDS = 60
@@ -42,9 +42,9 @@ def create_engine(url: URL) -> Engine:
             pool_use_lifo=True,
         )
     except (ModuleNotFoundError, NoSuchModuleError):
-        raise ConfigurationError(
+        raise extra_missing(
             "PostgreSQL is asked for, but its driver is not installed",
-            hint="Install it with: pip install 'tsuzuki[postgres]'",
+            extra="postgres",
             code="driver_missing",
         ) from None
     event.listen(engine, "connect", _set_up_session)

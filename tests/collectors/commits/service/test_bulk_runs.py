@@ -128,7 +128,7 @@ def test_who_was_killed_here_is_taken_over_at_once_and_fenced(
         owner = ledger.owner(connection, begun.run_id)
     assert owner is not None
     assert owner.job_run_id == again.job_run_id
-    assert application.liveness.leader_died_here() is False
+    assert application.liveness.term_of_leader_that_died_here() is None
 
 
 def test_cancelled_it_stops_its_run_and_leaves_the_rest_pending(application: Application) -> None:

@@ -1,4 +1,4 @@
-"""Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, cancelling."""
+"""Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, canceling."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ from sqlalchemy import create_engine, text
 
 from tsuzuki import Request, RunContext, RunFailed, Tsuzuki, WaitTimedOut
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -37,14 +37,19 @@ def test_what_a_function_returns_is_the_result_of_its_run(app: Tsuzuki) -> None:
         sums = app.submit_many(
             [Request(job="add", arguments={"left": n, "right": n}) for n in range(20)]
         )
-        assert app.submit("greet", {"name": "Ada"}).result(timeout_seconds=PATIENCE) == "hello Ada"
-        assert [run.result(timeout_seconds=PATIENCE) for run in sums] == [n * 2 for n in range(20)]
+        assert (
+            app.submit("greet", {"name": "Ada"}).result(timeout_seconds=TIMEOUT_SECONDS)
+            == "hello Ada"
+        )
+        assert [run.result(timeout_seconds=TIMEOUT_SECONDS) for run in sums] == [
+            n * 2 for n in range(20)
+        ]
 
 
 def test_a_function_that_raises_fails_its_run_and_the_result_says_so(app: Tsuzuki) -> None:
     app.job()(stumble)
     with app.running(), pytest.raises(RunFailed, match="over a stone"):
-        app.submit("stumble").result(timeout_seconds=PATIENCE)
+        app.submit("stumble").result(timeout_seconds=TIMEOUT_SECONDS)
 
 
 def test_waiting_has_an_end_and_the_run_goes_on(app: Tsuzuki) -> None:
@@ -53,7 +58,7 @@ def test_waiting_has_an_end_and_the_run_goes_on(app: Tsuzuki) -> None:
     with pytest.raises(WaitTimedOut):
         handle.result(timeout_seconds=0.05)
     with app.running():
-        assert handle.result(timeout_seconds=PATIENCE) == 2
+        assert handle.result(timeout_seconds=TIMEOUT_SECONDS) == 2
 
 
 @pytest.mark.parametrize("ends_with", ["commit", "rollback"])
@@ -80,7 +85,7 @@ def test_a_run_and_an_event_asked_for_in_the_callers_own_transaction_share_its_f
         assert app.submit("add", {"left": 1, "right": 1}, idempotency_key="first").is_new
         return
     with app.running():
-        assert handle.result(timeout_seconds=PATIENCE) == 7
+        assert handle.result(timeout_seconds=TIMEOUT_SECONDS) == 7
     assert [event.dedupe_key for event in stored.events.find()] == ["order-7"]
 
 

@@ -55,7 +55,7 @@ def wall_clocks(draw: st.DrawFn) -> tuple[str, WallClock]:
 
 
 def hold(schedule: Schedule, clock: WallClock, ticks: list[datetime], data: st.DataObject) -> None:
-    """The schedule's ticks are exactly `ticks`, in order, wherever the asking begins."""
+    """The schedule's ticks are exactly `ticks`, in order, wherever the asking starts."""
     found = upcoming(schedule, clock.start, len(ticks))
     assert found == ticks
     assert all(tick.utcoffset() == timedelta(0) for tick in found)

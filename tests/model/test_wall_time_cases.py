@@ -1,4 +1,4 @@
-"""Known changes of clocks, worked out by hand."""
+"""Wall time: known changes of clocks, worked out by hand."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -42,7 +42,7 @@ def test_a_repeated_time_in_berlin_runs_once_at_the_first_showing() -> None:
     ]
 
 
-def test_asking_within_the_repeated_hour_never_answers_with_the_past() -> None:
+def test_asking_within_the_repeated_hour_never_returns_the_past() -> None:
     schedule = parse_schedule({"daily_at": "02:30", "timezone": "Europe/Berlin"})
     for minute in range(60):
         within_second_pass = utc("2026-10-25T01:00") + timedelta(minutes=minute)
@@ -117,7 +117,7 @@ def test_lord_howe_moves_its_clock_by_half_an_hour() -> None:
     ]
 
 
-def test_the_day_apia_left_out_runs_as_the_next_one_begins() -> None:
+def test_the_day_apia_left_out_runs_as_the_next_one_starts() -> None:
     # 29 December 2011 24:00 (-10) became 31 December 00:00 (+14), at 10:00 UTC on the 30th.
     assert ticks("daily at 07:00", "Pacific/Apia", "2011-12-29T00:00", 4) == [
         "12-29 17:00",

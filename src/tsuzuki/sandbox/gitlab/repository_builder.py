@@ -45,8 +45,8 @@ AUTHOR = Person.named("Aiko Mori", "aiko@example.org")
 
 
 @dataclass
-class RepositoryMaker:
-    """A bare repository in `folder`. A commit is known by the number `commit` answers with."""
+class RepositoryBuilder:
+    """A bare repository in `folder`. A commit is known by the number `commit` returns."""
 
     folder: Path
     default_branch: str = "main"

@@ -1,0 +1,42 @@
+"""Joins what the library calls: the application, and transactions on its database.
+
+A program stores its own rows beside its runs, as one. No other face is given a connection.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.application import Application, configuration_reader, join
+from tsuzuki.wiring.resources import open_resources
+
+__all__ = ["Connection", "LibraryResources", "opened_for_library"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibraryResources:
+    application: Application
+    transaction: Callable[[], AbstractContextManager[Connection]]
+    """Committed at the end of the block, rolled back if it raises."""
+
+
+@contextmanager
+def opened_for_library(
+    *,
+    config_file: Path | None,
+    database_url: str | None,
+    environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+    clock: Clock | None = None,
+    actor: str,
+) -> Iterator[LibraryResources]:
+    """Ready to use, with the database at this version."""
+    read = configuration_reader(config_file, database_url, environ, cwd)
+    with open_resources(read(), clock=clock or SystemClock(), environ=environ) as resources:
+        application = join(resources, reload=read, actor=actor)
+        application.maintenance.upgrade()
+        yield LibraryResources(application=application, transaction=resources.database.write)
