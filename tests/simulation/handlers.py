@@ -108,7 +108,7 @@ class SimulatedExecution:
         except (GreenletExit, InvariantViolated):
             raise
         except RunStopped:
-            self._end(Stopped(cause=self._cause or StopCause.CANCELED))
+            self._end(Stopped(cause=self._cause or StopCause.FENCED))
         except Exception as problem:  # noqa: BLE001 -- any exception is its outcome
             if isinstance(problem, Fenced):
                 self._world.coverage["a fenced write was refused"] += 1

@@ -48,7 +48,7 @@ def everything(coordination: Coordination) -> None:
     """Every call once; the answers are those without a server."""
     coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
     assert coordination.live_workers(["w-1", "w-2"]) == frozenset()
-    assert coordination.lease({1: "w-1", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
+    assert coordination.reserve({1: "w-1", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
     coordination.release([1, 2])
     coordination.wake(ALL_CHANNELS)
 

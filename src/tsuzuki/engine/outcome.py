@@ -10,12 +10,9 @@ from tsuzuki.model.states import Reason
 class StopCause(StrEnum):
     """Why the worker stopped an execution before it ended by itself."""
 
-    CANCELED = "canceled"
-    """The run is no longer RUNNING: an operator canceled it, or the leader replaced it. Nothing is
-    written."""
-
     FENCED = "fenced"
-    """This worker does not own the run any more. Nothing is written."""
+    """This worker does not own the run any more: an operator canceled it, or the leader replaced it or
+    failed it as lost. Nothing is written."""
 
     TIMEOUT = "timeout"
     """It ran longer than the timeout of its job."""

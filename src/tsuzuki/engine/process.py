@@ -110,7 +110,7 @@ class Engine:
         self.archivist = Archivist(
             database=self._database, settings=self.settings, archive=archive, clock=self._clock
         )
-        self.leader = Leader.with_all_duties(
+        self.leader = Leader(
             database=self._database,
             settings=self.settings,
             random=self._jitter,

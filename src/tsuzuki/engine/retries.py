@@ -51,6 +51,6 @@ def retry_for(
 def store_retries(
     connection: Connection, retries: Iterable[NewRun | None], *, term: Term | None = None
 ) -> int:
-    """Store the retries, in the transaction of the ends. Answers how many are new."""
+    """Store the retries, in the transaction of the ends. Returns how many are new."""
     wanted = [retry for retry in retries if retry is not None]
     return sum(1 for run_id in runs.create(connection, wanted, term=term) if run_id is not None)

@@ -11,7 +11,7 @@ ROUND_SECONDS = 5.0
 
 
 def run_until_idle(engine: Engine, *, stop: threading.Event) -> Counter[RunState]:
-    """Lead and work until nothing is due, assigned or running. Answers what ended, and how.
+    """Lead and work until nothing is due, assigned or running. Returns what ended, and how.
 
     Raises `Conflict` if another process leads: that one runs what is due.
     """

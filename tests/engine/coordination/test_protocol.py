@@ -52,9 +52,9 @@ def test_installations_with_different_prefixes_do_not_meet(
     ):
         assert is_heard(green)
         green.wake({Channel.LEADER})
-        green.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS)
+        green.reserve({1: "w-1"}, ttl_seconds=LONG_SECONDS)
         assert blue.live_workers(["w-1"]) == frozenset()
-        assert blue.lease({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
+        assert blue.reserve({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
         blue.wake({Channel.WORKERS})
         assert next_heard(listener) == {Channel.WORKERS}
         with server.client() as client:

@@ -84,28 +84,28 @@ class TestLeases:
     def test_the_first_worker_has_it_and_another_one_is_refused(
         self, coordination: Coordination, other: Coordination
     ) -> None:
-        first = coordination.lease({1: "w-1", 2: "w-1"}, ttl_seconds=LONG_SECONDS)
+        first = coordination.reserve({1: "w-1", 2: "w-1"}, ttl_seconds=LONG_SECONDS)
         assert first == frozenset()
-        assert other.lease({2: "w-2", 3: "w-2"}, ttl_seconds=LONG_SECONDS) == {2}
+        assert other.reserve({2: "w-2", 3: "w-2"}, ttl_seconds=LONG_SECONDS) == {2}
 
     def test_the_same_worker_may_have_it_again(self, coordination: Coordination) -> None:
         for _ in range(2):
-            assert coordination.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS) == frozenset()
+            assert coordination.reserve({1: "w-1"}, ttl_seconds=LONG_SECONDS) == frozenset()
 
     def test_of_many_that_want_it_at_once_one_gets_it(self, coordination: Coordination) -> None:
         def want(number: int) -> bool:
-            return not coordination.lease({1: f"w-{number}"}, ttl_seconds=LONG_SECONDS)
+            return not coordination.reserve({1: f"w-{number}"}, ttl_seconds=LONG_SECONDS)
 
         assert sum(at_once(8, want)) == 1
 
     def test_it_is_over_when_released(self, coordination: Coordination) -> None:
-        coordination.lease({1: "w-1", 2: "w-1"}, ttl_seconds=LONG_SECONDS)
+        coordination.reserve({1: "w-1", 2: "w-1"}, ttl_seconds=LONG_SECONDS)
         coordination.release([1])
-        assert coordination.lease({1: "w-2", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == {2}
+        assert coordination.reserve({1: "w-2", 2: "w-2"}, ttl_seconds=LONG_SECONDS) == {2}
 
     def test_it_ends_by_itself(self, coordination: Coordination) -> None:
-        coordination.lease({1: "w-1"}, ttl_seconds=0.2)
-        wait_until(lambda: not coordination.lease({1: "w-2"}, ttl_seconds=0.2), "it has ended")
+        coordination.reserve({1: "w-1"}, ttl_seconds=0.2)
+        wait_until(lambda: not coordination.reserve({1: "w-2"}, ttl_seconds=0.2), "it has ended")
 
     @pytest.mark.parametrize("left_milliseconds", [None, 3_600_000])
     def test_a_lease_that_outlives_its_ttl_does_not_count(
@@ -113,14 +113,14 @@ class TestLeases:
     ) -> None:
         with server.client() as client:
             client.set("tsuzuki:jobrun:lease:1", "w-1", px=left_milliseconds)
-        assert coordination.lease({1: "w-2"}, ttl_seconds=2.0) == frozenset()
-        assert coordination.lease({1: "w-3"}, ttl_seconds=2.0) == {1}, "it is w-2's now"
+        assert coordination.reserve({1: "w-2"}, ttl_seconds=2.0) == frozenset()
+        assert coordination.reserve({1: "w-3"}, ttl_seconds=2.0) == {1}, "it is w-2's now"
 
     def test_a_full_round_fits_into_one_call(self, coordination: Coordination) -> None:
         wanted = {run_id: f"w-{run_id % 7}" for run_id in range(500)}
         by_another = dict.fromkeys(wanted, "w-other")
-        assert coordination.lease(wanted, ttl_seconds=LONG_SECONDS) == frozenset()
-        assert coordination.lease(by_another, ttl_seconds=LONG_SECONDS) == frozenset(wanted)
+        assert coordination.reserve(wanted, ttl_seconds=LONG_SECONDS) == frozenset()
+        assert coordination.reserve(by_another, ttl_seconds=LONG_SECONDS) == frozenset(wanted)
 
 
 class TestWakeUps:

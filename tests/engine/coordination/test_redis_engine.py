@@ -168,28 +168,28 @@ class TestRescuing:
 
 
 class TestAssigning:
-    def test_a_run_leased_for_another_worker_waits_for_a_round(
+    def test_a_run_reserved_for_another_worker_waits_for_a_round(
         self, database: Database, coordination: Coordination, term: Term
     ) -> None:
         job_id = add_job(database, spec(max_concurrent=5))
-        leased, free = create_run(database, job_id), create_run(database, job_id)
-        coordination.lease({leased.id: "host-9-zzzz"}, ttl_seconds=2.0)
+        reserved, free = create_run(database, job_id), create_run(database, job_id)
+        coordination.reserve({reserved.id: "host-9-zzzz"}, ttl_seconds=2.0)
         assigner = Assigner(database=database, coordination=coordination)
         assert assigner.tick(term) == 1
         assert read_run(database, free.id).state is RunState.ASSIGNED
-        assert read_run(database, leased.id).state is RunState.PENDING
-        coordination.release([leased.id])
+        assert read_run(database, reserved.id).state is RunState.PENDING
+        coordination.release([reserved.id])
         assert assigner.tick(term) == 1
 
     def test_a_lease_is_no_permission(
         self, database: Database, coordination: Coordination, term: Term
     ) -> None:
-        """A deposed leader that holds the lease assigns nothing, and leaves none behind."""
+        """A deposed leader that reserves a run assigns nothing, and leaves none behind."""
         run = create_run(database, add_job(database))
         depose_and_take(database)
         assert Assigner(database=database, coordination=coordination).tick(term) == 0
         assert read_run(database, run.id).state is RunState.PENDING
-        assert coordination.lease({run.id: "host-9-zzzz"}, ttl_seconds=2.0) == frozenset()
+        assert coordination.reserve({run.id: "host-9-zzzz"}, ttl_seconds=2.0) == frozenset()
 
     def test_without_redis_everything_is_assigned(
         self, database: Database, coordination: Coordination, server: RedisServer, term: Term

@@ -122,7 +122,7 @@ class TestWaiting:
     ) -> None:
         server.pause()
         assert coordination.live_workers([]) == frozenset()
-        assert coordination.lease({}, ttl_seconds=LONG_SECONDS) == frozenset()
+        assert coordination.reserve({}, ttl_seconds=LONG_SECONDS) == frozenset()
         coordination.release([])
         assert coordination.listener() is not None, "no call has found out that it is paused"
 
@@ -160,12 +160,12 @@ class TestComingBack:
     def test_an_emptied_server_has_only_forgotten(
         self, coordination: Coordination, server: RedisServer
     ) -> None:
-        coordination.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS)
+        coordination.reserve({1: "w-1"}, ttl_seconds=LONG_SECONDS)
         assert is_heard(coordination)
         with listening(coordination) as listener:
             server.flush()
             assert coordination.live_workers(["w-1"]) == frozenset()
-            assert coordination.lease({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
+            assert coordination.reserve({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
             assert is_heard(coordination)
             coordination.wake({Channel.LEADER})
             assert next_heard(listener) == {Channel.LEADER}
@@ -237,7 +237,7 @@ class TestLog:
         """It answers all the time, and yet it is of no help."""
         with server.client() as client:
             client.config_set("maxmemory", 1)
-            assert coordination.lease({1: "w-1"}, ttl_seconds=LONG_SECONDS) == frozenset()
+            assert coordination.reserve({1: "w-1"}, ttl_seconds=LONG_SECONDS) == frozenset()
             use_in_vain(coordination, clock, rounds=5)
             client.config_set("maxmemory", 0)
         reach(coordination, clock)
@@ -277,7 +277,7 @@ def test_nothing_is_raised_while_it_comes_and_goes(
         while not is_over.is_set():
             coordination.heartbeat(f"w-{number}", ttl_seconds=1.0)
             coordination.live_workers([f"w-{number}", "w-1"])
-            coordination.lease({rounds: f"w-{number}"}, ttl_seconds=1.0)
+            coordination.reserve({rounds: f"w-{number}"}, ttl_seconds=1.0)
             coordination.release([rounds])
             coordination.wake(ALL_CHANNELS)
             clock.advance(0.01)

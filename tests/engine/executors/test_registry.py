@@ -34,7 +34,7 @@ def test_a_task_goes_to_the_executor_of_its_handler() -> None:
 
 def test_an_unknown_handler_is_a_failure_that_names_the_known_ones() -> None:
     executions = Executions(ExecutorRegistry({"python": Immediate(), "command": Immediate()}))
-    executions.start(a_task("ruby", {})).stop(StopCause.CANCELED)
+    executions.start(a_task("ruby", {})).stop(StopCause.FENCED)
     assert executions.outcome() == Failed(
         reason=Reason.HANDLER_UNKNOWN,
         error="unknown handler 'ruby'; this worker has: command, python",

@@ -33,7 +33,7 @@ def test_the_leaders_next_round_is_due_with_the_nearest_tick_or_waiting_run(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     settings = EngineSettings()
-    leader = Leader.with_all_duties(
+    leader = Leader(
         database=database,
         settings=lambda: settings,
         random=Random(1),
@@ -56,7 +56,7 @@ def test_a_leader_waits_by_the_databases_clock_however_far_its_own_is_from_it(
     settings = EngineSettings()
     scheduled(database)
     own_clock = ManualClock(NOON + timedelta(seconds=ahead_seconds))
-    leader = Leader.with_all_duties(
+    leader = Leader(
         database=Database(database.engine, clock=own_clock),
         settings=lambda: settings,
         random=Random(1),
@@ -66,7 +66,7 @@ def test_a_leader_waits_by_the_databases_clock_however_far_its_own_is_from_it(
 
 
 def a_leader(pair: LeaderAndWorker) -> Leader:
-    leader = Leader.with_all_duties(
+    leader = Leader(
         database=pair.faulty_database,
         settings=EngineSettings,
         random=Random(1),

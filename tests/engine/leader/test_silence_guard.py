@@ -25,7 +25,7 @@ LISTEN = SETTINGS.heartbeat_interval_seconds * HEARTBEATS_MIN
 
 
 def a_leader(database: Database) -> Leader:
-    return Leader.with_all_duties(
+    return Leader(
         database=database,
         settings=lambda: SETTINGS,
         random=Random(1),

@@ -35,7 +35,7 @@ class Candidate:
         listener: Any = SimpleNamespace(is_open=False)
         self.steps = LeaderSteps(
             lease=self.lease,
-            leader=Leader.with_all_duties(
+            leader=Leader(
                 database=database,
                 settings=settings,
                 random=Random(1),

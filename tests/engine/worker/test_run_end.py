@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from support.moving_clock import NOON
 from support.statement_recorder import recorded
 from support.worker_fixture import ME, WorkerFixture
@@ -55,12 +53,9 @@ def test_each_outcome_is_one_end(fixture: WorkerFixture) -> None:
     assert fixture.worker.tick(poll=False) == WorkerStep()
 
 
-@pytest.mark.parametrize("cause", [StopCause.CANCELED, StopCause.FENCED])
-def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(
-    fixture: WorkerFixture, cause: StopCause
-) -> None:
+def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
-    execution.end(Stopped(cause=cause))
+    execution.end(Stopped(cause=StopCause.FENCED))
     with recorded(fixture.database) as sent:
         step = fixture.worker.tick(poll=False)
     assert (step, sent, fixture.worker.running) == (WorkerStep(), [], 0)

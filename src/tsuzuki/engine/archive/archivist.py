@@ -23,10 +23,10 @@ from tsuzuki.store.logs import LogLine, StoredLog
 from tsuzuki.store.sql.database import Database
 
 SCANNED_MAX = 50
-"""At most so many runs with log rows are checked in one tick, and so many logs archived."""
+"""Runs with log rows that one tick checks, and logs that it archives, at most."""
 
 PRUNED_MAX = 200
-"""At most so many runs are deleted in one tick."""
+"""Runs that one tick deletes, at most."""
 
 PAGE_LINES = 500
 SLICE_LINES = 2_000

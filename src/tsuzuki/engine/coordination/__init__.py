@@ -1,1 +1,1 @@
-"""Coordination outside the database (Redis): heartbeats, short leases and wake-ups, faster than polling."""
+"""Coordination outside the database (Redis): heartbeats, short reservations and wake-ups, faster than polling."""

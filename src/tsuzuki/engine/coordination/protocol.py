@@ -1,4 +1,4 @@
-"""Coordination outside the database: heartbeats, short leases and wake-ups, faster than polling.
+"""Coordination outside the database: heartbeats, short reservations and wake-ups, faster than polling.
 
 The database is the only source of truth and keeps heartbeats of its own; nothing here decides anything. A
 heartbeat here may keep a worker attached, never detach one; a missing heartbeat here means nothing at all. So
@@ -27,12 +27,12 @@ class Coordination(Protocol):
     def live_workers(self, worker_ids: Collection[str]) -> frozenset[str]:
         """Those of them whose last heartbeat is still valid. That a worker is not among them means nothing."""
 
-    def lease(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
-        """Lease each run to the worker it is being assigned to, for that long. Answers the runs that are
-        leased to *another* worker: advisory, a reason to wait and not a right."""
+    def reserve(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
+        """Reserve each run for the worker it is being assigned to, for that long. Returns the runs that are
+        reserved for *another* worker: advisory, a reason to wait and not a right."""
 
     def release(self, run_ids: Collection[int]) -> None:
-        """End the leases: these runs may be assigned to any worker at once."""
+        """End the reservations: these runs may be assigned to any worker at once."""
 
     def wake(self, names: Collection[str]) -> None:
         """Wake other processes, by channel or by worker id, so that they poll now. Call it after the
@@ -61,7 +61,7 @@ class NoCoordination:
         del worker_ids
         return frozenset()
 
-    def lease(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
+    def reserve(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
         del assignments, ttl_seconds
         return frozenset()
 

@@ -54,8 +54,8 @@ for place, key in ipairs(KEYS) do
 end
 return elsewhere
 """
-"""Leases keys 1 … n to the workers that follow the TTL in ARGV, and answers the indexes of those that are
-leased to another worker. In one script, because a round has hundreds of them. A lease that outlives its TTL,
+"""Reserves keys 1 … n for the workers that follow the TTL in ARGV, and returns the indexes of those that are
+reserved for another worker. In one script, because a round has hundreds of them. A reservation that outlives its TTL,
 by clock skew (the server's clock was set back) or because it is not ours, is replaced: it would block its run
 for as long as it lasts."""
 
@@ -85,15 +85,15 @@ class RedisCoordination:
             return frozenset()
         return self._breaker.call(partial(self._read_heartbeats, list(worker_ids))) or frozenset()
 
-    def lease(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
+    def reserve(self, assignments: Mapping[int, str], *, ttl_seconds: float) -> frozenset[int]:
         if not assignments:
             return frozenset()
         ttl = _milliseconds(ttl_seconds)
-        return self._breaker.call(partial(self._lease, dict(assignments), ttl)) or frozenset()
+        return self._breaker.call(partial(self._reserve, dict(assignments), ttl)) or frozenset()
 
     def release(self, run_ids: Collection[int]) -> None:
         if run_ids:
-            keys = [self._lease_key(run_id) for run_id in run_ids]
+            keys = [self._reservation_key(run_id) for run_id in run_ids]
             self._breaker.call(partial(self._client.delete, *keys))
 
     def wake(self, names: Collection[str]) -> None:
@@ -125,9 +125,9 @@ class RedisCoordination:
         found = zip(worker_ids, answers[::2], answers[1::2], strict=True)
         return frozenset(worker_id for worker_id, ttl, left in found if _is_valid(ttl, left))
 
-    def _lease(self, assignments: Mapping[int, str], ttl: int) -> frozenset[int]:
+    def _reserve(self, assignments: Mapping[int, str], ttl: int) -> frozenset[int]:
         run_ids = list(assignments)
-        keys = [self._lease_key(run_id) for run_id in run_ids]
+        keys = [self._reservation_key(run_id) for run_id in run_ids]
         arguments: list[int | str] = [ttl, *assignments.values()]
         elsewhere: Any = self._client.eval(LEASE, len(keys), *keys, *arguments)
         return frozenset(run_ids[index - 1] for index in elsewhere)
@@ -143,7 +143,7 @@ class RedisCoordination:
     def _heartbeat_key(self, worker_id: str) -> str:
         return self._key("worker", "beat", worker_id)
 
-    def _lease_key(self, run_id: int) -> str:
+    def _reservation_key(self, run_id: int) -> str:
         return self._key("jobrun", "lease", str(run_id))
 
     def _key(self, *names: str) -> str:

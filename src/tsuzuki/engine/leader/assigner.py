@@ -25,14 +25,14 @@ from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.wakeups import channels
 
 BATCH_MAX = 500
-"""So many runs are read and assigned at once."""
+"""Runs per query and per statement that assigns."""
 
 WIDEN_FACTOR = 4
-"""After a query that found blocked runs the next one reads so many times more."""
+"""After a query that found blocked runs the next one reads this many times more."""
 
-LEASE_SECONDS = 2.0
-"""How long a run is leased to its worker while it is being assigned. Longer than a round takes, and short,
-because a lease that was left behind keeps its run waiting."""
+RESERVATION_SECONDS = 2.0
+"""How long a run is reserved for its worker while it is being assigned. Longer than a round takes, and short,
+because a reservation that was left behind keeps its run waiting."""
 
 
 class LocalWorker(Protocol):
@@ -58,14 +58,14 @@ class Assigner:
         self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
         self._free_slots = 1
-        """After the last round. So many runs are read first: with a long queue and busy workers, reading
+        """After the last round. The first query reads this many runs: with a long queue and busy workers, reading
         more of it than can be assigned would be most of the work."""
 
     def tick(self, term: Term) -> int:
-        """Assign what can be assigned. Answers how many runs were."""
+        """Assign what can be assigned. Returns how many runs were."""
         with self._database.read() as connection:
             chosen = self._choose(connection)
-        chosen = self._without_leased(chosen)
+        chosen = self._without_reserved(chosen)
         if not chosen:
             return 0
         with self._local_start() as local, self._database.write() as connection:
@@ -118,12 +118,12 @@ class Assigner:
         workers = {worker_id for run, worker_id in chosen if run.id in assigned}
         self._coordination.wake(workers - {own})
 
-    def _without_leased(self, chosen: Sequence[Assignment]) -> list[Assignment]:
+    def _without_reserved(self, chosen: Sequence[Assignment]) -> list[Assignment]:
         """Without runs that are just being assigned to another worker. A hint that saves a lost statement:
         the database decides who gets a run."""
-        elsewhere = self._coordination.lease(
+        elsewhere = self._coordination.reserve(
             {assignment.run.id: assignment.worker_id for assignment in chosen},
-            ttl_seconds=LEASE_SECONDS,
+            ttl_seconds=RESERVATION_SECONDS,
         )
         return [assignment for assignment in chosen if assignment.run.id not in elsewhere]
 

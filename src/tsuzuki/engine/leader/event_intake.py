@@ -16,7 +16,7 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
 
 EVENTS_MAX = 200
-"""At most so many events in one transaction, so that it stays short."""
+"""Events per transaction, so that it stays short."""
 
 
 class EventIntake:
@@ -24,7 +24,7 @@ class EventIntake:
         self._database = database
 
     def tick(self, term: Term) -> int:
-        """Process the oldest unprocessed events. Answers how many."""
+        """Process the oldest unprocessed events. Returns how many."""
         with self._database.read() as connection:
             unprocessed = events.unprocessed(connection, limit=EVENTS_MAX)
             if not unprocessed:

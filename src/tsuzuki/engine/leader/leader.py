@@ -56,49 +56,26 @@ class Leader:
         self,
         *,
         database: Database,
-        planner: Planner,
-        event_intake: EventIntake,
-        rescuer: Rescuer,
-        assigner: Assigner,
-        silence_guard: SilenceGuard,
-        settings: Callable[[], EngineSettings],
-    ) -> None:
-        self._database = database
-        self._settings = settings
-        self._planned_for: tuple[int, ...] | None = None
-        self._next_tick: datetime | None = None
-        self._is_busy = False
-        self._polled_at = 0.0
-        self._planner = planner
-        self._event_intake = event_intake
-        self._rescuer = rescuer
-        self._assigner = assigner
-        self._silence_guard = silence_guard
-
-    @classmethod
-    def with_all_duties(
-        cls,
-        *,
-        database: Database,
         settings: Callable[[], EngineSettings],
         random: Random,
         coordination: Coordination,
         local_worker: LocalWorker | None = None,
-    ) -> "Leader":
-        rescuer = Rescuer(
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._planner = Planner(database=database, settings=settings)
+        self._event_intake = EventIntake(database=database)
+        self._rescuer = Rescuer(
             database=database, settings=settings, random=random, coordination=coordination
         )
-        return cls(
-            database=database,
-            planner=Planner(database=database, settings=settings),
-            event_intake=EventIntake(database=database),
-            rescuer=rescuer,
-            assigner=Assigner(
-                database=database, coordination=coordination, local_worker=local_worker
-            ),
-            silence_guard=SilenceGuard(clock=database.clock, settings=settings),
-            settings=settings,
+        self._assigner = Assigner(
+            database=database, coordination=coordination, local_worker=local_worker
         )
+        self._silence_guard = SilenceGuard(clock=database.clock, settings=settings)
+        self._planned_for: tuple[int, ...] | None = None
+        self._next_tick: datetime | None = None
+        self._is_busy = False
+        self._polled_at = 0.0
 
     def tick(self, term: Term, *, woken: bool = False) -> LeaderRound:
         """One round; `woken` if a wake-up, and not the poll interval, called for it."""

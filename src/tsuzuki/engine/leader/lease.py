@@ -55,7 +55,7 @@ class Lease:
 
     def seconds_until_free(self) -> float:
         """When it is worth trying to lead: 0 if no process does. A lease that would last longer than
-        it was taken for (the clock was put back since) is shortened first."""
+        it was taken for (clock skew: the clock was set back since) is shortened first."""
         remaining = self._remaining()
         if not remaining.is_possible:
             with self._database.statement() as connection:

@@ -71,7 +71,7 @@ class Planner:
         return tick
 
     def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> Job:
-        """Answers the job as it is afterwards."""
+        """Returns the job as it is afterwards."""
         plan = job.plan_ticks(now, grace_seconds=self._settings().misfire_grace_seconds)
         if plan is None:
             return job

@@ -14,7 +14,7 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store.leadership import Term
 
 HEARTBEATS_MIN = 1.5
-"""So many heartbeat intervals pass before workers are judged."""
+"""Heartbeat intervals that pass before workers are judged."""
 
 
 class SilenceGuard:

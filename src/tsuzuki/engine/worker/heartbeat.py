@@ -73,7 +73,7 @@ class Heartbeat:
         """Called every `check_seconds` from another thread: whether a heartbeat hangs in the driver although
         our deadline has passed. Counted in checks and not in time: a process that was paused makes no check
         meanwhile, and is to request confirmation first when it goes on."""
-        hangs = self.is_sending and not self.is_sure
+        hangs = self.is_sending and not self.is_before_deadline
         self._checks_hung = self._checks_hung + 1 if hangs else 0
         return self._checks_hung * check_seconds >= self._settings().continuation_seconds
 
@@ -115,7 +115,7 @@ class Heartbeat:
         self._requests = 0
 
     @property
-    def is_sure(self) -> bool:
+    def is_before_deadline(self) -> bool:
         """Whether the leader surely has not failed our runs as lost."""
         return self._seconds_left() > 0
 

@@ -28,7 +28,7 @@ class LocalStart:
         term: Term,
         known: Mapping[int, Job],
     ) -> frozenset[int]:
-        """Assign these runs to the worker and start them. `known` has their jobs. Answers which moved."""
+        """Assign these runs to the worker and start them. `known` has their jobs. Returns which moved."""
         if not runs or self.worker_id is None:
             return NOTHING
         orders = moves.assign_and_start(connection, term=term, worker_id=self.worker_id, runs=runs)

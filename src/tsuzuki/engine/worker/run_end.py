@@ -26,7 +26,7 @@ def run_end_of(task: Task, outcome: Outcome) -> RunEnd | None:
 
 def _end_of_stopped(task: Task, cause: StopCause) -> RunEnd | None:
     match cause:
-        case StopCause.CANCELED | StopCause.FENCED:
+        case StopCause.FENCED:
             return None
         case StopCause.TIMEOUT:
             error = f"it ran longer than {task.spec.timeout_seconds} s"

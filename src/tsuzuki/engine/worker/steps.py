@@ -33,7 +33,7 @@ WATCH_SECONDS = 0.1
 """How often to check whether the heartbeat hangs."""
 
 LISTENING_FACTOR = 5.0
-"""A worker that is woken by wake-ups polls so many times less often."""
+"""A worker that is woken by wake-ups polls this many times less often."""
 
 POLL_BUSY_SECONDS = 0.5
 """How often a busy worker checks that what it runs is still its own."""
@@ -85,7 +85,9 @@ class WorkerSteps:
 
     def live_worker_id(self) -> str | None:
         """Our worker, while it may go on with what it runs."""
-        is_over = self._is_detached or self.drained.is_set() or not self._heartbeat.is_sure
+        is_over = (
+            self._is_detached or self.drained.is_set() or not self._heartbeat.is_before_deadline
+        )
         return None if is_over else self._worker.identity.id
 
     # --- the loops' steps -----------------------------------------------------------------------
@@ -119,7 +121,7 @@ class WorkerSteps:
         if result is HeartbeatResult.LOST:
             self._on_detached(worker_id)
         elif result is HeartbeatResult.DRAINING and self._worker.accepting:
-            log.info("asked to drain", worker=worker_id)
+            log.info("draining", worker=worker_id)
             self.attempt("drain", self._hand_back_and_drain)
         elif (
             result is HeartbeatResult.DRAINING
@@ -222,13 +224,13 @@ class WorkerSteps:
         try:
             act()
         except Exception as problem:  # noqa: BLE001 -- logged, and survived by design
-            log.warning("could not leave in good order", step=what, error=str(problem))
+            log.warning("shutdown step failed", step=what, error=str(problem))
 
     def _hand_back_and_drain(self) -> None:
         self._release(self._worker.drain())
 
     def _release(self, run_ids: frozenset[int]) -> None:
-        """After runs were handed back in the database: let go of their leases elsewhere too."""
+        """After runs were handed back in the database: end their reservations elsewhere too."""
         self._coordination.release(run_ids)
         self._coordination.wake({Channel.LEADER})
 

@@ -25,6 +25,7 @@ from tsuzuki.engine.task import Executor, Task
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
+from tsuzuki.engine.worker.ownership_check import lost_of
 from tsuzuki.engine.worker.run_end import retry_after_of, run_end_of
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.engine.worker.slots import Slots
@@ -43,10 +44,10 @@ from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
 RUN_ENDS_MAX = 500
-"""At most so many ends in one transaction."""
+"""Ends per transaction."""
 
 RECONCILE_SECONDS = 30.0
-"""For so long after a lost reply the database may still commit what we sent."""
+"""How long after a lost reply the database may still commit what we sent."""
 
 _Ended = tuple[Task, RunEnd, Outcome]
 
@@ -136,7 +137,7 @@ class Worker:
             self.accepting = False
 
     def drain(self) -> frozenset[int]:
-        """Start nothing new, and hand back what has not started. Answers what that is."""
+        """Start nothing new, and hand back what has not started. Returns what that is."""
         self.stop_accepting()
         with self._database.write() as connection:
             handed_back = self._decline(connection)
@@ -144,7 +145,7 @@ class Worker:
         return handed_back
 
     def leave(self) -> frozenset[int]:
-        """Hand back what has not started, and deregister. Answers what was handed back."""
+        """Hand back what has not started, and deregister. Returns what was handed back."""
         self.stop_accepting()
         with self._database.write() as connection:
             handed_back = self._hand_back(connection)
@@ -245,7 +246,7 @@ class Worker:
             if reconciles:
                 started += self._reconcile(connection)
             if poll and self._slots:
-                step.lost = self._find_lost(connection, ends)
+                step.lost = lost_of(connection, self._not_ending(ends), worker_id=self.worker_id)
             free = self.free + len(ends) - len(started)
             if not self.accepting and poll:
                 self._decline(connection)
@@ -301,15 +302,6 @@ class Worker:
         ]
         return self._tasks(connection, unknown)
 
-    def _find_lost(self, connection: Connection, ends: Sequence[_Ended]) -> list[Task]:
-        """Runs that execute here and are not ours any more."""
-        ending_ids = {task.started.id for task, _, _ in ends}
-        held = [task for task in self._slots.tasks() if task.started.id not in ending_ids]
-        owned = ownership.still_owned(
-            connection, worker_id=self.identity.id, runs=[task.started for task in held]
-        )
-        return [task for task in held if task.started.id not in owned]
-
     def _tasks(self, connection: Connection, orders: Sequence[WorkOrder]) -> list[Task]:
         job_ids = {run.job_definition_id for run in orders}
         self._jobs.update(jobs.get_many(connection, job_ids, known=self._jobs))
@@ -339,6 +331,10 @@ class Worker:
             else:
                 self._unsaved[task.started.id] = (task, end, outcome)
         return list(self._unsaved.values())
+
+    def _not_ending(self, ends: Sequence[_Ended]) -> list[Task]:
+        ending_ids = {task.started.id for task, _, _ in ends}
+        return [task for task in self._slots.tasks() if task.started.id not in ending_ids]
 
     def _settle(self, step: WorkerStep) -> None:
         """After the commit: free the slots of what ended, stop what was lost, adopt what was started."""

@@ -39,8 +39,8 @@ def test_a_line_is_logged_while_the_command_still_runs(commands: Commands) -> No
     executions = commands.start("sh", "-c", "echo now; sleep 300")
     assert executions.run_io.wait_for(1) == ["now"]
     assert executions.outcomes == []
-    executions.started[0].stop(StopCause.CANCELED)
-    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    executions.started[0].stop(StopCause.FENCED)
+    assert executions.outcome() == Stopped(cause=StopCause.FENCED)
 
 
 def test_what_is_not_utf8_is_replaced(commands: Commands) -> None:

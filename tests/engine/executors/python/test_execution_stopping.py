@@ -43,10 +43,10 @@ def test_what_is_returned_after_being_asked_to_stop_does_not_count(
     execution = executions.start(HANGING)
     context = hanging.wait_until_started()
     assert not context.cancelled
-    execution.stop(StopCause.CANCELED)
+    execution.stop(StopCause.FENCED)
     assert context.cancelled
     hanging.may_go.set()
-    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert executions.outcome() == Stopped(cause=StopCause.FENCED)
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -113,8 +113,8 @@ def test_an_async_function_is_cancelled_and_may_clean_up(
     executions = Executions(executor)
     execution = executions.start(a_task("python", {"function": "waits"}))
     assert started.wait(TIMEOUT_SECONDS)
-    execution.stop(StopCause.CANCELED)
-    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    execution.stop(StopCause.FENCED)
+    assert executions.outcome() == Stopped(cause=StopCause.FENCED)
     assert executions.run_io.lines == [("log", "cleaned up")]
 
 
@@ -181,8 +181,8 @@ def test_a_stop_after_the_end_changes_nothing(
     executions = Executions(executor)
     execution = executions.start(a_task("python", {"function": "quick"}))
     assert executions.outcome() == Succeeded(result="done")
-    execution.stop(StopCause.CANCELED)
-    execution.stop(StopCause.CANCELED, at_once=True)
+    execution.stop(StopCause.FENCED)
+    execution.stop(StopCause.FENCED, at_once=True)
     assert executions.outcome() == Succeeded(result="done")
 
 
@@ -210,7 +210,7 @@ def test_a_function_ends_exactly_once_however_many_stop_it_and_whenever(
     def stop_everything(at_once: bool) -> None:
         while not stopping.is_set():
             for execution in list(executions.started):
-                execution.stop(StopCause.CANCELED, at_once=at_once)
+                execution.stop(StopCause.FENCED, at_once=at_once)
 
     stoppers = [threading.Thread(target=stop_everything, args=(flag,)) for flag in (True, False)]
     for stopper in stoppers:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from tsuzuki.engine.executors.command.environment import Expand
 from tsuzuki.engine.executors.command.exit_report import outcome_of
-from tsuzuki.engine.executors.command.launcher import Command, Launcher
 from tsuzuki.engine.executors.command.output import OutputStream
 from tsuzuki.engine.executors.command.spec import CommandSpec, command_spec_for
 from tsuzuki.engine.executors.command.supervisor import KILL, TERM
+from tsuzuki.engine.executors.command.supervisor_client import Command, SupervisorClient
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause
@@ -60,7 +60,7 @@ class CommandExecutor:
         self._kill_grace_seconds = kill_grace_seconds
         self._output_bytes_max = output_bytes_max
         self._environ = environ
-        self._launcher = Launcher()
+        self._supervisors = SupervisorClient()
         self._loop = EventLoopThread(name="tsuzuki-commands")
         self._live: set[CommandExecution] = set()
         self._changed = threading.Condition()
@@ -71,7 +71,7 @@ class CommandExecutor:
             spec = command_spec_for(
                 task, expand=self._expand, environ=self._environ, base_folder=self._base_folder
             )
-            command = self._launch(spec)
+            command = self._start_command(spec)
         except UsageError as problem:
             failed = Failed(reason=Reason.ARGUMENTS_INVALID, error=problem.message)
             return self._refuse(task, on_outcome, failed)
@@ -103,12 +103,12 @@ class CommandExecutor:
             for execution in self._live:
                 execution.stop(StopCause.SHUTDOWN, at_once=True)
             self._changed.wait_for(lambda: not self._live, CLOSE_SECONDS_MAX)
-        self._launcher.close()
+        self._supervisors.close()
         self._loop.close()
 
-    def _launch(self, spec: CommandSpec) -> Command:
+    def _start_command(self, spec: CommandSpec) -> Command:
         try:
-            return self._launcher.launch(spec)
+            return self._supervisors.start(spec)
         except OSError:
             spec.discard()
             raise

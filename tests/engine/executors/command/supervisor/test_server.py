@@ -62,10 +62,10 @@ def test_commands_go_on_when_the_program_that_started_them_is_killed(
     second = executions.start(shell("echo second; while :; do sleep 0.05; done", run_id=2))
     assert executions.run_io.wait_for(2) == ["first", "second"]
     assert executions.outcomes == []
-    first.stop(StopCause.CANCELED)
-    second.stop(StopCause.CANCELED)
+    first.stop(StopCause.FENCED)
+    second.stop(StopCause.FENCED)
     assert {outcome for _, outcome in executions.wait_for_all()} == {
-        Stopped(cause=StopCause.CANCELED)
+        Stopped(cause=StopCause.FENCED)
     }
 
 

@@ -29,8 +29,8 @@ def test_a_command_that_does_not_stop_is_killed_after_the_grace(
     execution = executions.start(shell("trap '' TERM; echo $$; while :; do sleep 0.05; done"))
     (pid,) = executions.run_io.wait_for(1)
     with watching(int(pid)) as command:
-        execution.stop(StopCause.CANCELED)
-        assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+        execution.stop(StopCause.FENCED)
+        assert executions.outcome() == Stopped(cause=StopCause.FENCED)
         assert command.has_ended(within_seconds=0)
 
 
@@ -51,18 +51,18 @@ def test_asking_again_changes_nothing(executions: Executions) -> None:
     )
     executions.run_io.wait_for(1)
     for _ in range(5):
-        execution.stop(StopCause.CANCELED)
+        execution.stop(StopCause.FENCED)
     executions.run_io.wait_for(2)
     execution.stop(StopCause.TIMEOUT, at_once=True)
-    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert executions.outcome() == Stopped(cause=StopCause.FENCED)
     assert executions.run_io.of("stdout")[1:] == ["asked"]
 
 
 def test_a_stop_after_the_end_changes_nothing(executions: Executions) -> None:
     execution = executions.start(shell("exit 0"))
     assert executions.outcome() == Succeeded(result={"exit_code": 0})
-    execution.stop(StopCause.CANCELED)
-    execution.stop(StopCause.CANCELED, at_once=True)
+    execution.stop(StopCause.FENCED)
+    execution.stop(StopCause.FENCED, at_once=True)
     executions.start(shell("exit 0", run_id=2))
     assert len(executions.wait_for_all()) == 2
 
@@ -71,8 +71,8 @@ def test_a_process_that_was_halted_is_asked_all_the_same(executions: Executions)
     execution = executions.start(shell("echo $$; kill -STOP $$; sleep 300"))
     (pid,) = executions.run_io.wait_for(1)
     eventually(lambda: psutil.Process(int(pid)).status() == psutil.STATUS_STOPPED)
-    execution.stop(StopCause.CANCELED)
-    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    execution.stop(StopCause.FENCED)
+    assert executions.outcome() == Stopped(cause=StopCause.FENCED)
 
 
 def test_a_process_in_a_group_of_its_own_is_asked_too(executions: Executions) -> None:
@@ -82,8 +82,8 @@ def test_a_process_in_a_group_of_its_own_is_asked_too(executions: Executions) ->
     """
     execution = executions.start(shell(script))
     executions.run_io.wait_for(1)
-    execution.stop(StopCause.CANCELED)
-    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    execution.stop(StopCause.FENCED)
+    assert executions.outcome() == Stopped(cause=StopCause.FENCED)
     assert sorted(executions.run_io.of("stdout")[1:]) == ["inner", "shell"]
 
 
@@ -102,7 +102,7 @@ def test_a_command_ends_exactly_once_however_many_stop_it_and_whenever(
         order = Random(number).sample(commands, count)
         for execution in order:
             threading.Event().wait(Random(number).random() / 200)
-            execution.stop(StopCause.CANCELED, at_once=number % 2 == 0)
+            execution.stop(StopCause.FENCED, at_once=number % 2 == 0)
 
     at_once(4, stop_all)
     outcomes = executions.wait_for_all()

@@ -20,7 +20,7 @@ class Process(NamedTuple):
     started: int
 
 
-def adopt_orphans() -> None:
+def become_subreaper() -> None:
     """Become a subreaper: from now on a descendant that loses its parent becomes our child."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
 
@@ -59,10 +59,10 @@ def kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def ask_to_end(leader: int) -> None:
+def terminate(leader: int) -> None:
     """SIGTERM to the leader's group, and to the leaders of other groups among our descendants: `timeout` makes
     a group and forwards its signals, so a signal to its whole group would arrive twice. Then SIGCONT, without
-    which a stopped process would not pidfd it."""
+    which a stopped process would not receive SIGTERM."""
     others = [p for p in _descendants(os.getpid()) if p.pid == p.group != leader]
     for number in (signal.SIGTERM, signal.SIGCONT):
         with suppress(OSError):

@@ -9,7 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
-from .processes import adopt_orphans, kill_children
+from .processes import become_subreaper, kill_children
 from .signal_pipe import SignalPipe
 from .watch import report, supervise
 
@@ -79,7 +79,7 @@ def main() -> None:
     link_number, worker_pid = map(int, sys.argv[-2:])
     link = socket.socket(fileno=link_number)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    adopt_orphans()
+    become_subreaper()
     try:
         worker = os.pidfd_open(worker_pid)
     except OSError:  # it is gone, or a sandbox forbids pidfds: then only the link is watched

@@ -30,7 +30,7 @@ class SignalPipe:
         self.clear()
 
     def wait_with(self, *sources: int | socket.socket | None) -> list[Any]:
-        """Until a signal comes or one of the sources is readable; answers the readable ones."""
+        """Until a signal comes or one of the sources is readable; returns the readable ones."""
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         by_descriptor = {_descriptor(one): one for one in sources if one is not None}

@@ -12,12 +12,12 @@ from typing import Any
 
 from . import TERM
 from .processes import (
-    adopt_orphans,
-    ask_to_end,
+    become_subreaper,
     has_children,
     has_ended,
     kill_children,
     kill_group,
+    terminate,
 )
 from .signal_pipe import SignalPipe
 
@@ -30,7 +30,7 @@ def supervise(
 ) -> None:
     """Run one command and report how it ended; return when no process of it is left. The descriptor
     `document` holds its spec, `worker` is a pidfd."""
-    adopt_orphans()
+    become_subreaper()
     signals = SignalPipe()
     control = socket.socket(fileno=control_fd)
     with os.fdopen(document, "rb") as file:
@@ -83,7 +83,7 @@ def _watch(main: int, control: socket.socket, worker: int | None, signals: Signa
         was_stopped = True
         # Anything but `TERM` kills at once: `KILL`, a closed socket, a worker that is gone.
         if worker not in ready and _receive(control) == TERM:
-            ask_to_end(main)
+            terminate(main)
         else:
             kill_group(main)
             sources.clear()

@@ -36,7 +36,7 @@ class Command:
     stderr: int
 
 
-class Launcher:
+class SupervisorClient:
     """Starts the supervisor server when it is first needed, and again if it died."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Launcher:
         self._server: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
 
-    def launch(self, spec: CommandSpec) -> Command:
+    def start(self, spec: CommandSpec) -> Command:
         """Start the command under a supervisor. Its end is in the report, and so is an error at its start.
 
         Raises `OSError` if it could not be handed over.
@@ -75,10 +75,10 @@ class Launcher:
                     self._disconnect()
                 else:
                     return
-            self._link = self._start()
+            self._link = self._start_server()
             socket.send_fds(self._link, [b"+"], descriptors)
 
-    def _start(self) -> socket.socket:
+    def _start_server(self) -> socket.socket:
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             self._server = subprocess.Popen(  # noqa: S603
