@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.collectors.collector import Collector, CollectorContext
 from tsuzuki.config import Configuration
 from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
-from tsuzuki.wiring.collectors import InstalledCollectors
+from tsuzuki.wiring.collectors import InstalledCollectors, brief, refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +20,8 @@ class Resources:
     configuration: Configuration
     database: Database
     collectors: InstalledCollectors
+    refused: dict[str, ConfigurationError]
+    """Why a collector cannot be used with this database; grows when the tables of one cannot be upgraded."""
     coordination: Callable[[], Coordination]
     """Connected when first called: most commands need none, and its library is slow to load."""
     environ: Mapping[str, str]
@@ -25,6 +29,30 @@ class Resources:
     @property
     def workspace(self) -> Path:
         return self.configuration.workspace
+
+    @property
+    def our_components(self) -> tuple[Component, ...]:
+        theirs = self.collectors.distributions
+        return (
+            ENGINE,
+            *(c for name, c in self.collectors.components.items() if name not in theirs),
+        )
+
+    @property
+    def plug_in_components(self) -> dict[str, Component]:
+        """The tables of collectors of other distributions, without those that are refused."""
+        return {
+            name: component
+            for name, component in self.collectors.components.items()
+            if name in self.collectors.distributions and name not in self.refused
+        }
+
+    def usable_collectors(self) -> dict[str, Collector]:
+        return {n: c for n, c in self.collectors.usable.items() if n not in self.refused}
+
+    def refuse(self, name: str, problem: BaseException) -> None:
+        """Do without a collector of another distribution from now on."""
+        self.refused[name] = refusal(name, self.collectors.distributions[name], brief(problem))
 
     def collector_context(self, name: str) -> CollectorContext:
         return CollectorContext(
