@@ -17,6 +17,8 @@ from .case import Case
 KEY = "k3y-of-the-conforming"
 SENDER = "sender@conforming.example"
 READER = "reader@conforming.example"
+PASSWORD = "pa55-of-a-proxy"
+TOKEN = "glpat-of-a-stranger"
 
 
 class BooksCase(Case):
@@ -36,7 +38,7 @@ class BooksCase(Case):
             "book_finds.found_by_run",
         }
     )
-    secrets = (KEY, SENDER, READER)
+    secrets = (KEY, SENDER, READER, PASSWORD, TOKEN)
 
     def __init__(self) -> None:
         self._server = StandIn(GoogleBooks(catalogue=volumes(150)))
@@ -66,7 +68,7 @@ class BooksCase(Case):
         }
 
     def fail_with_secrets(self) -> None:
-        words = f"key={KEY} {KEY}"
+        words = f"key={KEY} {KEY} {SENDER} <{READER}> http://user:{PASSWORD}@host/ {TOKEN}"
         self._server.faults.add(Fault(status=503, body=words))
         self._server.faults.add(error_fault(old_limit_error("forbidden", words), times=None))
 

@@ -25,6 +25,7 @@ from tsuzuki.collectors.kit.errors import (
     SourceRefused,
     SourceUnwell,
 )
+from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.collectors.kit.retry_after import seconds_asked
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
@@ -69,7 +70,7 @@ class HttpClient:
         self.service = service
         self._base_url = checked_base_url(base_url, service=service).rstrip("/")
         self._clock = clock
-        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+        self._secrets = tuple(secrets)
         self._answer_seconds = answer_seconds
         self._body_bytes_max = body_bytes_max
         _silence_the_library()
@@ -125,10 +126,8 @@ class HttpClient:
         return SourceUnwell(f"{self.service} did not answer as it should: {what}")
 
     def quoted(self, said: str) -> str:
-        """What the other side said, fit for a sentence: short, one line, without our secrets."""
-        for secret in self._secrets:
-            said = said.replace(secret, "***")
-        words = " ".join(said.split())
+        """What the other side said, fit for a sentence: short, one line, without secrets and addresses."""
+        words = redacted(said, secrets=self._secrets)
         if len(words) > QUOTED_CHARACTERS_MAX:
             words = words[:QUOTED_CHARACTERS_MAX] + "…"
         return f": {words}" if words else ""
