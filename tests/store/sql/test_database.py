@@ -378,7 +378,7 @@ def test_a_statement_that_the_server_ends_is_told_so(live_database: Database) ->
         take_too_long()
 
 
-CUT_OFF = text(
+INTERRUPTED = text(
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
@@ -392,7 +392,7 @@ def test_a_connection_that_is_cut_within_a_write_is_told_so_and_replaced(
         with live_database.write() as connection, opened(database_url) as other:
             jobs.add(connection, spec("a"), source=jobs.JobSource.FILE)
             with other.write() as killer:
-                assert killer.execute(CUT_OFF).scalar_one() == 1
+                assert killer.execute(INTERRUPTED).scalar_one() == 1
             jobs.add(connection, spec("b"), source=jobs.JobSource.FILE)
 
     with pytest.raises(Unreachable, match="does not answer"):
@@ -408,7 +408,7 @@ def test_a_server_that_came_back_costs_at_most_one_attempt(
 ) -> None:
     at_once(5, lambda _: look(live_database))
     with opened(database_url) as other, other.write() as killer:
-        killer.execute(CUT_OFF)
+        killer.execute(INTERRUPTED)
     with suppress(Unreachable):
         look(live_database)
     for _ in range(10):

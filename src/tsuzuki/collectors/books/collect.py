@@ -6,7 +6,7 @@ from typing import Any
 from tsuzuki.collectors.books.mail import Mailing
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import books
-from tsuzuki.collectors.books.search import Collected, SearchCollection
+from tsuzuki.collectors.books.search import Collected, SearchCollection, Skipped
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.kit.http import HttpClient
@@ -92,7 +92,7 @@ def _wants_mail(run: RunContext, section: BooksSection, collected: Collected | N
     """Where there is no server nothing is mailed, unless a run was asked for that very purpose; and
     not beside another run of the job, which mails what it finds itself."""
     is_only_purpose = collected is None
-    is_beside_another = collected is not None and collected.skipped == "busy"
+    is_beside_another = collected is not None and collected.skipped is Skipped.BUSY
     return (
         _wants(run, "mail")
         and not is_beside_another

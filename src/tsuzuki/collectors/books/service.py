@@ -9,11 +9,11 @@ from pydantic import BaseModel
 from tsuzuki.collectors.books.digest import Digest, compose
 from tsuzuki.collectors.books.mail import select_books
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.queries import books, cursors, outbox, quota
+from tsuzuki.collectors.books.queries import books, cursors, outbox
 from tsuzuki.collectors.books.queries.books import StoredBook
 from tsuzuki.collectors.books.queries.outbox import Mail
-from tsuzuki.collectors.books.queries.quota import QuotaUse
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.books.quota import QuotaUse, use_of_today
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
@@ -134,7 +134,7 @@ class Books:
         section = self._section()
         allowance = (section if isinstance(section, BooksSection) else BooksSection()).allowance
         with self._database.read() as connection:
-            return quota.use_of_today(connection, allowance, self._database.now(connection))
+            return use_of_today(connection, allowance, self._database.now(connection))
 
     # --- mail -----------------------------------------------------------------------------------
 

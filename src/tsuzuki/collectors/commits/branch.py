@@ -93,7 +93,7 @@ class Branch:
         wanted = self._new_range(source, state, head)
         with self._context.run.transaction() as connection:
             self._context.require_ours(connection)
-            targets.begin_range(connection, self._target, wanted, run_id=self._context.run_id)
+            targets.start_range(connection, self._target, wanted, run_id=self._context.run_id)
         return wanted, None
 
     def _new_range(self, source: Source, state: TargetState, head: str) -> Range:

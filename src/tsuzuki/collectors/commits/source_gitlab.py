@@ -21,7 +21,7 @@ from tsuzuki.collectors.commits.source import (
     Range,
     RemoteProject,
 )
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.model.clock import Clock
 
 PAGE_SIZE = 100
@@ -114,14 +114,16 @@ class GitLabSource:
     def lineage(self, old: str, new: str) -> Lineage:
         path, query = f"{self._root}/repository/merge_base", {"refs[]": [old, new]}
         reply = self._client.get(path, query, accept=[400, 404])
-        if reply.status == 400 and old in reply.complaint:
+        if reply.status == 400 and old in reply.error_message:
             return Lineage.UNKNOWN
-        if reply.status == 404 and "Merge Base" in reply.complaint:
+        if reply.status == 404 and "Merge Base" in reply.error_message:
             return Lineage.REWRITTEN
         if reply.status == 404:
             raise _no_project(self._remote_id, self._server)
         if reply.status == 400:
-            raise SourceUnwell(f"GitLab at {self._server.name} no longer has the head it named")
+            raise SourceUnavailable(
+                f"GitLab at {self._server.name} no longer has the head it named"
+            )
         base = reply.body.get("id") if isinstance(reply.body, dict) else None
         return Lineage.ANCESTOR if base == old else Lineage.REWRITTEN
 
@@ -151,7 +153,7 @@ class GitLabSource:
             return
         known = self.lineage(wanted.old or wanted.new, wanted.new)
         if known is Lineage.UNKNOWN or (number == 1 and wanted.since is None):
-            raise SourceUnwell(
+            raise SourceUnavailable(
                 f"GitLab at {self._server.name} no longer has one end of the range "
                 f"{(wanted.old or 'the beginning')[:12]}..{wanted.new[:12]}"
             )
@@ -253,8 +255,8 @@ def _text(value: object) -> str:
     return value
 
 
-def _senseless(expected: str) -> SourceUnwell:
-    return SourceUnwell(f"GitLab answered with something other than {expected}")
+def _senseless(expected: str) -> SourceUnavailable:
+    return SourceUnavailable(f"GitLab answered with something other than {expected}")
 
 
 def _no_project(reference: int | str, server: Server) -> SourceRefused:
