@@ -58,7 +58,7 @@ class Resources:
         return CollectorContext(
             database=self.database,
             workspace=self.workspace,
-            section=partial(self.configuration.section, name),
+            read_section=partial(self.configuration.section, name),
         )
 
     def log_archive(self) -> LogArchive | None:

@@ -10,13 +10,18 @@ from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.service import Books
+from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.collectors.kit.smtp import MailFailed, MailRefused
+from tsuzuki.config import Configuration
 from tsuzuki.model.errors import ConfigurationError, Conflict, Fenced
 from tsuzuki.model.run import RunRef
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.google_books import volume, volumes
 from tsuzuki.sandbox.smtp import MailServer, Step
+from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit
 from tsuzuki.store.runs import moves
 
@@ -44,11 +49,22 @@ def mailing_books(books_fixture: BooksFixture, mail_server: MailServer) -> Books
 
 @pytest.fixture
 def books(books_fixture: BooksFixture) -> Books:
+    context, database = books_fixture.collector_context, books_fixture.database
     return Books(
-        database=books_fixture.database,
-        section=books_fixture.collector_context.section,
-        actor="test",
+        ServiceContext(
+            database=database,
+            workspace=context.workspace,
+            read_section=context.read_section,
+            actor="test",
+            jobs=Jobs(database=database, reload=no_file, kinds={}, actor="test"),
+            runs=Runs(database=database, actor="test"),
+            liveness=Liveness(database=database),
+        )
     )
+
+
+def no_file() -> Configuration:
+    raise AssertionError("the service of books reads no file")
 
 
 def mails(books_fixture: BooksFixture) -> list[Mail]:

@@ -134,7 +134,7 @@ class Harness:
     @property
     def context(self) -> CollectorContext:
         return CollectorContext(
-            database=self.database, workspace=self.case.workspace, section=self.case.section
+            database=self.database, workspace=self.case.workspace, read_section=self.case.section
         )
 
     def start(self) -> CaseRun:

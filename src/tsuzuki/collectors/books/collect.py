@@ -19,9 +19,7 @@ from tsuzuki.model.errors import UsageError
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:
     """Do what the run asks for: `collect` and `mail` are true unless its arguments say otherwise."""
     options = BooksOptions.model_validate(run.options)
-    section = collector_context.section()
-    if not isinstance(section, BooksSection):
-        raise TypeError("the section of a books job is read by BooksSection")
+    section = collector_context.section(BooksSection)
     collected = (
         _collect_search(run, collector_context, options, section)
         if _wants(run, "collect")

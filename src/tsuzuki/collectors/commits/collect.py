@@ -36,9 +36,7 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
     run_id = _start_or_take_over(collector_context, run)
     if run_id is None:
         return {"nothing_begun": True}
-    section = collector_context.section()
-    if not isinstance(section, CommitsSection):
-        raise TypeError("the section of commits is of another kind")
+    section = collector_context.section(CommitsSection)
     clock = collector_context.database.clock
     pool = HostPool(
         run=run, clock=clock, name="commits", threads_of=partial(_threads_of, section=section)

@@ -8,21 +8,21 @@ One that was left by a crash is taken over: its former run is cancelled first, s
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.collect import select_targets
 from tsuzuki.collectors.commits.queries import ledger, reports
 from tsuzuki.collectors.commits.queries.reports import InWork, Result, Summary
 from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.service.audit import record_change
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import PRIORITY_MAX
 from tsuzuki.model.run import Run, RunRef, retry_key
 from tsuzuki.model.states import RunState
-from tsuzuki.services.jobs import Jobs
-from tsuzuki.services.liveness import Liveness
-from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store import audit, jobs
+from tsuzuki.services.runs import Request
+from tsuzuki.store import jobs
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -67,20 +67,9 @@ class BulkProgress:
 
 
 class BulkRuns:
-    def __init__(
-        self,
-        *,
-        database: Database,
-        job_service: Jobs,
-        run_service: Runs,
-        liveness: Liveness,
-        actor: str,
-    ) -> None:
-        self._database = database
-        self._jobs = job_service
-        self._runs = run_service
-        self._actor = actor
-        self._liveness = liveness
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._database = context.database
 
     def start(
         self, references: Sequence[str] = (), *, branch: str | None = None
@@ -138,7 +127,7 @@ class BulkRuns:
                 )
             ledger.cancel(connection, run_id, now=self._database.now(connection))
             self._cancel_owner(connection, run_id)
-            self._note(connection, "commits.cancel", run_id)
+            record_change(connection, self._context, "commits.cancel", run_id)
             (summary,) = reports.summaries(connection, run_id=run_id)
             return summary
 
@@ -191,7 +180,7 @@ class BulkRuns:
 
     def _submit(self, connection: Connection, run_id: str) -> int:
         request = Request(job=JOB, arguments={"run_id": run_id}, priority=PRIORITY_MAX)
-        submission = self._runs.submit(request, connection=connection)
+        submission = self._context.runs.submit(request, connection=connection)
         ledger.set_owner(connection, run_id, job_run_id=submission.run_id)
         return submission.run_id
 
@@ -202,7 +191,7 @@ class BulkRuns:
         if running is None:
             return None
         run = self._newest_run(connection, running)
-        if run is not None and self._liveness.is_worked_on(
+        if run is not None and self._context.liveness.is_worked_on(
             connection, run, fresh_seconds=PENDING_SECONDS
         ):
             raise already_running(running)
@@ -235,7 +224,7 @@ class BulkRuns:
         run = self._newest_run(connection, run_id)
         if run is not None and not run.state.is_final:
             ref = RunRef(id=run.id, version=run.version)
-            moves.cancel(connection, operator=self._actor, runs=[ref])
+            moves.cancel(connection, operator=self._context.actor, runs=[ref])
             channels.notify(connection, Channel.WORKERS)
 
     def _look_after(self) -> None:
@@ -260,7 +249,7 @@ class BulkRuns:
         with self._database.read() as connection:
             found = jobs.get_by_name(connection, JOB)
         if found is None:
-            self._jobs.define(JOB, JOB_BODY)
+            self._context.jobs.define(JOB, JOB_BODY)
         elif not found.spec.enabled:
             raise Conflict(
                 f"the job {JOB!r} is switched off",
@@ -278,15 +267,6 @@ class BulkRuns:
             else f"more than one collection begins with {reference!r}",
             hint="See: tsuzuki commits runs",
             code="collection_unknown",
-        )
-
-    def _note(self, connection: Connection, action: str, run_id: str) -> None:
-        audit.record(
-            connection,
-            actor=self._actor,
-            action=action,
-            object_type="commits",
-            object_id=run_id,
         )
 
 
