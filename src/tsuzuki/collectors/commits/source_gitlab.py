@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Reply, Server, next_query
+from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.source import (
     Absence,
     Commit,
@@ -19,8 +20,8 @@ from tsuzuki.collectors.commits.source import (
     Lineage,
     Page,
     Range,
-    RemoteProject,
 )
+from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.model.clock import Clock
 
@@ -44,7 +45,8 @@ class GitLabHost:
         self._all: list[GitLabClient] = []
         self._lock = threading.Lock()
 
-    def projects(self) -> Iterator[RemoteProject]:
+    def projects(self) -> Iterator[NewProject]:
+        """Every project the token may read, asked for page by page."""
         query: dict[str, Any] | None = {
             "membership": "true",
             "pagination": "keyset",
@@ -55,16 +57,18 @@ class GitLabHost:
         while query is not None:
             reply = self.client().get("/projects", query)
             for entity in _rows(reply):
-                yield _project(entity)
+                yield _project(entity, self._server)
             query = next_query(reply)
 
-    def project(self, reference: int | str) -> RemoteProject:
+    def project(self, reference: int | str) -> NewProject:
+        """One project by its number or its full path."""
         reply = self.client().get(f"/projects/{_segment(reference)}", accept=[404])
         if reply.status == 404:
             raise _no_project(reference, self._server)
-        return _project(reply.body)
+        return _project(reply.body, self._server)
 
     def source(self, remote_id: int) -> "GitLabSource":
+        """Its commits. Asks nothing yet; called by the thread that will use it."""
         return GitLabSource(self.client(), self._server, remote_id)
 
     def client(self) -> GitLabClient:
@@ -161,11 +165,11 @@ class GitLabSource:
     def _is_empty(self) -> bool:
         return self._project().default_branch is None
 
-    def _project(self) -> RemoteProject:
+    def _project(self) -> NewProject:
         reply = self._client.get(self._root, accept=[404])
         if reply.status == 404:
             raise _no_project(self._remote_id, self._server)
-        return _project(reply.body)
+        return _project(reply.body, self._server)
 
     def _path(self, web_url: object) -> str | None:
         """The project's path, out of the address of one of its branches."""
@@ -233,11 +237,13 @@ def _commit(entity: Any) -> Commit:
         raise _senseless("a commit with its counts") from None
 
 
-def _project(entity: Any) -> RemoteProject:
+def _project(entity: Any, server: Server) -> NewProject:
     """A repository without a commit has a default branch in name only."""
     try:
         default = None if entity.get("empty_repo") else entity.get("default_branch")
-        return RemoteProject(
+        return NewProject(
+            kind=ProjectKind.GITLAB,
+            location=server.url,
             remote_id=int(entity["id"]),
             path=_text(entity["path_with_namespace"]),
             name=_text(entity["name"]),

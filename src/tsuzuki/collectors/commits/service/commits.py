@@ -52,7 +52,7 @@ class Commits:
     def sync_projects(self) -> list[ProjectChange]:
         """Learn of every project the configured GitLab shows us. Nothing is ever taken away."""
         with closing(self._sources()) as sources:
-            found = [sources.found(remote) for remote in sources.gitlab().projects()]
+            found = list(sources.gitlab().projects())
         with self._database.write() as connection:
             return [self._record(connection, one) for one in found]
 
