@@ -135,7 +135,7 @@ class Collecting:
     @property
     def context(self) -> CollectorContext:
         return CollectorContext(
-            database=self.database, workspace=self.workspace, section=lambda: self.section
+            database=self.database, workspace=self.workspace, read_section=lambda: self.section
         )
 
     def results(self, run_id: str) -> dict[tuple[str, str], Result]:

@@ -117,17 +117,22 @@ def ls(invocation):
 
 
 def install_plug_in(
-    site: Path, *, name: str = "counting", package: str = "counting_plug_in", record: str = RECORD
+    site: Path,
+    *,
+    name: str = "counting",
+    package: str = "counting_plug_in",
+    record: str = RECORD,
+    tables: str = TABLES,
+    revision: str | None = REVISION,
 ) -> None:
     """Write the distribution into a folder that is on `sys.path`."""
     folder = site / package
-    (folder / "versions").mkdir(parents=True)
-    for file, text in {
-        "__init__.py": record,
-        "tables.py": TABLES,
-        "commands.py": COMMANDS,
-        "versions/0001_numbers.py": REVISION,
-    }.items():
+    folder.mkdir(parents=True)
+    files = {"__init__.py": record, "tables.py": tables, "commands.py": COMMANDS}
+    if revision is not None:
+        (folder / "versions").mkdir()
+        files["versions/0001_numbers.py"] = revision
+    for file, text in files.items():
         (folder / file).write_text(text.format(name=name, package=package), "utf-8")
     information = site / f"{package}-1.0.dist-info"
     information.mkdir()

@@ -1,12 +1,22 @@
 """Which collectors there are: ours, and those of other distributions through an entry point."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.plug_in import RECORD, install_plug_in
+from support.plug_in import RECORD, REVISION, TABLES, install_plug_in
 from support.workspace import Ended, Workspace
-from tsuzuki.wiring.collectors import OURS, collector_records, installed_collectors
+from tsuzuki.cli.root import COMMANDS
+from tsuzuki.config.schema.config_file import file_keys
+from tsuzuki.wiring.collectors import (
+    NAME,
+    OURS,
+    RESERVED_NAMES,
+    collector_records,
+    installed_collectors,
+)
 
 JOB = "  numbers: {type: counting, up_to: 4}\n"
 
@@ -34,9 +44,14 @@ def test_ours_are_found_with_all_their_parts() -> None:
     assert (
         list(installed.usable.values()) == list(OURS) == list(collector_records().usable.values())
     )
-    assert installed.refused == {}
+    assert installed.problems == ()
     assert list(installed.kinds) == [collector.name for collector in OURS]
-    assert [component.name for component in installed.components] == ["engine", *installed.kinds]
+    assert {n: c.name for n, c in installed.components.items()} == {n: n for n in installed.kinds}
+
+
+def test_a_collector_may_not_be_named_like_a_command_or_a_key_of_the_file() -> None:
+    taken = {name for name in (*COMMANDS, *file_keys()) if NAME.fullmatch(name)}
+    assert taken == RESERVED_NAMES
 
 
 def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_and_command(
@@ -67,22 +82,120 @@ def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_
             {"record": RECORD.replace("up_to: int", "schedule: int")},
             "ValueError: keys of every job cannot be keys of a kind",
         ),
+        ({"record": "import sys; sys.exit(1)"}, "SystemExit: 1"),
+        ({"name": "job"}, "the name is that of a command or of a key"),
+        ({"name": "Count-Up"}, "a name has lower-case letters, digits and _ only"),
+        ({"revision": None}, "versions contains no migration"),
+        (
+            {"tables": TABLES.replace('name="{package}"', 'name="a-b"')},
+            "its tables are called 'a-b', which is not a plain name",
+        ),
+        ({"revision": REVISION + "    raise OSError('no disk')"}, "OSError: no disk"),
+        ({"revision": REVISION + "    raise SystemExit(4)"}, "SystemExit: 4"),
     ],
 )
 def test_a_broken_plug_in_is_named_and_stops_only_what_needs_it(
-    workspace: Workspace, site: Path, change: dict[str, str], why: str
+    workspace: Workspace, site: Path, change: dict[str, Any], why: str
 ) -> None:
     install_plug_in(site, **change)
-    listed = run(workspace, site, "job", "ls")
-    assert listed.code == 0
-    assert "hello" in listed.out
-    assert "warning: the collector 'counting' cannot be used: " in listed.err
-    assert why in listed.err
+    name = change.get("name", "counting")
+    workspace.append(f"  numbers: {{type: {name}, up_to: 4}}\n")
+    looked = [
+        run(workspace, site, *words) for words in (("job", "ls"), ("run", "ls"), ("worker", "ls"))
+    ]
+    assert "hello" in looked[0].out
+    assert [ended.code for ended in looked] == [0] * 3
     started = run(workspace, site, "run-due", "--output", "json")
     assert started.code == 3
     assert "collector_refused" in started.err
-    for ended in (listed, started, run(workspace, site, "counting", "ls")):
+    assert "not a key we know" not in started.err
+    for ended in looked:
+        assert f"warning: the collector '{name}' cannot be used: counting_plug_in: " in ended.err
+        assert why in ended.err
+    for ended in (*looked, started, run(workspace, site, name, "ls")):
         assert "Traceback" not in ended.err
+
+
+def test_an_engine_starts_unless_an_enabled_job_is_of_a_refused_kind(
+    workspace: Workspace, site: Path
+) -> None:
+    install_plug_in(site, record="import no_such_module")
+    assert run(workspace, site, "run-due").code == 0
+    workspace.append("  numbers: {type: counting, up_to: 4, enabled: false}\n")
+    assert run(workspace, site, "run-due").code == 0
+    workspace.append("  more: {type: counting}\n")
+    started = run(workspace, site, "run-due")
+    assert started.code == 3
+    assert "the collector 'counting' cannot be used" in started.err
+
+
+def test_a_job_of_a_refused_kind_is_one_problem_of_the_file(
+    workspace: Workspace, site: Path
+) -> None:
+    install_plug_in(site, record="import no_such_module")
+    workspace.append("  numbers: {type: counting, up_to: 4}\ncounting: {speed: 3}\n")
+    checked = run(workspace, site, "config", "check", "--output", "json")
+    assert checked.code == 3
+    error = json.loads(checked.err.splitlines()[-1])["error"]
+    assert error["code"] == "collector_refused"
+    assert (error["line"], error["column"]) == (4, 19)
+    assert "problems" not in error
+
+
+def test_a_stored_job_is_kept_while_its_kind_is_refused(workspace: Workspace, site: Path) -> None:
+    install_plug_in(site)
+    workspace.append(JOB)
+    assert run(workspace, site, "job", "apply").code == 0
+    (site / "counting_plug_in" / "__init__.py").write_text("import no_such_module\n")
+    listed = run(workspace, site, "job", "ls", "--output", "json")
+    assert {job["name"]: job["standing"] for job in listed.data} == {
+        "hello": "applied",
+        "numbers": "refused",
+    }
+    assert run(workspace, site, "job", "disable", "numbers").code == 3
+    assert run(workspace, site, "job", "rm", "numbers", "--yes").code == 0
+    assert "numbers" not in workspace.file.read_text()
+    assert run(workspace, site, "run-due").code == 0
+
+
+def test_a_revision_that_a_plug_in_does_not_know_is_reported_as_its_own(
+    workspace: Workspace, site: Path
+) -> None:
+    install_plug_in(site)
+    assert run(workspace, site, "db", "upgrade").code == 0
+    revision = site / "counting_plug_in" / "versions" / "0001_numbers.py"
+    revision.write_text(revision.read_text().replace('"0001"', '"0000"'))
+    listed = run(workspace, site, "job", "ls")
+    assert listed.code == 0
+    assert "which this version of counting_plug_in does not know" in listed.err
+    used = run(workspace, site, "counting", "ls")
+    assert used.code == 3
+    assert "error[collector_refused]" in used.err
+
+
+def test_a_handler_that_cannot_be_built_stops_only_an_engine_that_needs_it(
+    workspace: Workspace, site: Path
+) -> None:
+    install_plug_in(
+        site,
+        record=RECORD.replace("    def count", "    raise OSError('no disk')\n\n    def count"),
+    )
+    assert run(workspace, site, "run-due").code == 0
+    workspace.append(JOB)
+    started = run(workspace, site, "run-due")
+    assert started.code == 3
+    assert "error[collector_refused]" in started.err
+    assert "OSError: no disk" in started.err
+
+
+def test_a_service_that_cannot_be_built_is_named(workspace: Workspace, site: Path) -> None:
+    install_plug_in(site, record=RECORD.replace("import Numbers", "import Letters"))
+    used = run(workspace, site, "counting", "ls")
+    assert used.code == 3
+    assert (
+        "error[collector_refused]: the collector 'counting' cannot be used: counting_plug_in"
+        in (used.err)
+    )
 
 
 def test_the_command_of_a_broken_plug_in_says_why(workspace: Workspace, site: Path) -> None:
@@ -102,6 +215,7 @@ def test_a_name_that_is_taken_is_refused_and_ours_goes_on(
     assert listed.code == 0
     assert f"the collector '{name}' cannot be used" in listed.err
     assert "the name is taken" in listed.err
+    assert run(workspace, site, "run-due").code == 0
 
 
 def test_a_table_of_another_component_is_refused(workspace: Workspace, site: Path) -> None:

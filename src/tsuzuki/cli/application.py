@@ -14,6 +14,7 @@ from tsuzuki.model.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
+    from tsuzuki.services.maintenance import Upgrade
     from tsuzuki.wiring.application import Application
 
 
@@ -29,10 +30,17 @@ def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Itera
             )
         if dry_run:
             application.maintenance.require_existing()
-            application.maintenance.require_current()
+            with _warning_of_new_refusals(invocation, application):
+                application.maintenance.require_current()
         else:
-            application.maintenance.upgrade()
+            upgrade_tables(invocation, application)
         yield application
+
+
+def upgrade_tables(invocation: Invocation, application: "Application") -> "list[Upgrade]":
+    """Bring the database to this version, and warn of each collector that it was not possible for."""
+    with _warning_of_new_refusals(invocation, application):
+        return application.maintenance.upgrade()
 
 
 @contextmanager
@@ -53,9 +61,18 @@ def configuration_of(invocation: Invocation) -> "ConfigurationView":
     return read_configuration(**invocation.sources)
 
 
+@contextmanager
+def _warning_of_new_refusals(invocation: Invocation, application: "Application") -> Iterator[None]:
+    known = {*application.refused_collectors}
+    yield
+    for name, problem in application.refused_collectors.items():
+        if name not in known:
+            warn(invocation, problem.message)
+
+
 def _warn_of_refused_collectors(invocation: Invocation) -> None:
     """Before anything else: what follows may fail because one is missing."""
     from tsuzuki.wiring.collectors import installed_collectors
 
-    for problem in installed_collectors().refused.values():
+    for problem in installed_collectors().problems:
         warn(invocation, problem.message)

@@ -7,7 +7,7 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.books_mail import mail, preview
-from tsuzuki.cli.books_service import books_service
+from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation

@@ -4,7 +4,7 @@ has to decide."""
 import click
 
 from tsuzuki.cli.application import open_application
-from tsuzuki.cli.books_service import books_service
+from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat

@@ -95,7 +95,7 @@ class CollectorCommand(LazyCommand):
     def load(self) -> click.Command:
         try:
             return super().load()
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             raise ConfigurationError(
                 f"the command {self.target} cannot be loaded: {type(problem).__name__}: {problem}",
                 hint="Repair or uninstall the distribution that it comes from.",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
-from tsuzuki.cli.commits_service import commits_service
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say

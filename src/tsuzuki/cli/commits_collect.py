@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.commits_service import commits_service
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat

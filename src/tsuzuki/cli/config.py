@@ -48,6 +48,8 @@ def check(invocation: Invocation, file: Path | None) -> None:
             hint="Write one with: tsuzuki init",
             code="no_file",
         )
+    for problem in configuration.refusals:
+        raise problem
     count = len(configuration.jobs)
     emit(invocation, {"file": configuration.file, "jobs": count})
     say(invocation, f"{count} {'job' if count == 1 else 'jobs'}, all well")

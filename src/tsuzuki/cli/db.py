@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.application import open_as_it_is
+from tsuzuki.cli.application import open_as_it_is, upgrade_tables
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.formatting import format_size
@@ -43,7 +43,7 @@ def upgrade(invocation: Invocation) -> None:
     a release. Doing it again changes nothing.
     """
     with open_as_it_is(invocation) as application:
-        upgrades = application.maintenance.upgrade()
+        upgrades = upgrade_tables(invocation, application)
     emit(
         invocation,
         [

@@ -3,7 +3,7 @@
 import click
 
 from tsuzuki.cli.application import open_application
-from tsuzuki.cli.books_service import books_service
+from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say

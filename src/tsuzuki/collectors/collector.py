@@ -7,7 +7,7 @@ they need when they are called, and its faces are import strings.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tsuzuki.store.schema.migrate import Component
     from tsuzuki.store.sql.database import Database
 
+Model = TypeVar("Model", bound="BaseModel")
 Handler: TypeAlias = "Callable[[RunContext], Any]"
 
 
@@ -30,8 +31,15 @@ class CollectorContext:
 
     database: "Database"
     workspace: Path
-    section: "Callable[[], BaseModel | None]"
-    """What the installation says for the collector's kind of job; raises `ConfigurationError`."""
+    read_section: "Callable[[], BaseModel | None]"
+
+    def section(self, model: type[Model]) -> Model:
+        """What the installation says for the collector's kind of job, as its `section_model`. Raises
+        `ConfigurationError`."""
+        found = self.read_section()
+        if not isinstance(found, model):
+            raise TypeError(f"the section is a {type(found).__name__}, not a {model.__name__}")
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tsuzuki.config.environment.expansion import expand
 from tsuzuki.config.environment.urls import check_redis_url, normalise_database_url
 from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
-from tsuzuki.config.schema.config_file import ConfigFile, read_config_file
+from tsuzuki.config.schema.config_file import ConfigFile, RefusedJob, read_config_file
 from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section, section_models
@@ -39,6 +39,8 @@ class Configuration:
     timezone: str
     log_archive: str | None = field(repr=False)
     jobs: tuple[JobSpec, ...]
+    refused_jobs: tuple[RefusedJob, ...] = ()
+    """Jobs of the file whose kind is refused."""
     sections: Mapping[str, Section] = field(default_factory=dict, compare=False, repr=False)
     """The settings for whole kinds of job, not yet expanded."""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -79,6 +81,7 @@ def load_configuration(
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
         log_archive=_absolute(archive.text, workspace) if archive else None,
         jobs=content.jobs if content else (),
+        refused_jobs=content.refused_jobs if content else (),
         sections=_sections(content, kinds, environ, here),
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),

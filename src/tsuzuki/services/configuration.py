@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tsuzuki.config import FILE_NAME, FILE_VARIABLE, Configuration, redact_url, write_starter
+from tsuzuki.model.errors import ConfigurationError
 
 __all__ = ["ConfigurationView", "new_file", "view", "write_starter"]
 
@@ -20,6 +21,8 @@ class ConfigurationView:
     timezone: str
     log_archive: str | None = field(repr=False)
     jobs: tuple[str, ...]
+    refusals: tuple[ConfigurationError, ...]
+    """Why jobs of the file cannot be used: their kind is refused."""
     origins: Mapping[str, str]
 
 
@@ -31,6 +34,7 @@ def view(configuration: Configuration) -> ConfigurationView:
         timezone=configuration.timezone,
         log_archive=configuration.log_archive,
         jobs=tuple(spec.name for spec in configuration.jobs),
+        refusals=tuple(job.problem for job in configuration.refused_jobs),
         origins=configuration.origins,
     )
 

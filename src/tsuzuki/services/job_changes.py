@@ -56,15 +56,6 @@ def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[Change]:
     return changes
 
 
-def apply(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> list[Change]:
-    """Bring the jobs of the file into the database; all of them or none. What the file says must
-    have been read while definitions were held, or an older reading could undo a newer one."""
-    changes = plan(jobs.find(connection), specs)
-    for change in changes:
-        carry_out(connection, change, source=JobSource.FILE, actor=actor)
-    return changes
-
-
 def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
     """Add or change a job that lives in the database only."""
     jobs.hold(connection)

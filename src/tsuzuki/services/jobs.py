@@ -5,7 +5,7 @@ there. Whichever it is, the change and its line in the audit log are one transac
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -48,6 +48,9 @@ class SyncState(StrEnum):
 
     GONE = "gone from the file"
     """No longer in the file, still in the database."""
+
+    REFUSED = "refused"
+    """In the file and in the database, but of a kind that cannot be used now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +118,19 @@ class Jobs:
 
     def find(self) -> list[JobView]:
         """Every job of the file and of the database, by name."""
-        in_file = {spec.name: spec for spec in self._reload().jobs}
+        configuration = self._reload()
+        in_file = {spec.name: spec for spec in configuration.jobs}
+        refused = {job.name for job in configuration.refused_jobs}
         with self._database.read() as connection:
             stored = {job.spec.name: job for job in jobs.find(connection)}
-        return [
+        views = [
             self._view(in_file.get(name), stored.get(name)) for name in sorted({*in_file, *stored})
+        ]
+        return [
+            replace(view, sync_state=SyncState.REFUSED)
+            if view.name in refused and view.source is JobSource.FILE
+            else view
+            for view in views
         ]
 
     def get(self, name: str) -> JobView:
@@ -197,15 +208,30 @@ class Jobs:
         job_changes.define(connection, spec, actor=self._actor)
 
     def apply(self, *, dry_run: bool = False) -> list[Change]:
-        """Make the database hold what the file says. Returns what changed (or would)."""
+        """Make the database hold what the file says. Returns what changed (or would). Raises
+        `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is."""
         if self._reload().file is None:
             return []
         if dry_run:
             with self._database.read() as connection:
-                return job_changes.plan(jobs.find(connection), self._reload().jobs)
+                return self._changes(connection)
         with self._database.write() as connection:
             jobs.hold(connection)
-            return job_changes.apply(connection, self._reload().jobs, actor=self._actor)
+            changes = self._changes(connection)
+            for change in changes:
+                job_changes.carry_out(connection, change, source=JobSource.FILE, actor=self._actor)
+            return changes
+
+    def _changes(self, connection: Connection) -> list[Change]:
+        """What must happen so that the database holds what the file says. The file is read here: for a
+        change while definitions are held, or an older reading could undo a newer one."""
+        configuration = self._reload()
+        for job in configuration.refused_jobs:
+            if job.enabled:
+                raise job.problem
+        refused = {job.name for job in configuration.refused_jobs}
+        stored = [job for job in jobs.find(connection) if job.spec.name not in refused]
+        return job_changes.plan(stored, configuration.jobs)
 
     def _refuse_unknown_keys(self, keys: Collection[Key]) -> None:
         """A misspelt key that is to be removed would do nothing, without a word."""

@@ -1,17 +1,17 @@
 """Looking after the database: upgrade, check, back up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import SchemaMismatch, Unreachable
 from tsuzuki.store import backup
 from tsuzuki.store.inspection import Finding, inspect_database
 from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
 from tsuzuki.store.sql.database import Database
 
-__all__ = ["Backup", "Finding", "Maintenance"]
+__all__ = ["Backup", "Finding", "Maintenance", "Upgrade"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +23,36 @@ class Backup:
 
 
 class Maintenance:
+    """`components` are ours; `plug_ins` those of other distributions, by collector. `refuse` is told of each
+    plug-in whose tables are not there after all, and why."""
+
     def __init__(
-        self, *, database: Database, components: Sequence[Component], folder: Path
+        self,
+        *,
+        database: Database,
+        components: Sequence[Component],
+        plug_ins: Mapping[str, Component],
+        refuse: Callable[[str, BaseException], None],
+        folder: Path,
     ) -> None:
         self._database = database
         self._components = components
+        self._plug_ins = plug_ins
+        self._refuse = refuse
         self._folder = folder
 
     def upgrade(self) -> list[Upgrade]:
-        """Bring the tables to this version; a no-op when they are there."""
-        return migrate.upgrade(self._database, self._components)
+        """Bring the tables to this version; a no-op when they are there. Ours come first. Then each
+        plug-in has a transaction of its own: one that fails is refused, and the others go on."""
+        upgrades = migrate.upgrade(self._database, self._components)
+        for name, component in self._plug_ins.items():
+            try:
+                upgrades += migrate.upgrade(self._database, [component])
+            except (Exception, SystemExit) as problem:
+                if isinstance(problem, Unreachable) and not isinstance(problem, SchemaMismatch):
+                    raise  # the database, not the plug-in
+                self._refuse(name, problem)
+        return upgrades
 
     def exists(self) -> bool:
         """Whether there is a database to look at. SQLite makes a file by looking, so ask first; a
@@ -49,12 +69,17 @@ class Maintenance:
             )
 
     def require_current(self) -> None:
-        """Refuse tables of another version, older ones too."""
+        """Refuse tables of another version, older ones too. Those of a plug-in refuse only its collector."""
         migrate.require_current(self._database, self._components)
+        for name, component in self._plug_ins.items():
+            try:
+                migrate.require_current(self._database, [component])
+            except SchemaMismatch as problem:
+                self._refuse(name, problem)
 
     def check(self) -> list[Finding]:
         """Look at everything, change nothing."""
-        return inspect_database(self._database, self._components)
+        return inspect_database(self._database, [*self._components, *self._plug_ins.values()])
 
     def back_up(self, target: Path | None = None) -> Backup:
         """Copy the database as it is at this moment, whatever version it is of. Writers go on."""

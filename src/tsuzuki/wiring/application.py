@@ -28,7 +28,7 @@ from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.workers import Workers
-from tsuzuki.wiring.collectors import installed_collectors
+from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.resources import Resources, open_resources
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Application:
     local_engine: LocalEngine
     one_run_engine: Callable[[], OneRunEngine]
     """For one run that is waited for: an engine of this process, if no other executes it."""
+    refused_collectors: Mapping[str, ConfigurationError]
+    """Why each collector that cannot be used is refused; more may follow when the tables are upgraded."""
     service: Callable[[str], Any]
     """The service of a collector by the collector's name, built when first asked for."""
 
@@ -132,11 +134,14 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         audit=Audit(database=database),
         maintenance=Maintenance(
             database=database,
-            components=resources.collectors.components,
+            components=resources.our_components,
+            plug_ins=resources.plug_in_components,
+            refuse=resources.refuse,
             folder=resources.workspace,
         ),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
+        refused_collectors=resources.refused,
         service=cache(
             partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
         ),
@@ -152,14 +157,15 @@ def _build_engine(resources: Resources, role: Role, functions: Functions) -> "En
 def build_service(resources: Resources, name: str, **services: Any) -> Any:
     """The service of a collector. Raises `NotFound` if there is none by that name, and what is wrong with
     one that is refused."""
-    if name in resources.collectors.refused and name not in resources.collectors.usable:
-        raise resources.collectors.refused[name]
+    if name in resources.refused:
+        raise resources.refused[name]
     collector = resources.collectors.usable.get(name)
     if collector is None or collector.service is None:
         raise NotFound(f"there is no collector {name!r} with a service", code="collector_unknown")
     context = resources.collector_context(name)
     given = {field.name: getattr(context, field.name) for field in fields(context)}
-    return collector.service(ServiceContext(**given, **services))
+    build = partial(collector.service, ServiceContext(**given, **services))
+    return guarded(name, resources.collectors.distributions.get(name), build)
 
 
 def local_actor() -> str:

@@ -1,20 +1,21 @@
 """Which collectors there are: ours, and those of other distributions.
 
 A distribution adds one through the entry-point group `tsuzuki.collectors`: the entry's name is the collector's,
-its value a `Collector`. One that cannot be used is refused with an error that names it. The commands go on
-without it; an engine does not start, because it would fail the runs of that kind.
+its value a `Collector`. One that cannot be used is refused with an error that names it and its distribution. The
+commands go on without it; an engine does not start if it would fail the runs of an enabled job.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tsuzuki.collectors.books import BOOKS
 from tsuzuki.collectors.collector import Collector
 from tsuzuki.collectors.commits import COMMITS
-from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 
 if TYPE_CHECKING:
     from tsuzuki.config import JobKind
@@ -25,106 +26,167 @@ OURS: tuple[Collector, ...] = (COMMITS, BOOKS)
 
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
 BUILT_IN_KINDS = ("command", "python")
+RESERVED_NAMES = frozenset(
+    "init up job run event worker leader settings audit db config sandbox completion".split()
+) | frozenset("version database_url redis_url timezone log_archive jobs".split())
+"""The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
+
+NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectorRecords:
-    """The records by name, and why those of other distributions that are missing were refused."""
+    """The records by name, and why the others were refused."""
 
     usable: Mapping[str, Collector]
+    distributions: Mapping[str, str]
+    """The distribution of every collector that is not ours."""
+
     refused: Mapping[str, ConfigurationError]
+    """By name; no usable collector has one of these."""
+
+    name_clashes: tuple[ConfigurationError, ...]
+    """Refused because the name is taken, by a usable collector or a built-in kind of job."""
+
+    @property
+    def problems(self) -> tuple[ConfigurationError, ...]:
+        return (*self.refused.values(), *self.name_clashes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledCollectors(CollectorRecords):
-    """The same with their parts loaded: kinds of job, and everything that keeps tables."""
+    """The same with their parts loaded."""
 
     kinds: "Mapping[str, JobKind]"
-    components: "tuple[Component, ...]"
+    """Their kinds of job. That of a refused collector has no keys and says why."""
+
+    components: "Mapping[str, Component]"
+    """The tables of each collector that keeps some."""
 
 
 @cache
 def collector_records() -> CollectorRecords:
     """The records only; none of their parts is loaded."""
     usable = {collector.name: collector for collector in OURS}
+    distributions: dict[str, str] = {}
     refused: dict[str, ConfigurationError] = {}
+    clashes: list[ConfigurationError] = []
     for entry in entry_points(group=ENTRY_POINT_GROUP):
+        distribution = entry.dist.name if entry.dist else "an unknown distribution"
+        if entry.name in usable or entry.name in BUILT_IN_KINDS:
+            clashes.append(refusal(entry.name, distribution, "the name is taken"))
+            continue
         try:
-            usable[entry.name] = _record(entry, usable)
+            usable[entry.name] = _record(entry, distribution)
+            distributions[entry.name] = distribution
         except ConfigurationError as problem:
             refused[entry.name] = problem
-    return CollectorRecords(usable=usable, refused=refused)
+    return CollectorRecords(
+        usable=usable,
+        distributions=distributions,
+        refused={name: problem for name, problem in refused.items() if name not in usable},
+        name_clashes=tuple(clashes),
+    )
 
 
 @cache
 def installed_collectors() -> InstalledCollectors:
     """Every collector with its kind of job and its tables."""
+    from tsuzuki.config import JobKind  # noqa: PLC0415 -- slow to load, and the records do without
     from tsuzuki.store.schema.migrate import ENGINE  # noqa: PLC0415 -- loads the database's library
 
     records = collector_records()
     usable: dict[str, Collector] = {}
     refused = dict(records.refused)
     kinds: dict[str, JobKind] = {}
-    components = [ENGINE]
+    components: dict[str, Component] = {}
     for name, collector in records.usable.items():
         try:
-            kind, component = _parts(collector, components)
+            kind, component = _parts(
+                collector, records.distributions.get(name), (ENGINE, *components.values())
+            )
         except ConfigurationError as problem:
             refused[name] = problem
             continue
         usable[name], kinds[name] = collector, kind
-        components += [component] if component else []
+        if component is not None:
+            components[name] = component
     return InstalledCollectors(
-        usable=usable, refused=refused, kinds=kinds, components=tuple(components)
+        usable=usable,
+        distributions=records.distributions,
+        refused=refused,
+        name_clashes=records.name_clashes,
+        kinds={**{name: JobKind.refused(name, why) for name, why in refused.items()}, **kinds},
+        components=components,
     )
 
 
-def _record(entry: EntryPoint, taken: Mapping[str, Collector]) -> Collector:
-    owner = entry.dist.name if entry.dist else "an unknown distribution"
-    if entry.name in taken or entry.name in BUILT_IN_KINDS:
-        raise _refusal(entry.name, f"{owner} adds it, but the name is taken")
+def guarded(name: str, distribution: str | None, call: Callable[[], Returned]) -> Returned:
+    """Call code of a collector. Whatever that of another distribution raises becomes the refusal of its
+    collector. `distribution` is None for ours, whose errors are bugs."""
     try:
-        record = entry.load()
-    except Exception as problem:
-        raise _refusal(entry.name, f"{owner}: {_brief(problem)}") from problem
-    if not isinstance(record, Collector):
-        raise _refusal(entry.name, f"{owner}: {entry.value} is not a Collector")
-    if record.name != entry.name:
-        raise _refusal(entry.name, f"{owner}: {entry.value} calls itself {record.name!r}")
-    return record
-
-
-def _parts(collector: Collector, others: "list[Component]") -> "tuple[JobKind, Component | None]":
-    try:
-        kind = collector.kind()
-        component = collector.component() if collector.component else None
-    except Exception as problem:
-        if collector in OURS:
+        return call()
+    except (Exception, SystemExit) as problem:
+        if distribution is None:
             raise
-        raise _refusal(collector.name, _brief(problem)) from problem
-    if kind.name != collector.name:
-        raise _refusal(collector.name, f"its kind of job is {kind.name!r}")
-    if component is not None:
-        _refuse_clash(collector.name, component, others)
-    return kind, component
+        raise refusal(name, distribution, brief(problem)) from problem
 
 
-def _refuse_clash(name: str, component: "Component", others: "list[Component]") -> None:
-    """Two components with one table, or one version table, would migrate each other's."""
-    for other in others:
-        shared = sorted({*component.metadata.tables} & {*other.metadata.tables})
-        if shared or component.name == other.name:
-            what = f"its tables ({', '.join(shared) or component.name})"
-            raise _refusal(name, f"{what} are those of {other.name}")
-
-
-def _refusal(name: str, why: str) -> ConfigurationError:
+def refusal(name: str, distribution: str, why: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the collector {name!r} cannot be used: {why}",
-        hint=f"Repair or uninstall the distribution that adds {name!r} to {ENTRY_POINT_GROUP}.",
+        f"the collector {name!r} cannot be used: {distribution}: {why}",
+        hint=f"Repair or uninstall {distribution}, which adds {name!r} to {ENTRY_POINT_GROUP}.",
         code="collector_refused",
     )
 
 
-def _brief(problem: Exception) -> str:
+def _record(entry: EntryPoint, distribution: str) -> Collector:
+    if not NAME.fullmatch(entry.name):
+        raise refusal(entry.name, distribution, "a name has lower-case letters, digits and _ only")
+    if entry.name in RESERVED_NAMES:
+        raise refusal(entry.name, distribution, "the name is that of a command or of a key")
+    record = guarded(entry.name, distribution, entry.load)
+    if not isinstance(record, Collector):
+        raise refusal(entry.name, distribution, f"{entry.value} is not a Collector")
+    if record.name != entry.name:
+        raise refusal(entry.name, distribution, f"{entry.value} calls itself {record.name!r}")
+    return record
+
+
+def _parts(
+    collector: Collector, distribution: str | None, others: "tuple[Component, ...]"
+) -> "tuple[JobKind, Component | None]":
+    def load() -> "tuple[JobKind, Component | None]":
+        kind = collector.kind()
+        if kind.name != collector.name:
+            raise ValueError(f"its kind of job is {kind.name!r}")
+        component = collector.component() if collector.component else None
+        if component is not None:
+            _check_component(component, others)
+        return kind, component
+
+    kind, component = guarded(collector.name, distribution, load)
+    if component is not None and distribution is not None:
+        component = replace(component, distribution=distribution)
+    return kind, component
+
+
+def _check_component(component: "Component", others: "tuple[Component, ...]") -> None:
+    """Raises `ValueError` for tables that cannot be migrated. Two components with one table, or one version
+    table, would migrate each other's."""
+    if not NAME.fullmatch(component.name):
+        raise ValueError(f"its tables are called {component.name!r}, which is not a plain name")
+    component.newest()
+    for other in others:
+        shared = sorted({*component.metadata.tables} & {*other.metadata.tables})
+        if shared or component.name == other.name:
+            names = ", ".join(shared) or component.name
+            raise ValueError(f"its tables ({names}) are those of {other.name}")
+
+
+def brief(problem: BaseException) -> str:
+    if isinstance(problem, TsuzukiError):
+        return problem.message
     return f"{type(problem).__name__}: {problem}"

@@ -1,6 +1,7 @@
 """Joins the engine of one process: executors, metrics, clock and chance."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from random import Random
 from typing import Any
@@ -12,6 +13,9 @@ from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.store import jobs
+from tsuzuki.wiring.collectors import guarded
 from tsuzuki.wiring.resources import Resources
 
 
@@ -19,9 +23,7 @@ def build_engine(
     resources: Resources, role: Role, functions: Mapping[str, Callable[..., Any]]
 ) -> Engine:
     """The engine of this process, not yet started. `functions` are handlers defined in it. Raises
-    `ConfigurationError` if a collector is refused: its runs would fail here."""
-    for problem in resources.collectors.refused.values():
-        raise problem
+    `ConfigurationError` if an enabled job is of a refused kind: its runs would fail here."""
     database = resources.database
     engine: Engine
 
@@ -29,6 +31,7 @@ def build_engine(
         return engine.settings().kill_grace_seconds
 
     handlers = collector_handlers(resources)
+    _require_handlers_of_enabled_jobs(resources)
     python = PythonExecutor(
         functions={**handlers, **functions},
         base_folder=resources.workspace,
@@ -56,7 +59,7 @@ def build_engine(
         random=Random(),  # noqa: S311 -- jitter, not secrets
         role=role,
         software_version=version("tsuzuki"),
-        components=resources.collectors.components,
+        components=(*resources.our_components, *resources.plug_in_components.values()),
         archive=resources.log_archive(),
         coordination=resources.coordination(),
     )
@@ -64,8 +67,25 @@ def build_engine(
 
 
 def collector_handlers(resources: Resources) -> dict[str, Handler]:
-    """The handler of every collector, by the kind of job it is for."""
-    return {
-        name: collector.handler(resources.collector_context(name))
-        for name, collector in resources.collectors.usable.items()
-    }
+    """The handler of every collector, by the kind of job it is for. One that cannot be built refuses its
+    collector."""
+    handlers: dict[str, Handler] = {}
+    for name, collector in resources.usable_collectors().items():
+        build = partial(collector.handler, resources.collector_context(name))
+        try:
+            handlers[name] = guarded(name, resources.collectors.distributions.get(name), build)
+        except ConfigurationError as problem:
+            if name not in resources.collectors.distributions:
+                raise
+            resources.refused[name] = problem
+    return handlers
+
+
+def _require_handlers_of_enabled_jobs(resources: Resources) -> None:
+    if not resources.refused:
+        return
+    with resources.database.read() as connection:
+        stored = jobs.find(connection)
+    for job in stored:
+        if job.spec.enabled and job.spec.handler in resources.refused:
+            raise resources.refused[job.spec.handler]

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.collectors.collector import Collector, CollectorContext
 from tsuzuki.config import Configuration
 from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database, open_database
-from tsuzuki.wiring.collectors import InstalledCollectors, installed_collectors
+from tsuzuki.wiring.collectors import InstalledCollectors, brief, installed_collectors, refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +22,8 @@ class Resources:
     configuration: Configuration
     database: Database
     collectors: InstalledCollectors
+    refused: dict[str, ConfigurationError]
+    """Why a collector cannot be used with this database; grows when the tables of one cannot be upgraded."""
     coordination: Callable[[], Coordination]
     """Connected when first called: most commands need none, and its library is slow to load."""
     environ: Mapping[str, str]
@@ -28,11 +32,35 @@ class Resources:
     def workspace(self) -> Path:
         return self.configuration.workspace
 
+    @property
+    def our_components(self) -> tuple[Component, ...]:
+        theirs = self.collectors.distributions
+        return (
+            ENGINE,
+            *(c for name, c in self.collectors.components.items() if name not in theirs),
+        )
+
+    @property
+    def plug_in_components(self) -> dict[str, Component]:
+        """The tables of collectors of other distributions, without those that are refused."""
+        return {
+            name: component
+            for name, component in self.collectors.components.items()
+            if name in self.collectors.distributions and name not in self.refused
+        }
+
+    def usable_collectors(self) -> dict[str, Collector]:
+        return {n: c for n, c in self.collectors.usable.items() if n not in self.refused}
+
+    def refuse(self, name: str, problem: BaseException) -> None:
+        """Do without a collector of another distribution from now on."""
+        self.refused[name] = refusal(name, self.collectors.distributions[name], brief(problem))
+
     def collector_context(self, name: str) -> CollectorContext:
         return CollectorContext(
             database=self.database,
             workspace=self.workspace,
-            section=partial(self.configuration.section, name),
+            read_section=partial(self.configuration.section, name),
         )
 
     def log_archive(self) -> LogArchive | None:
@@ -57,6 +85,7 @@ def open_resources(
             configuration=configuration,
             database=database,
             collectors=installed_collectors(),
+            refused=dict(installed_collectors().refused),
             coordination=coordination,
             environ=environ,
         )

@@ -1,4 +1,4 @@
-"""A database with the tables of books, and a shop on it."""
+"""A database with the tables of books, and a job, its source and its runs on it."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Database
 
-from .shop import Shop, opened_shop
+from .books_fixture import BooksFixture, open_books_fixture
 
 
 @pytest.fixture
@@ -31,5 +31,5 @@ def server(source: GoogleBooks) -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def shop(books_database: Database, source: GoogleBooks, server: StandIn) -> Shop:
-    return opened_shop(books_database, source, server)
+def books_fixture(books_database: Database, source: GoogleBooks, server: StandIn) -> BooksFixture:
+    return open_books_fixture(books_database, source, server)

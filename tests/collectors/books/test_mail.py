@@ -10,17 +10,22 @@ from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.service import Books
+from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.collectors.kit.smtp import MailFailed, MailRefused
+from tsuzuki.config import Configuration
 from tsuzuki.model.errors import ConfigurationError, Conflict, Fenced
 from tsuzuki.model.run import RunRef
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.google_books import volume, volumes
 from tsuzuki.sandbox.smtp import MailServer, Step
+from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit
 from tsuzuki.store.runs import moves
 
-from .shop import Shop
+from .books_fixture import BooksFixture
 
 SETTINGS = {
     "encryption": "none",
@@ -36,24 +41,39 @@ def mail_server() -> Iterator[MailServer]:
 
 
 @pytest.fixture
-def mailing_shop(shop: Shop, mail_server: MailServer) -> Shop:
-    shop.section["mail"] = {**SETTINGS, "host": mail_server.host, "port": mail_server.port}
-    shop.source.catalogue = volumes(5)
-    return shop
+def mailing_books(books_fixture: BooksFixture, mail_server: MailServer) -> BooksFixture:
+    books_fixture.section["mail"] = {**SETTINGS, "host": mail_server.host, "port": mail_server.port}
+    books_fixture.source.catalogue = volumes(5)
+    return books_fixture
 
 
 @pytest.fixture
-def books(shop: Shop) -> Books:
-    return Books(database=shop.database, section=shop.collector_context.section, actor="test")
+def books(books_fixture: BooksFixture) -> Books:
+    context, database = books_fixture.collector_context, books_fixture.database
+    return Books(
+        ServiceContext(
+            database=database,
+            workspace=context.workspace,
+            read_section=context.read_section,
+            actor="test",
+            jobs=Jobs(database=database, reload=no_file, kinds={}, actor="test"),
+            runs=Runs(database=database, actor="test"),
+            liveness=Liveness(database=database),
+        )
+    )
 
 
-def mails(shop: Shop) -> list[Mail]:
-    with shop.database.read() as connection:
+def no_file() -> Configuration:
+    raise AssertionError("the service of books reads no file")
+
+
+def mails(books_fixture: BooksFixture) -> list[Mail]:
+    with books_fixture.database.read() as connection:
         return outbox.find(connection)[::-1]
 
 
-def states(shop: Shop) -> list[str]:
-    return [mail.state.value for mail in mails(shop)]
+def states(books_fixture: BooksFixture) -> list[str]:
+    return [mail.state.value for mail in mails(books_fixture)]
 
 
 def titles(message: EmailMessage) -> list[str]:
@@ -71,36 +91,38 @@ def parts(numbers: range) -> list[str]:
 
 
 def test_what_is_new_is_mailed_in_the_order_it_was_found_and_once(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
     for _ in range(4):
-        mailing_shop.start(mail_limit=2).work()
+        mailing_books.start(mail_limit=2).work()
     assert [titles(message) for message in mail_server.messages] == [
         parts(range(2)),
         parts(range(2, 4)),
         parts(range(4, 5)),
     ]
-    assert states(mailing_shop) == ["sent"] * 3
+    assert states(mailing_books) == ["sent"] * 3
 
 
 def test_a_mail_has_text_and_html_and_every_header_it_needs(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    mailing_shop.start().work()
+    mailing_books.start().work()
     (message,) = mail_server.messages
     assert message["Subject"] == "[novelties] 5 new books: The Python Book of Things, Part 0"
     assert message["From"] == "Tsuzuki <tsuzuki@example.org>"
     assert message["To"] == "reader@example.org, second@example.org"
-    assert message["Message-ID"] == mails(mailing_shop)[0].message_id
+    assert message["Message-ID"] == mails(mailing_books)[0].message_id
     assert message["Message-ID"].endswith("@example.org>")
     html = message.get_body(("html",))
     assert html is not None
     assert 'href="https://books.example/volume?id=vol000000000"' in html.get_content()
 
 
-def test_two_jobs_mail_the_same_book_each_once(mailing_shop: Shop, mail_server: MailServer) -> None:
+def test_two_jobs_mail_the_same_book_each_once(
+    mailing_books: BooksFixture, mail_server: MailServer
+) -> None:
     for name in ("first", "second", "first", "second"):
-        mailing_shop.start(name).work()
+        mailing_books.start(name).work()
     assert [message["Subject"].split("]")[0] for message in mail_server.messages] == [
         "[first",
         "[second",
@@ -108,46 +130,46 @@ def test_two_jobs_mail_the_same_book_each_once(mailing_shop: Shop, mail_server: 
 
 
 def test_the_fallback_is_what_other_jobs_found_and_only_when_there_is_nothing_else(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    mailing_shop.start("wide", arguments={"mail": False}).work()
-    mailing_shop.source.catalogue = volumes(1)
+    mailing_books.start("wide", arguments={"mail": False}).work()
+    mailing_books.source.catalogue = volumes(1)
     for _ in range(4):
-        mailing_shop.start("narrow", mail_limit=10, fallback_limit=3).work()
+        mailing_books.start("narrow", mail_limit=10, fallback_limit=3).work()
     assert [len(titles(message)) for message in mail_server.messages] == [1, 3, 1]
     sent = [title for message in mail_server.messages for title in titles(message)]
     assert sorted(sent) == parts(range(5))
 
 
 def test_a_mail_limit_of_zero_and_a_run_without_mail_send_nothing(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    mailing_shop.start(mail_limit=0, fallback_limit=5).work()
-    mailing_shop.start(arguments={"mail": False}).work()
+    mailing_books.start(mail_limit=0, fallback_limit=5).work()
+    mailing_books.start(arguments={"mail": False}).work()
     assert mail_server.messages == []
-    assert mails(mailing_shop) == []
+    assert mails(mailing_books) == []
 
 
 def test_what_was_collected_is_mailed_even_if_the_source_fails(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    mailing_shop.source.catalogue = volumes(60)
-    mailing_shop.server.faults.add(Fault(status=400, skip=1))
+    mailing_books.source.catalogue = volumes(60)
+    mailing_books.server.faults.add(Fault(status=400, skip=1))
     with pytest.raises(Exception, match="Google Books answered 400"):
-        mailing_shop.start(mail_limit=50).work()
+        mailing_books.start(mail_limit=50).work()
     assert len(titles(mail_server.messages[0])) == 40
 
 
 def test_a_preview_sends_nothing_and_changes_nothing(
-    mailing_shop: Shop, mail_server: MailServer, books: Books
+    mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
-    mailing_shop.start(arguments={"mail": False}).work()
+    mailing_books.start(arguments={"mail": False}).work()
     shown = books.preview("novelties")
     assert shown.digest is not None
     assert shown.digest.subject.startswith("[novelties] 5 new books")
     assert mail_server.messages == []
-    assert mails(mailing_shop) == []
-    mailing_shop.start(arguments={"collect": False}).work()
+    assert mails(mailing_books) == []
+    mailing_books.start(arguments={"collect": False}).work()
     assert mail_server.messages[0]["Subject"] == shown.digest.subject
     assert books.preview("novelties").digest is None
 
@@ -156,114 +178,114 @@ def test_a_preview_sends_nothing_and_changes_nothing(
 
 
 def test_a_server_that_is_away_leaves_the_mail_for_the_next_run(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    there = mailing_shop.section["mail"]
-    mailing_shop.section["mail"] = {**there, "port": 1}
+    there = mailing_books.section["mail"]
+    mailing_books.section["mail"] = {**there, "port": 1}
     with pytest.raises(MailFailed, match="cannot be reached"):
-        mailing_shop.start().work()
-    assert states(mailing_shop) == ["intended"]
-    mailing_shop.section["mail"] = there
-    mailing_shop.start().work()
-    assert states(mailing_shop) == ["sent"]
+        mailing_books.start().work()
+    assert states(mailing_books) == ["intended"]
+    mailing_books.section["mail"] = there
+    mailing_books.start().work()
+    assert states(mailing_books) == ["sent"]
     assert [len(titles(message)) for message in mail_server.messages] == [5]
-    assert mail_server.messages[0]["Message-ID"] == mails(mailing_shop)[0].message_id
+    assert mail_server.messages[0]["Message-ID"] == mails(mailing_books)[0].message_id
 
 
 @pytest.mark.parametrize(
     ("step", "state"), [(Step.RECIPIENT, "intended"), (Step.DATA_LATER, "intended")]
 )
 def test_a_mail_that_was_surely_not_taken_is_sent_by_the_next_run(
-    mailing_shop: Shop, mail_server: MailServer, step: Step, state: str
+    mailing_books: BooksFixture, mail_server: MailServer, step: Step, state: str
 ) -> None:
     mail_server.fail_at(step)
     with pytest.raises(MailFailed):
-        mailing_shop.start().work()
-    assert states(mailing_shop) == [state]
-    mailing_shop.start().work()
-    assert (states(mailing_shop), len(mail_server.messages)) == (["sent"], 1)
+        mailing_books.start().work()
+    assert states(mailing_books) == [state]
+    mailing_books.start().work()
+    assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
 
 
 def test_a_mail_that_is_refused_for_good_waits_for_a_person(
-    mailing_shop: Shop, mail_server: MailServer, books: Books
+    mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
     mail_server.fail_at(Step.DATA_NEVER)
     with pytest.raises(MailRefused, match="554"):
-        mailing_shop.start().work()
-    mailing_shop.start().work()
-    assert (states(mailing_shop), mail_server.messages) == (["refused"], [])
+        mailing_books.start().work()
+    mailing_books.start().work()
+    assert (states(mailing_books), mail_server.messages) == (["refused"], [])
     books.resend(1)
-    mailing_shop.start().work()
-    assert (states(mailing_shop), len(mail_server.messages)) == (["sent"], 1)
+    mailing_books.start().work()
+    assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
 
 
 def test_a_mail_whose_answer_was_never_heard_is_not_sent_again_by_itself(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
     mail_server.fail_at(Step.ANSWER)
-    mailing_shop.start().work()
-    assert states(mailing_shop) == ["unsettled"]
-    assert "It is not known whether mail 1 arrived" in mailing_shop.log[-1]
-    mailing_shop.start().work()
-    assert (states(mailing_shop), len(mail_server.messages)) == (["unsettled"], 1)
+    mailing_books.start().work()
+    assert states(mailing_books) == ["unsettled"]
+    assert "It is not known whether mail 1 arrived" in mailing_books.log[-1]
+    mailing_books.start().work()
+    assert (states(mailing_books), len(mail_server.messages)) == (["unsettled"], 1)
 
 
-def test_a_sender_that_was_cut_off_leaves_its_mail_unsettled(
-    mailing_shop: Shop, mail_server: MailServer
+def test_a_sender_that_was_interrupted_leaves_its_mail_unsettled(
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    run = mailing_shop.start()
+    run = mailing_books.start()
 
     def lose(_message: object) -> None:
         ref = RunRef(id=run.context.id, version=run.task.started.version)
-        with mailing_shop.database.write() as connection:
+        with mailing_books.database.write() as connection:
             assert moves.cancel(connection, operator="somebody", runs=[ref])
 
     mail_server.when_taken = lose
     with pytest.raises(Fenced):
-        collect(mailing_shop.collector_context, run.context)
-    assert states(mailing_shop) == ["sending"]
+        collect(mailing_books.collector_context, run.context)
+    assert states(mailing_books) == ["sending"]
     mail_server.forget_hooks()
-    mailing_shop.start().work()
-    assert (states(mailing_shop), len(mail_server.messages)) == (["unsettled"], 1)
+    mailing_books.start().work()
+    assert (states(mailing_books), len(mail_server.messages)) == (["unsettled"], 1)
 
 
 def test_a_mail_that_another_run_is_sending_is_left_alone(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    first, second = mailing_shop.start(), mailing_shop.start(arguments={"collect": False})
+    first, second = mailing_books.start(), mailing_books.start(arguments={"collect": False})
     mail_server.when_taken = lambda _message: second.work()
     first.work()
-    assert (states(mailing_shop), len(mail_server.messages)) == (["sent"], 1)
+    assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
 
 
 def test_two_runs_that_mean_to_send_the_same_mail_send_it_once(
-    mailing_shop: Shop, mail_server: MailServer
+    mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
-    there = mailing_shop.section["mail"]
-    mailing_shop.section["mail"] = {**there, "port": 1}
+    there = mailing_books.section["mail"]
+    mailing_books.section["mail"] = {**there, "port": 1}
     with pytest.raises(MailFailed):
-        mailing_shop.start().work()
-    mailing_shop.section["mail"] = there
-    first, second = (mailing_shop.start(arguments={"collect": False}) for _ in range(2))
+        mailing_books.start().work()
+    mailing_books.section["mail"] = there
+    first, second = (mailing_books.start(arguments={"collect": False}) for _ in range(2))
     mail_server.when_recipient_named = lambda: (mail_server.forget_hooks(), second.work())
     first.work()
-    assert (states(mailing_shop), len(mail_server.messages)) == (["sent"], 1)
+    assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
     assert first.log == ["[mail][novelties] Mail 1 was taken up by another run"]
 
 
 def test_a_person_settles_a_mail_and_the_audit_says_who(
-    mailing_shop: Shop, mail_server: MailServer, books: Books
+    mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
     for decide, state in ((books.mark_sent, "sent"), (books.resend, "intended")):
-        mailing_shop.source.catalogue = volumes(5, first=100 * (len(mails(mailing_shop)) + 1))
+        mailing_books.source.catalogue = volumes(5, first=100 * (len(mails(mailing_books)) + 1))
         mail_server.fail_at(Step.ANSWER)
-        mailing_shop.start(f"job-{state}", queries=["python", state]).work()
-        unsettled = mails(mailing_shop)[-1]
+        mailing_books.start(f"job-{state}", queries=["python", state]).work()
+        unsettled = mails(mailing_books)[-1]
         assert unsettled.state is OutboxState.UNSETTLED
         assert decide(unsettled.id).state == state
         with pytest.raises(Conflict, match=f"is {state}: there is nothing to decide"):
             books.mark_sent(unsettled.id)
-    with mailing_shop.database.read() as connection:
+    with mailing_books.database.read() as connection:
         entries = audit.find(connection, object_type="mail")
     assert [(entry.before, entry.after) for entry in entries] == [
         ("unsettled", "intended"),
@@ -272,12 +294,12 @@ def test_a_person_settles_a_mail_and_the_audit_says_who(
 
 
 def test_a_mail_sent_again_is_the_same_mail(
-    mailing_shop: Shop, mail_server: MailServer, books: Books
+    mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
     mail_server.fail_at(Step.ANSWER)
-    mailing_shop.start().work()
+    mailing_books.start().work()
     books.resend(1)
-    mailing_shop.start().work()
+    mailing_books.start().work()
     first, again = (message.as_bytes() for message in mail_server.messages)
     assert first == again
 
@@ -301,13 +323,15 @@ ODD = {
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
 @pytest.mark.parametrize("title", ODD.values(), ids=ODD)
-def test_any_title_can_be_mailed(mailing_shop: Shop, mail_server: MailServer, title: str) -> None:
+def test_any_title_can_be_mailed(
+    mailing_books: BooksFixture, mail_server: MailServer, title: str
+) -> None:
     description = ".\n..\n. python\x85"
     link = "javascript:alert(1)"
-    mailing_shop.source.catalogue = [
+    mailing_books.source.catalogue = [
         volume(1, title=title, description=description, infoLink=link, authors=["A\r\nTo: x@y"])
     ]
-    mailing_shop.start().work()
+    mailing_books.start().work()
     (message,) = mail_server.messages
     assert message["Bcc"] is None
     assert message.keys().count("To") == 1
@@ -338,16 +362,18 @@ BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("dialect", ["sqlite"])
 @pytest.mark.parametrize(("change", "words"), BAD_SETTINGS.values(), ids=BAD_SETTINGS)
 def test_bad_mail_settings_are_told_without_the_addresses(
-    mailing_shop: Shop, change: dict[str, Any], words: str
+    mailing_books: BooksFixture, change: dict[str, Any], words: str
 ) -> None:
-    mailing_shop.section["mail"] = {**mailing_shop.section["mail"], **change}
+    mailing_books.section["mail"] = {**mailing_books.section["mail"], **change}
     with pytest.raises(ConfigurationError, match=words) as caught:
-        mailing_shop.start(arguments={"collect": False}).work()
+        mailing_books.start(arguments={"collect": False}).work()
     assert "@example" not in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
 
-def test_without_a_mail_server_books_are_collected_and_not_mailed(shop: Shop) -> None:
-    assert "mail" not in shop.start().work()
+def test_without_a_mail_server_books_are_collected_and_not_mailed(
+    books_fixture: BooksFixture,
+) -> None:
+    assert "mail" not in books_fixture.start().work()
     with pytest.raises(ConfigurationError, match="has no host"):
-        shop.start(arguments={"collect": False}).work()
+        books_fixture.start(arguments={"collect": False}).work()

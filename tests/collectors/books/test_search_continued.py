@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 
 from support.moving_clock import MovingClock
+from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksSection
-from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.engine.run_context import RunStopped
@@ -17,13 +17,13 @@ from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, old_limit_error, volumes
 
-from .shop import Shop
+from .books_fixture import BooksFixture
 
 
-def age_cursors(shop: Shop, days: float) -> None:
+def age_cursors(books_fixture: BooksFixture, days: float) -> None:
     """Let the cursors have been written so long before the database's now."""
-    then = shop.database.clock.now() - timedelta(days=days)
-    with shop.database.write() as connection:
+    then = books_fixture.database.clock.now() - timedelta(days=days)
+    with books_fixture.database.write() as connection:
         connection.execute(
             text("UPDATE collect_cursor SET last_updated_at = :then"),
             {"then": then.strftime("%Y-%m-%d %H:%M:%S")},
@@ -33,126 +33,132 @@ def age_cursors(shop: Shop, days: float) -> None:
 # --- from run to run ------------------------------------------------------------------------------
 
 
-def test_the_cursor_is_kept_and_the_next_run_goes_on_from_it(shop: Shop) -> None:
-    shop.collect(max_per_run=60)
-    shop.collect(max_per_run=60)
-    assert shop.asked() == [(0, 40), (40, 20), (60, 40), (100, 20)]
-    assert shop.cursor() == (120, False)
+def test_the_cursor_is_kept_and_the_next_run_goes_on_from_it(books_fixture: BooksFixture) -> None:
+    books_fixture.collect(max_per_run=60)
+    books_fixture.collect(max_per_run=60)
+    assert books_fixture.asked() == [(0, 40), (40, 20), (60, 40), (100, 20)]
+    assert books_fixture.cursor() == (120, False)
 
 
-def test_other_queries_have_another_hash_and_begin_with_a_new_cursor(shop: Shop) -> None:
-    shop.collect(max_per_run=40)
-    shop.collect(queries=["python", "things"], max_per_run=40)
-    assert {(c.key, c.start_index) for c in shop.cursors()} == {
+def test_other_queries_have_another_hash_and_start_with_a_new_cursor(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.collect(max_per_run=40)
+    books_fixture.collect(queries=["python", "things"], max_per_run=40)
+    assert {(c.key, c.start_index) for c in books_fixture.cursors()} == {
         (compute_query_set_hash(["python"]), 40),
         (compute_query_set_hash(["things", "python"]), 40),
     }
-    assert [start for start, _ in shop.asked()] == [0, 0]
-    assert shop.server.requests[-1].request.query["q"] == "python OR things"
+    assert [start for start, _ in books_fixture.asked()] == [0, 0]
+    assert books_fixture.server.requests[-1].request.query["q"] == "python OR things"
 
 
-def test_the_same_queries_in_another_order_go_on(shop: Shop) -> None:
-    shop.collect(queries=["python", "things"], max_per_run=40)
-    shop.collect(queries=[" things", "python "], max_per_run=40)
-    assert [start for start, _ in shop.asked()] == [0, 40]
+def test_the_same_queries_in_another_order_go_on(books_fixture: BooksFixture) -> None:
+    books_fixture.collect(queries=["python", "things"], max_per_run=40)
+    books_fixture.collect(queries=[" things", "python "], max_per_run=40)
+    assert [start for start, _ in books_fixture.asked()] == [0, 40]
 
 
-def test_an_exhausted_search_is_skipped_with_a_warning_and_asks_nothing(shop: Shop) -> None:
-    shop.source.catalogue = volumes(5)
-    shop.collect()
-    asked = len(shop.asked())
-    result = shop.collect()
+def test_an_exhausted_search_is_skipped_with_a_warning_and_asks_nothing(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.source.catalogue = volumes(5)
+    books_fixture.collect()
+    asked = len(books_fixture.asked())
+    result = books_fixture.collect()
     assert (result["skipped"], result["stop_reason"]) == ("exhausted", None)
-    assert len(shop.asked()) == asked
-    assert shop.cursor() == (5, True)
+    assert len(books_fixture.asked()) == asked
+    assert books_fixture.cursor() == (5, True)
 
 
-def test_after_a_reset_it_begins_at_the_start(shop: Shop) -> None:
-    shop.source.catalogue = volumes(5)
-    shop.collect()
-    with shop.database.write() as connection:
+def test_after_a_reset_it_starts_at_zero(books_fixture: BooksFixture) -> None:
+    books_fixture.source.catalogue = volumes(5)
+    books_fixture.collect()
+    with books_fixture.database.write() as connection:
         assert reset_collect_cursors_by_job(connection, "novelties") == 1
-    assert shop.cursors() == []
-    result = shop.collect()
+    assert books_fixture.cursors() == []
+    result = books_fixture.collect()
     assert (result["stop_reason"], result["new_books"]) == ("exhausted", 0)
-    assert shop.asked()[-2:] == [(0, 40), (5, 40)]
+    assert books_fixture.asked()[-2:] == [(0, 40), (5, 40)]
 
 
 @pytest.mark.parametrize("fault", [Fault(status=400), Fault(status=503, times=4)])
 def test_after_an_error_it_is_not_exhausted_and_the_next_run_goes_on(
-    shop: Shop, fault: Fault
+    books_fixture: BooksFixture, fault: Fault
 ) -> None:
-    shop.collect(max_per_run=40)
-    shop.server.faults.add(fault)
+    books_fixture.collect(max_per_run=40)
+    books_fixture.server.faults.add(fault)
     with pytest.raises(Exception, match="Google Books"):
-        shop.collect()
-    shop.server.faults.clear()
-    assert shop.collect()["stop_reason"] == "exhausted"
-    assert len(shop.stored()) == 150
+        books_fixture.collect()
+    books_fixture.server.faults.clear()
+    assert books_fixture.collect()["stop_reason"] == "exhausted"
+    assert len(books_fixture.stored()) == 150
 
 
 # --- the list itself changes ----------------------------------------------------------------------
 
 
-def test_another_shape_of_the_list_begins_anew_with_a_warning(shop: Shop) -> None:
-    shop.collect(max_per_run=40)
-    shop.collect(max_per_run=40, order_by="newest")
-    assert [start for start, _ in shop.asked()] == [0, 0]
-    assert shop.log[0].startswith(
+def test_another_shape_of_the_list_starts_anew_with_a_warning(books_fixture: BooksFixture) -> None:
+    books_fixture.collect(max_per_run=40)
+    books_fixture.collect(max_per_run=40, order_by="newest")
+    assert [start for start, _ in books_fixture.asked()] == [0, 0]
+    assert books_fixture.log[0].startswith(
         "[WARN][google-books][novelties] The list is another one now "
         "(no options -> orderBy=newest): starting at 0"
     )
-    shop.collect(max_per_run=40, order_by="newest")
-    assert shop.asked()[-1] == (40, 40)
-    assert shop.server.requests[-1].request.query["orderBy"] == "newest"
+    books_fixture.collect(max_per_run=40, order_by="newest")
+    assert books_fixture.asked()[-1] == (40, 40)
+    assert books_fixture.server.requests[-1].request.query["orderBy"] == "newest"
 
 
-def test_an_exhausted_search_of_another_shape_is_opened_again(shop: Shop) -> None:
-    shop.source.catalogue = volumes(5)
-    shop.collect()
-    assert shop.collect(lang_restrict="en")["stop_reason"] == "exhausted"
-    assert len(shop.asked()) == 4
+def test_an_exhausted_search_of_another_shape_is_opened_again(books_fixture: BooksFixture) -> None:
+    books_fixture.source.catalogue = volumes(5)
+    books_fixture.collect()
+    assert books_fixture.collect(lang_restrict="en")["stop_reason"] == "exhausted"
+    assert len(books_fixture.asked()) == 4
 
 
-def test_max_per_run_does_not_shape_the_list(shop: Shop) -> None:
-    shop.collect(max_per_run=40)
-    shop.collect(max_per_run=10, mail_limit=1)
-    assert shop.asked() == [(0, 40), (40, 10)]
+def test_max_per_run_does_not_shape_the_list(books_fixture: BooksFixture) -> None:
+    books_fixture.collect(max_per_run=40)
+    books_fixture.collect(max_per_run=10, mail_limit=1)
+    assert books_fixture.asked() == [(0, 40), (40, 10)]
 
 
-def test_an_exhausted_search_may_be_looked_at_again_after_a_while(shop: Shop) -> None:
-    shop.source.catalogue = volumes(5)
-    shop.collect(recheck_exhausted_after="7d")
-    age_cursors(shop, days=6)
-    assert shop.collect(recheck_exhausted_after="7d")["skipped"] == "exhausted"
-    age_cursors(shop, days=8)
-    shop.source.catalogue = volumes(6)
-    result = shop.collect(recheck_exhausted_after="7d")
-    assert (result["new_books"], shop.cursor()) == (1, (6, True))
-    assert "looking again from startIndex=0" in shop.log[0]
+def test_an_exhausted_search_may_be_looked_at_again_after_a_while(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.source.catalogue = volumes(5)
+    books_fixture.collect(recheck_exhausted_after="7d")
+    age_cursors(books_fixture, days=6)
+    assert books_fixture.collect(recheck_exhausted_after="7d")["skipped"] == "exhausted"
+    age_cursors(books_fixture, days=8)
+    books_fixture.source.catalogue = volumes(6)
+    result = books_fixture.collect(recheck_exhausted_after="7d")
+    assert (result["new_books"], books_fixture.cursor()) == (1, (6, True))
+    assert "looking again from startIndex=0" in books_fixture.log[0]
 
 
 # --- quota ----------------------------------------------------------------------------------------
 
 
 def test_the_quota_is_shared_by_all_jobs_and_renewed_with_the_day(
-    shop: Shop, clock: MovingClock
+    books_fixture: BooksFixture, clock: MovingClock
 ) -> None:
-    shop.section["daily_limit"] = 3
-    shop.collect("first", max_per_run=80)
-    assert shop.collect("second")["stop_reason"] == "quota"
-    assert shop.collect("third")["pages"] == 0
-    assert len(shop.asked()) == 3
+    books_fixture.section["daily_limit"] = 3
+    books_fixture.collect("first", max_per_run=80)
+    assert books_fixture.collect("second")["stop_reason"] == "quota"
+    assert books_fixture.collect("third")["pages"] == 0
+    assert len(books_fixture.asked()) == 3
     clock.advance(24 * 3600)
-    assert shop.collect("second")["stop_reason"] == "quota"
-    assert len(shop.asked()) == 6
+    assert books_fixture.collect("second")["stop_reason"] == "quota"
+    assert len(books_fixture.asked()) == 6
 
 
-def test_a_limit_of_zero_asks_nothing(shop: Shop) -> None:
-    shop.section["daily_limit"] = 0
-    assert shop.collect()["stop_reason"] == "quota"
-    assert shop.asked() == []
-    assert shop.cursor() == (0, False)
+def test_a_limit_of_zero_asks_nothing(books_fixture: BooksFixture) -> None:
+    books_fixture.section["daily_limit"] = 0
+    assert books_fixture.collect()["stop_reason"] == "quota"
+    assert books_fixture.asked() == []
+    assert books_fixture.cursor() == (0, False)
 
 
 def test_the_day_is_that_of_the_configured_zone() -> None:
@@ -163,11 +169,11 @@ def test_the_day_is_that_of_the_configured_zone() -> None:
     assert (tokyo.name, tokyo.ends_at) == ("2026-03-02", datetime(2026, 3, 2, 15, tzinfo=UTC))
 
 
-def test_a_used_up_day_is_continued_by_one_run_at_its_end(shop: Shop) -> None:
-    shop.section["daily_limit"] = 1
-    result = shop.collect()
-    shop.collect()
-    (run,) = shop.waiting()
+def test_a_used_up_day_is_continued_by_one_run_at_its_end(books_fixture: BooksFixture) -> None:
+    books_fixture.section["daily_limit"] = 1
+    result = books_fixture.collect()
+    books_fixture.collect()
+    (run,) = books_fixture.waiting()
     assert run.scheduled_for == datetime(2026, 3, 2, 8, tzinfo=UTC)
     assert result["resumes_at"] == "2026-03-02T08:00:00+00:00"
     assert run.job_name == "novelties"
@@ -181,68 +187,74 @@ def test_a_used_up_day_is_continued_by_one_run_at_its_end(shop: Shop) -> None:
     ],
 )
 def test_a_day_that_google_calls_used_up_is_used_up_for_every_job(
-    shop: Shop, clock: MovingClock, error: dict[str, object]
+    books_fixture: BooksFixture, clock: MovingClock, error: dict[str, object]
 ) -> None:
-    shop.server.faults.add(error_fault(error))
-    assert shop.collect()["stop_reason"] == "quota"
-    assert shop.collect("other")["stop_reason"] == "quota"
-    assert len(shop.asked()) == 1
-    with shop.database.read() as connection:
+    books_fixture.server.faults.add(error_fault(error))
+    assert books_fixture.collect()["stop_reason"] == "quota"
+    assert books_fixture.collect("other")["stop_reason"] == "quota"
+    assert len(books_fixture.asked()) == 1
+    with books_fixture.database.read() as connection:
         use = quota.use_of_today(connection, BooksSection().allowance, clock.now())
     assert (use.calls, use.left, use.refused_at) == (1, 0, clock.now())
     clock.advance(24 * 3600)
-    assert shop.collect()["stop_reason"] == "exhausted"
+    assert books_fixture.collect()["stop_reason"] == "exhausted"
 
 
-def test_an_older_servers_limit_of_a_minute_is_waited_for(shop: Shop, clock: MovingClock) -> None:
+def test_an_older_servers_limit_of_a_minute_is_waited_for(
+    books_fixture: BooksFixture, clock: MovingClock
+) -> None:
     before = clock.now()
-    shop.server.faults.add(error_fault(old_limit_error("userRateLimitExceeded", "slow down")))
-    assert shop.collect(max_per_run=40)["stop_reason"] == "max_per_run"
+    books_fixture.server.faults.add(
+        error_fault(old_limit_error("userRateLimitExceeded", "slow down"))
+    )
+    assert books_fixture.collect(max_per_run=40)["stop_reason"] == "max_per_run"
     assert clock.now() - before >= timedelta(seconds=60)
 
 
 # --- two at once, and taken away ------------------------------------------------------------------
 
 
-def test_a_second_run_beside_the_first_asks_nothing_and_says_so(shop: Shop) -> None:
-    shop.server.faults.add(Fault(kind=FaultKind.HANG, skip=1))
-    first = shop.start(max_per_run=80)
+def test_a_second_run_beside_the_first_asks_nothing_and_says_so(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.server.faults.add(Fault(kind=FaultKind.HANG, skip=1))
+    first = books_fixture.start(max_per_run=80)
     thread = Thread(target=first.work)
     thread.start()
     try:
-        while shop.server.faults.held == 0:
+        while books_fixture.server.faults.held == 0:
             assert thread.is_alive()
-        second = shop.start(max_per_run=80)
+        second = books_fixture.start(max_per_run=80)
         result = second.work()
     finally:
-        shop.server.faults.clear()
+        books_fixture.server.faults.clear()
         thread.join()
     assert result["collect"]["skipped"] == "busy"
     assert second.log == [
         f"[google-books][novelties] Skipped: run {first.context.id} is collecting this search"
     ]
-    assert shop.asked() == [(0, 40), (40, 40)]
-    assert shop.cursor() == (80, False)
+    assert books_fixture.asked() == [(0, 40), (40, 40)]
+    assert books_fixture.cursor() == (80, False)
 
 
-def test_a_reset_during_a_run_wins_over_its_next_page(shop: Shop) -> None:
+def test_a_reset_during_a_run_wins_over_its_next_page(books_fixture: BooksFixture) -> None:
     def reset() -> None:
-        with shop.database.write() as connection:
+        with books_fixture.database.write() as connection:
             reset_collect_cursors_by_job(connection, "novelties")
 
-    run = shop.start()
+    run = books_fixture.start()
     run.when_said("Page 2", reset)
     with pytest.raises(Conflict, match="was reset while this run was collecting"):
         run.work()
-    assert shop.cursors() == []
-    assert len(shop.stored()) == 80
-    assert shop.collect()["stop_reason"] == "exhausted"
+    assert books_fixture.cursors() == []
+    assert len(books_fixture.stored()) == 80
+    assert books_fixture.collect()["stop_reason"] == "exhausted"
 
 
-def test_a_run_that_waits_for_its_source_stops_when_asked(shop: Shop) -> None:
-    shop.server.faults.add(Fault(status=503, times=None))
-    run = shop.start()
+def test_a_run_that_waits_for_its_source_stops_when_asked(books_fixture: BooksFixture) -> None:
+    books_fixture.server.faults.add(Fault(status=503, times=None))
+    run = books_fixture.start()
     run.when_said("Asking again", run.stop_signal.set)
     with pytest.raises(RunStopped):
-        collect(shop.collector_context, run.context)
-    assert len(shop.asked()) == 1
+        collect(books_fixture.collector_context, run.context)
+    assert len(books_fixture.asked()) == 1

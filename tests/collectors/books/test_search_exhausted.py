@@ -19,22 +19,27 @@ from sqlalchemy import text
 
 from support.databases import SqliteFolder, opened
 from support.moving_clock import MovingClock
+from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.options import BooksOptions
-from tsuzuki.collectors.books.queries import quota
-from tsuzuki.collectors.books.queries.quota import Allowance
 from tsuzuki.collectors.books.query_set import Search
+from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.books.search import SearchCollection
 from tsuzuki.collectors.books.source import Page
 from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import (
+    OutOfQuota,
+    RateLimitedUntil,
+    SourceRefused,
+    SourceUnavailable,
+)
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Database
 
-from .shop import Shop, opened_shop
+from .books_fixture import BooksFixture, open_books_fixture
 
 CALLS_PER_DAY = 9
 ALLOWANCE = Allowance(calls_per_day=CALLS_PER_DAY, zone=ZoneInfo("UTC"))
@@ -97,7 +102,7 @@ class ScriptedSource:
             case "refused":
                 raise SourceRefused("no")
             case "unwell":
-                raise SourceUnwell("ill")
+                raise SourceUnavailable("ill")
             case "minute":
                 raise RateLimitedUntil("slow", until=self.clock.now() + timedelta(seconds=60))
             case "day":
@@ -123,11 +128,11 @@ class ScriptedSource:
 
 
 @pytest.fixture(scope="module")
-def story_shop(sqlite_folder: SqliteFolder) -> Iterator[Shop]:
+def story_books(sqlite_folder: SqliteFolder) -> Iterator[BooksFixture]:
     clock = MovingClock()
     with opened(sqlite_folder.create(), clock) as database, StandIn(GoogleBooks()) as server:
         upgrade(database, [ENGINE, COMPONENT])
-        yield opened_shop(database, GoogleBooks(), server)
+        yield open_books_fixture(database, GoogleBooks(), server)
 
 
 def forget_everything(database: Database) -> None:
@@ -143,12 +148,12 @@ def forget_everything(database: Database) -> None:
 
 
 @contextmanager
-def a_life(shop: Shop, source: ScriptedSource) -> Iterator[SearchCollection]:
+def a_life(books_fixture: BooksFixture, source: ScriptedSource) -> Iterator[SearchCollection]:
     """One run, from its start to its end or its death."""
-    run = shop.start(max_per_run=90)
+    run = books_fixture.start(max_per_run=90)
     yield SearchCollection(
         run=run.context,
-        database=shop.database,
+        database=books_fixture.database,
         options=BooksOptions(queries=["python"], max_per_run=90),
         allowance=ALLOWANCE,
         source=source,  # type: ignore[arg-type]
@@ -156,12 +161,12 @@ def a_life(shop: Shop, source: ScriptedSource) -> Iterator[SearchCollection]:
     run.end(RunState.SUCCEEDED)
 
 
-def live_through(shop: Shop, source: ScriptedSource) -> None:
+def live_through(books_fixture: BooksFixture, source: ScriptedSource) -> None:
     """A run a day, until the script has been played or the search is over, and two days more."""
-    source.counted = lambda: counted_today(shop)
+    source.counted = lambda: counted_today(books_fixture)
     for _ in range(len(source.script) + 2):
         source.asked_today, lost = 0, 0
-        with a_life(shop, source) as collection:
+        with a_life(books_fixture, source) as collection:
             try:
                 collection.collect()
             except Killed:
@@ -169,19 +174,19 @@ def live_through(shop: Shop, source: ScriptedSource) -> None:
                 lost = 1  # a call that was taken for the page after the one it died of
         source.served |= source.in_flight
         source.in_flight = set()
-        check(shop, source)
-        assert 0 <= counted_today(shop) - source.asked_today <= lost
-        shop.database.clock.advance(86_400)  # type: ignore[attr-defined]
+        check(books_fixture, source)
+        assert 0 <= counted_today(books_fixture) - source.asked_today <= lost
+        books_fixture.database.clock.advance(86_400)  # type: ignore[attr-defined]
 
 
-def counted_today(shop: Shop) -> int:
-    with shop.database.read() as connection:
-        return quota.use_of_today(connection, ALLOWANCE, shop.database.clock.now()).calls
+def counted_today(books_fixture: BooksFixture) -> int:
+    with books_fixture.database.read() as connection:
+        return quota.use_of_today(connection, ALLOWANCE, books_fixture.database.clock.now()).calls
 
 
-def check(shop: Shop, source: ScriptedSource) -> None:
-    assert shop.stored() == source.served
-    _, is_exhausted = shop.cursor() if shop.cursors() else (0, False)
+def check(books_fixture: BooksFixture, source: ScriptedSource) -> None:
+    assert books_fixture.stored() == source.served
+    _, is_exhausted = books_fixture.cursor() if books_fixture.cursors() else (0, False)
     if is_exhausted:
         assert source.last_was_good_and_empty
 
@@ -191,10 +196,10 @@ def check(shop: Shop, source: ScriptedSource) -> None:
 )
 @given(script=st.lists(STEPS, max_size=12))
 def test_only_a_good_empty_answer_exhausts_and_what_was_served_is_stored(
-    story_shop: Shop, script: list[Good | Bad]
+    story_books: BooksFixture, script: list[Good | Bad]
 ) -> None:
-    forget_everything(story_shop.database)
-    clock = story_shop.database.clock
+    forget_everything(story_books.database)
+    clock = story_books.database.clock
     assert isinstance(clock, MovingClock)
     source = ScriptedSource(script=list(script), clock=clock)
-    live_through(story_shop, source)
+    live_through(story_books, source)

@@ -177,7 +177,7 @@ def test_a_history_that_was_replaced_is_collected_again_and_told(
     assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
 
 
-def test_a_range_that_lost_its_old_end_halfway_is_begun_anew(
+def test_a_range_that_lost_its_old_end_halfway_is_started_anew(
     collecting: Collecting, api: GitLabApi, folder: Path
 ) -> None:
     make = straight(folder / "group" / "pruned.git", 5)

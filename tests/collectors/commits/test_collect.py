@@ -7,7 +7,7 @@ import pytest
 from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import straight
-from tsuzuki.collectors.commits.collect import chosen
+from tsuzuki.collectors.commits.collect import select_targets
 from tsuzuki.collectors.commits.queries import ledger
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
@@ -109,7 +109,7 @@ def test_asked_to_stop_it_stops_at_the_next_page(collecting: Collecting, three: 
     assert collecting.ask("SELECT status FROM bulk_collection_runs") == [("running",)]
 
 
-def test_whoever_lost_the_collection_writes_nothing(
+def test_a_run_that_lost_the_collection_writes_nothing(
     collecting: Collecting, three: list[Path]
 ) -> None:
     def give_away(number: int) -> None:
@@ -117,7 +117,7 @@ def test_whoever_lost_the_collection_writes_nothing(
             with collecting.database.write() as connection:
                 run_id = ledger.running(connection)
                 assert run_id is not None
-                ledger.give(connection, run_id, job_run_id=999_999)
+                ledger.set_owner(connection, run_id, job_run_id=999_999)
 
     with pytest.raises(Fenced):
         collecting.collect(after=give_away)
@@ -127,8 +127,8 @@ def test_whoever_lost_the_collection_writes_nothing(
 
 def test_a_job_may_be_for_some_projects_only(collecting: Collecting, three: list[Path]) -> None:
     with collecting.database.write() as connection:
-        assert [t.project_id for t in chosen(connection, ["3", str(three[0])])] == [1, 3]
-        assert chosen(connection, [], branch="side") == []
+        assert [t.project_id for t in select_targets(connection, ["3", str(three[0])])] == [1, 3]
+        assert select_targets(connection, [], branch="side") == []
 
 
 def test_a_branch_with_history_is_a_target_also_without_being_added(
@@ -138,7 +138,7 @@ def test_a_branch_with_history_is_a_target_also_without_being_added(
         connection.exec_driver_sql(
             "INSERT INTO commits VALUES (1, 'elsewhere', 'abc', 'n', 'e', '2020-01-01T00:00:00Z', 1, 2)"
         )
-        found = [(t.project_id, t.branch) for t in chosen(connection, [])]
+        found = [(t.project_id, t.branch) for t in select_targets(connection, [])]
     assert found == [(1, "elsewhere"), (1, "main"), (2, "main"), (3, "main")]
 
 

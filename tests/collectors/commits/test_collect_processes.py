@@ -22,7 +22,7 @@ from tsuzuki.sandbox.server import StandIn
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rehearsal:
+class CommitsWorkspace:
     """A workspace pointed at the stand-in."""
 
     workspace: Workspace
@@ -61,7 +61,7 @@ class Rehearsal:
 @pytest.fixture
 def stage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], database_url: str
-) -> Iterator[Rehearsal]:
+) -> Iterator[CommitsWorkspace]:
     for name in ("repositories", "workspace"):
         (tmp_path / name).mkdir()
     api = gitlab(tmp_path / "repositories")
@@ -73,10 +73,12 @@ def stage(
             "TSUZUKI_DATABASE_URL": database_url,
         }
         workspace.ok("init", "--quiet", **environ)
-        yield Rehearsal(workspace=workspace, server=server, api=api, environ=environ)
+        yield CommitsWorkspace(workspace=workspace, server=server, api=api, environ=environ)
 
 
-def test_deleted_renamed_empty_and_moved_are_told_and_nothing_is_lost(stage: Rehearsal) -> None:
+def test_deleted_renamed_empty_and_moved_are_told_and_nothing_is_lost(
+    stage: CommitsWorkspace,
+) -> None:
     make = straight(stage.folder / "tool.git", 4)
     RepositoryBuilder(stage.folder / "empty.git")
     make.commit("side", {"s": b"s\n"}, parents=[git_oracle.head(make.folder)], at=1_700_000_000)
@@ -104,7 +106,7 @@ def test_deleted_renamed_empty_and_moved_are_told_and_nothing_is_lost(stage: Reh
 
 @pytest.mark.slow
 def test_killed_at_every_page_boundary_it_goes_on_behind_the_last_page(
-    stage: Rehearsal, database_url: str
+    stage: CommitsWorkspace, database_url: str
 ) -> None:
     make = straight(stage.folder / "long.git", 350)
     stage.ok("add-target", "group/long")

@@ -14,7 +14,7 @@ from tsuzuki.collectors.commits import source_git
 from tsuzuki.collectors.commits.git_program import Git, GitOutput
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
-from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import SystemClock
 
@@ -193,7 +193,7 @@ def test_a_git_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     environ = fake_git(tmp_path, f"sleep 600 & echo $! $$ > {pids}; wait")
     source = source_of(tmp_path, environ=environ, silence_seconds=0.5)
-    with pytest.raises(SourceUnwell, match="said nothing for"):
+    with pytest.raises(SourceUnavailable, match="said nothing for"):
         source.head("main")
     for pid in pids.read_text().split():
         eventually(lambda pid=pid: not is_alive(int(pid)), what="its processes to be gone")
@@ -222,10 +222,10 @@ def test_without_git_the_message_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("fatal: unable to access 'https://x@h/': Could not resolve host: h", SourceUnwell),
+        ("fatal: unable to access 'https://x@h/': Could not resolve host: h", SourceUnavailable),
         ("fatal: Authentication failed for 'https://h/'", SourceRefused),
-        ("error: RPC failed; curl 18 transfer closed", SourceUnwell),
-        ("fatal: unable to access: The requested URL returned error: 503", SourceUnwell),
+        ("error: RPC failed; curl 18 transfer closed", SourceUnavailable),
+        ("fatal: unable to access: The requested URL returned error: 503", SourceUnavailable),
         ("fatal: unable to access: The requested URL returned error: 403", SourceRefused),
         ("fatal: unable to access: The requested URL returned error: 429", source_git.RateLimited),
         ("fatal: transport 'ext' not allowed", SourceRefused),
@@ -233,7 +233,7 @@ def test_without_git_the_message_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_what_git_complains_of_is_told_apart(said: str, kind: type[SourceFailed]) -> None:
-    assert type(source_git.refusal(GitOutput(code=128, output=b"", complaint=said))) is kind
+    assert type(source_git.refusal(GitOutput(code=128, output=b"", stderr=said))) is kind
 
 
 def test_a_copy_of_the_repository_elsewhere_is_read_alike(long: Path, tmp_path: Path) -> None:

@@ -15,7 +15,12 @@ from support.git_histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.collectors.commits import gitlab_client, source_gitlab
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost, GitLabSource
-from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import (
+    RateLimited,
+    SourceFailed,
+    SourceRefused,
+    SourceUnavailable,
+)
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault, FaultKind
@@ -187,7 +192,7 @@ def test_every_mark_leads_to_the_rest(
     assert collected(long, everything, mark=pages[-1].mark) == set()
 
 
-def test_a_mark_of_another_page_size_begins_again(long: GitLabSource, everything: Range) -> None:
+def test_a_mark_of_another_page_size_starts_again(long: GitLabSource, everything: Range) -> None:
     assert len(collected(long, everything, mark="page 3 of 50")) == 250
     assert len(collected(long, everything, mark="nonsense")) == 250
 
@@ -240,9 +245,9 @@ def test_a_range_whose_end_is_gone_is_never_taken_for_nothing_new(
     long: GitLabSource, everything: Range
 ) -> None:
     error = error_of(long, Range(old=ABSENT, new=everything.new))
-    assert isinstance(error, SourceUnwell)
+    assert isinstance(error, SourceUnavailable)
     assert "no longer has one end" in error.message
-    with pytest.raises(SourceUnwell):
+    with pytest.raises(SourceUnavailable):
         list(long.pages(Range(old=ABSENT, new=everything.new), mark="page 2 of 100"))
 
 
@@ -286,16 +291,16 @@ def test_an_unknown_project_is_refused(host: GitLabHost) -> None:
             "404 Project",
         ),
         (Fault(status=422, body='{"message":"ask boss@example.org"}'), SourceRefused, "422"),
-        (Fault(status=500), SourceUnwell, "failed (500)"),
-        (Fault(status=502, content_type="text/html", body="<html>"), SourceUnwell, "502"),
-        (Fault(kind=FaultKind.HTML), SourceUnwell, "page for people (text/html)"),
-        (Fault(kind=FaultKind.CUT), SourceUnwell, "broke off"),
-        (Fault(kind=FaultKind.RESET), SourceUnwell, "broke off: Connection reset"),
-        (Fault(body="[{]"), SourceUnwell, "broken JSON"),
-        (Fault(body="{}"), SourceUnwell, "other than a list"),
-        (Fault(body='[{"id": "a@b.c"}]'), SourceUnwell, "other than a commit"),
-        (Fault(body="[null]"), SourceUnwell, "other than a commit"),
-        (Fault(body="[]"), SourceUnwell, "no longer has one end"),
+        (Fault(status=500), SourceUnavailable, "failed (500)"),
+        (Fault(status=502, content_type="text/html", body="<html>"), SourceUnavailable, "502"),
+        (Fault(kind=FaultKind.HTML), SourceUnavailable, "page for people (text/html)"),
+        (Fault(kind=FaultKind.CUT), SourceUnavailable, "broke off"),
+        (Fault(kind=FaultKind.RESET), SourceUnavailable, "broke off: Connection reset"),
+        (Fault(body="[{]"), SourceUnavailable, "broken JSON"),
+        (Fault(body="{}"), SourceUnavailable, "other than a list"),
+        (Fault(body='[{"id": "a@b.c"}]'), SourceUnavailable, "other than a commit"),
+        (Fault(body="[null]"), SourceUnavailable, "other than a commit"),
+        (Fault(body="[]"), SourceUnavailable, "no longer has one end"),
     ],
 )
 def test_each_fault_is_told_for_what_it_is_and_the_next_request_works(
@@ -322,16 +327,16 @@ def test_a_server_that_hangs_is_given_up_in_time(
     impatient = GitLabHost(url=server.url, token=TOKEN, clock=SystemClock(), timeout_seconds=0.2)
     server.faults.add(Fault(kind=FaultKind.HANG, path="*/commits"))
     error = error_of(impatient.source(remote_id), everything)
-    assert isinstance(error, SourceUnwell)
+    assert isinstance(error, SourceUnavailable)
     assert "did not answer within 0.2 s" in error.message
     impatient.close()
 
 
-def test_a_server_that_nobody_runs_is_unavailable() -> None:
+def test_a_server_that_does_not_run_is_unavailable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     host = GitLabHost(url=f"http://127.0.0.1:{port}", token=TOKEN, clock=SystemClock())
-    with pytest.raises(SourceUnwell, match="Connection refused"):
+    with pytest.raises(SourceUnavailable, match="Connection refused"):
         host.source(1).head("main")
 
 
@@ -343,12 +348,12 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     assert TOKEN not in str(raised.value)
 
 
-def test_a_body_beyond_all_measure_is_cut_off(
+def test_a_body_that_is_too_large_is_refused(
     long: GitLabSource, everything: Range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gitlab_client, "BODY_BYTES_MAX", 2000)
     error = error_of(long, everything)
-    assert isinstance(error, SourceUnwell)
+    assert isinstance(error, SourceUnavailable)
     assert "more than 2000 bytes" in error.message
 
 
@@ -368,7 +373,7 @@ def test_a_server_that_drips_is_given_up_in_time() -> None:
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         host = GitLabHost(url=url, token=TOKEN, clock=SystemClock(), timeout_seconds=1.5)
-        with pytest.raises(SourceUnwell, match="too slowly"):
+        with pytest.raises(SourceUnavailable, match="too slowly"):
             host.source(1).head("main")
         ended.set()
         thread.join()
@@ -386,7 +391,7 @@ def test_a_server_that_drips_is_given_up_in_time() -> None:
         ({}, gitlab_client.PAUSE_SECONDS),
     ],
 )
-def test_a_rate_limit_says_until_when_and_nobody_waits(
+def test_a_rate_limit_says_until_when_and_is_not_waited_for(
     server: StandIn, headers: dict[str, str], seconds: float
 ) -> None:
     host = GitLabHost(url=server.url, token=TOKEN, clock=ManualClock(NOON))
@@ -402,7 +407,7 @@ def test_a_rate_limit_says_until_when_and_nobody_waits(
 
 def test_a_server_in_maintenance_says_when_to_come_again(server: StandIn, host: GitLabHost) -> None:
     server.faults.add(Fault(status=503, headers={"Retry-After": "30"}))
-    with pytest.raises(SourceUnwell) as raised:
+    with pytest.raises(SourceUnavailable) as raised:
         host.project("group/long")
     assert raised.value.retry_after_seconds == pytest.approx(30)
 

@@ -1,13 +1,14 @@
 """Books, from a stand-in of Google Books; with a mail server where secrets are looked for."""
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
-from tsuzuki.collectors.books.collect import collect
+from tsuzuki.collectors.books import BOOKS
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import GoogleBooks, error_fault, old_limit_error, volumes
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.sandbox.smtp import MailServer
@@ -17,12 +18,12 @@ from .case import Case
 KEY = "k3y-of-the-conforming"
 SENDER = "sender@conforming.example"
 READER = "reader@conforming.example"
+PASSWORD = "pa55-of-a-proxy"
+TOKEN = "glpat-of-a-stranger"
 
 
 class BooksCase(Case):
-    kind = "books"
-    component = COMPONENT
-    collect = staticmethod(collect)
+    collector = BOOKS
     pages = 4
     options = BooksOptions(queries=["python"], max_per_run=400).model_dump(mode="json")
     volatile = frozenset(
@@ -36,9 +37,10 @@ class BooksCase(Case):
             "book_finds.found_by_run",
         }
     )
-    secrets = (KEY, SENDER, READER)
+    secrets = (KEY, SENDER, READER, PASSWORD, TOKEN)
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
         self._server = StandIn(GoogleBooks(catalogue=volumes(150)))
         self._server.start()
         self._mail_server: MailServer | None = None
@@ -66,9 +68,18 @@ class BooksCase(Case):
         }
 
     def fail_with_secrets(self) -> None:
-        words = f"key={KEY} {KEY}"
+        words = f"key={KEY} {KEY} {SENDER} <{READER}> http://user:{PASSWORD}@host/ {TOKEN}"
         self._server.faults.add(Fault(status=503, body=words))
         self._server.faults.add(error_fault(old_limit_error("forbidden", words), times=None))
+
+    def hang(self) -> None:
+        self._server.faults.add(Fault(kind=FaultKind.HANG))
+
+    def is_hanging(self) -> bool:
+        return self._server.faults.held > 0
+
+    def release(self) -> None:
+        self._server.faults.release()
 
     def close(self) -> None:
         self._server.stop()

@@ -1,14 +1,14 @@
 """What the conformance suite needs to know of a collector: one small adapter for each."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import pytest
 from pydantic import BaseModel
 
-from tsuzuki.collectors.collector import CollectorContext
-from tsuzuki.engine.run_context import RunContext
+from tsuzuki.collectors.collector import Collector
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.sql.database import Database
 
@@ -16,12 +16,7 @@ from tsuzuki.store.sql.database import Database
 class Case(ABC):
     """A collector with a source of several pages. It is used for one test."""
 
-    kind: str
-    """Its kind of job."""
-
-    component: Component
-    collect: Callable[[CollectorContext, RunContext], Any]
-    """Its handler."""
+    collector: ClassVar[Collector]
 
     pages: int
     """How many pages its source has at least."""
@@ -38,7 +33,15 @@ class Case(ABC):
     private: Collection[str] = ()
     """What may be in its rows, but not in its log, errors and results."""
 
-    workspace: Path = Path()
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`folder` is empty, and its own."""
+        self.workspace = folder
+        self.monkeypatch = monkeypatch
+
+    @property
+    def component(self) -> Component:
+        assert self.collector.component is not None
+        return self.collector.component()
 
     @abstractmethod
     def section(self) -> BaseModel:
@@ -53,6 +56,17 @@ class Case(ABC):
     @abstractmethod
     def fail_with_secrets(self) -> None:
         """Let the source repeat the secrets in its next answers, which are errors."""
+
+    @abstractmethod
+    def hang(self) -> None:
+        """Let the next request hang."""
+
+    @abstractmethod
+    def is_hanging(self) -> bool:
+        """Whether a request hangs now."""
+
+    def release(self) -> None:  # noqa: B027 -- not needed where a hanging request is ended
+        """Let a hanging request be answered."""
 
     def close(self) -> None:  # noqa: B027 -- most need none
         """End what it started."""

@@ -1,20 +1,20 @@
 """Commits, from a stand-in of GitLab and from a repository on this machine."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 from support.git_histories import straight
-from tsuzuki.collectors.commits import source_gitlab
-from tsuzuki.collectors.commits.collect import collect
+from tsuzuki.collectors.commits import COMMITS, source_gitlab
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.tables import COMPONENT, ProjectKind
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.collectors.commits.tables import ProjectKind
+from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.gitlab import gitlab
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
@@ -22,18 +22,17 @@ from tsuzuki.store.sql.database import Database
 from .case import Case
 
 TOKEN = "glpat-of-the-conforming"
+PASSWORD = "pa55-in-a-remote-url"
 PAGE_SIZE = 5
-COMMITS = 22
+COMMIT_COUNT = 22
 AUTHOR = "@example.org"
 
 
 class GitCase(Case):
     """A repository on this machine."""
 
-    kind = "commits"
-    component = COMPONENT
-    collect = staticmethod(collect)
-    pages = COMMITS // PAGE_SIZE
+    collector = COMMITS
+    pages = COMMIT_COUNT // PAGE_SIZE
     options = {"projects": []}  # noqa: RUF012 -- never changed
     volatile = frozenset(
         {
@@ -51,13 +50,13 @@ class GitCase(Case):
             "commit_targets.range_run_id",
         }
     )
-    secrets = (TOKEN,)
+    secrets = (TOKEN, PASSWORD)
     private = (AUTHOR,)
 
-    def __init__(self, folder: Path) -> None:
-        self.workspace = folder
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
         self._repository = folder / "group" / "conforming.git"
-        straight(self._repository, COMMITS)
+        straight(self._repository, COMMIT_COUNT)
 
     def section(self) -> BaseModel:
         return CommitsSection.model_validate({"page_commits": PAGE_SIZE, "tries": 2})
@@ -68,7 +67,27 @@ class GitCase(Case):
             targets.follow(connection, Target(change.project.project_id, "main"))
 
     def fail_with_secrets(self) -> None:
-        (self._repository / "HEAD").write_text(f"{TOKEN} of author{AUTHOR}")
+        url = f"https://user:{PASSWORD}@host/group.git"
+        said = f"fatal: unable to access {url}: {TOKEN} of author{AUTHOR}"
+        self._replace_git(f"echo '{said}' >&2; exit 128")
+
+    def hang(self) -> None:
+        self._replace_git(f"touch {self._hanging}; exec sleep 600")
+
+    def is_hanging(self) -> bool:
+        return self._hanging.exists()
+
+    @property
+    def _hanging(self) -> Path:
+        return self.workspace / "hanging"
+
+    def _replace_git(self, script: str) -> None:
+        """Put another program where git is looked for."""
+        program = self.workspace / "bin" / "git"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        self.monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
 
     def _project(self) -> NewProject:
         return _new(ProjectKind.GIT, str(self._repository), None)
@@ -78,7 +97,7 @@ class GitLabCase(GitCase):
     """A project of a GitLab."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(folder)
+        super().__init__(folder, monkeypatch)
         monkeypatch.setattr(source_gitlab, "PAGE_SIZE", PAGE_SIZE)
         self._api = gitlab(folder, token=TOKEN)
         self._server = StandIn(self._api)
@@ -91,6 +110,15 @@ class GitLabCase(GitCase):
     def fail_with_secrets(self) -> None:
         words = {"message": f"{TOKEN} of author{AUTHOR}"}
         self._server.faults.add(Fault(status=403, body=json.dumps(words), times=None))
+
+    def hang(self) -> None:
+        self._server.faults.add(Fault(kind=FaultKind.HANG))
+
+    def is_hanging(self) -> bool:
+        return self._server.faults.held > 0
+
+    def release(self) -> None:
+        self._server.faults.release()
 
     def close(self) -> None:
         self._server.stop()

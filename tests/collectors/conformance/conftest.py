@@ -1,23 +1,25 @@
 """One case for each collector and each kind of source. A new collector is one line here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.databases import SqliteFolder, opened
 from tsuzuki.store.sql.database import Database
+from tsuzuki.wiring.collectors import OURS
 
 from .books_case import BooksCase
 from .case import Case
 from .commits_case import GitCase, GitLabCase
 from .harness import Harness, Rows
 
-CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Case]] = {
-    "books": lambda _folder, _patch: BooksCase(),
-    "commits from git": lambda folder, _patch: GitCase(folder),
+CASES: dict[str, type[Case]] = {
+    "books": BooksCase,
+    "commits from git": GitCase,
     "commits from GitLab": GitLabCase,
 }
+assert {case.collector.name for case in CASES.values()} == {one.name for one in OURS}
 
 
 @pytest.fixture(params=CASES)

@@ -82,7 +82,7 @@ class CaseRun:
         ended; a fenced one was ended already."""
         self.run_io.before, self.run_io.after = before, after
         try:
-            result = self.harness.case.collect(self.harness.context, self.context)
+            result = self.harness.case.collector.handler(self.harness.context)(self.context)
         except BaseException:
             self._end(RunState.FAILED)
             raise
@@ -123,7 +123,7 @@ class Harness:
         self.term = take_lead(self.database, lease_seconds=3600)
         spec = JobSpec(
             name="conforming",
-            handler=self.case.kind,
+            handler=self.case.collector.name,
             options=dict(self.case.options),
             concurrency_policy=ConcurrencyPolicy.ALLOW,
         )
@@ -134,7 +134,7 @@ class Harness:
     @property
     def context(self) -> CollectorContext:
         return CollectorContext(
-            database=self.database, workspace=self.case.workspace, section=self.case.section
+            database=self.database, workspace=self.case.workspace, read_section=self.case.section
         )
 
     def start(self) -> CaseRun:

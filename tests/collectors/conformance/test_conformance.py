@@ -1,11 +1,16 @@
 """What every collector promises: each rule holds for all of them, on both databases."""
 
+import itertools
 import json
 import traceback
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
+from support.databases import SqliteFolder, opened
+from support.threads import PATIENCE_SECONDS, in_background
+from support.waiting import wait_until, wait_until_blocked
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, TsuzukiError
 
@@ -32,7 +37,25 @@ def test_killed_before_the_commit_of_each_page_and_continued_the_rows_are_those_
     assert harness.rows() == undisturbed
 
 
-def test_a_page_whose_transaction_was_cut_left_nothing(harness: Harness) -> None:
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_once_at_any_commit_and_continued_the_rows_are_those_of_one_run(
+    case: Case, sqlite_folder: SqliteFolder, undisturbed: Rows, moment: str
+) -> None:
+    for number in itertools.count(1):
+        with opened(sqlite_folder.create()) as database:
+            harness = Harness(case, database)
+            try:
+                harness.start().collect(**{moment: kill_at(number)})
+            except Killed:
+                if harness.rows() != undisturbed:
+                    harness.start().collect()
+                assert harness.rows() == undisturbed, f"killed {moment} commit {number}"
+            else:
+                break  # it had fewer commits
+    assert number > case.pages
+
+
+def test_a_page_whose_transaction_was_interrupted_left_nothing(harness: Harness) -> None:
     run, before = harness.start(), Rows()
 
     def remember(number: int) -> None:
@@ -76,6 +99,48 @@ def test_fenced_between_two_pages_it_writes_nothing_more_and_is_continued(
     assert harness.every_row() == before
     harness.start().collect()
     assert harness.rows() == undisturbed
+
+
+def test_fenced_while_it_writes_a_page_that_page_is_whole_and_nothing_follows(
+    harness: Harness, undisturbed: Rows
+) -> None:
+    run, before, page = harness.start(), Rows(), Rows()
+    fencing: list[Future[None]] = []
+
+    def fence(number: int) -> None:
+        if number == FIRST_PAGES:
+            fencing.append(in_background(run.take_away))
+            if not harness.database.is_sqlite:
+                wait_until_blocked(harness.database)
+
+    def remember(number: int) -> None:
+        if number == FIRST_PAGES - 1:
+            before.update(harness.rows())
+        if number == FIRST_PAGES:
+            page.update(harness.rows())
+            fencing[0].result()
+
+    with pytest.raises(Fenced):
+        run.collect(before=fence, after=remember)
+    assert page != before
+    assert harness.rows() == page
+    harness.start().collect()
+    assert harness.rows() == undisturbed
+
+
+def test_cancelled_while_a_request_hangs_it_stops_within_one_page(
+    case: Case, harness: Harness
+) -> None:
+    case.hang()
+    run = harness.start()
+    collecting = in_background(run.collect)
+    wait_until(case.is_hanging, "a request hangs")
+    commits = run.run_io.commits
+    run.stop_signal.set()
+    case.release()
+    with pytest.raises(RunStopped):
+        collecting.result(PATIENCE_SECONDS)
+    assert run.run_io.commits <= commits + 1
 
 
 def test_progress_is_stored_with_its_page(harness: Harness) -> None:

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from support.executions import a_task
-from tsuzuki.collectors.kit.host_pool import HostPool, RateGate
+from tsuzuki.collectors.kit.host_pool import HostPool
+from tsuzuki.collectors.kit.rate_gate import RateGate
 from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal
 from tsuzuki.model.clock import SystemClock
 
@@ -81,7 +82,7 @@ def test_the_first_cause_stops_every_thread_and_is_raised(pool: HostPool) -> Non
     assert pool.stopping()
 
 
-def test_a_cancelled_run_begins_no_task(pool: HostPool, stop_signal: StopSignal) -> None:
+def test_a_cancelled_run_starts_no_task(pool: HostPool, stop_signal: StopSignal) -> None:
     stop_signal.set()
     done: list[int] = []
     with pytest.raises(RunStopped):

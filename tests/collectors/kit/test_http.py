@@ -12,7 +12,7 @@ from tsuzuki.collectors.kit.errors import (
     RateLimitedUntil,
     SourceFailed,
     SourceRefused,
-    SourceUnwell,
+    SourceUnavailable,
 )
 from tsuzuki.collectors.kit.http import HttpClient, HttpResponse, checked_base_url
 from tsuzuki.model.clock import ManualClock, SystemClock
@@ -64,7 +64,7 @@ def test_a_connection_that_breaks_is_unwell_and_tells_no_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.faults.add(fault)
-    with client_of(server) as client, pytest.raises(SourceUnwell) as caught:
+    with client_of(server) as client, pytest.raises(SourceUnavailable) as caught:
         client.get("/volumes", {"key": SECRET})
     told = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert SECRET not in told
@@ -83,7 +83,7 @@ def test_the_librarys_log_does_not_tell_the_url(
 def test_a_server_that_is_not_there_is_unwell(server: StandIn) -> None:
     with (
         client_of(server, base_url="http://127.0.0.1:1") as client,
-        pytest.raises(SourceUnwell, match="The shop cannot be reached"),
+        pytest.raises(SourceUnavailable, match="The shop cannot be reached"),
     ):
         client.get("/", {})
 
@@ -92,12 +92,12 @@ def test_a_server_that_does_not_answer_is_given_up(server: StandIn) -> None:
     server.faults.add(Fault(kind=FaultKind.HANG))
     with (
         client_of(server, answer_seconds=0.1) as client,
-        pytest.raises(SourceUnwell, match="did not answer in time"),
+        pytest.raises(SourceUnavailable, match="did not answer in time"),
     ):
         client.get("/", {})
 
 
-def test_an_answer_that_is_too_large_is_cut_off(server: StandIn) -> None:
+def test_an_answer_that_is_too_large_is_refused(server: StandIn) -> None:
     server.faults.add(Fault(body="x" * 10_000))
     with (
         client_of(server, body_bytes_max=9_999) as client,
@@ -125,7 +125,7 @@ def test_what_will_not_change_is_refused(server: StandIn, status: int) -> None:
 def test_what_may_change_is_unwell(server: StandIn, status: int) -> None:
     with client_of(server) as client:
         found = failure(client, status, **{"retry-after": "17"})
-    assert isinstance(found, SourceUnwell)
+    assert isinstance(found, SourceUnavailable)
     assert (found.permanent, found.retry_after_seconds) == (False, 17.0)
 
 

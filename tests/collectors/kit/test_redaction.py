@@ -22,5 +22,5 @@ def test_secrets_are_taken_out_and_the_rest_stays(said: str, kept: str) -> None:
     assert redacted(said, secrets=["hush-hush", None, ""]) == kept
 
 
-def test_a_long_complaint_is_cut() -> None:
+def test_a_long_text_is_shortened() -> None:
     assert len(redacted("word " * 1000)) == WORDS_MAX

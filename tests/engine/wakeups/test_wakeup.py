@@ -32,7 +32,7 @@ def test_without_a_wake_up_a_wait_ends_after_its_time(clock: MovingClock) -> Non
         ({"w-2"}, False, False),
         (ALL_CHANNELS, True, True),
     ],
-    ids=str,
+    ids=["leader", "workers", "this worker", "another worker", "all channels"],
 )
 def test_a_name_wakes_the_loop_that_it_stands_for(
     clock: MovingClock, names: set[str], leader: bool, worker: bool

@@ -44,7 +44,7 @@ def _handler(context: CollectorContext) -> Handler:
 def _service(context: ServiceContext) -> "Books":
     from tsuzuki.collectors.books.service import Books
 
-    return Books(database=context.database, section=context.section, actor=context.actor)
+    return Books(context)
 
 
 BOOKS = Collector(

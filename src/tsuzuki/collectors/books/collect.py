@@ -6,7 +6,7 @@ from typing import Any
 from tsuzuki.collectors.books.mail import Mailing
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import books
-from tsuzuki.collectors.books.search import Collected, SearchCollection
+from tsuzuki.collectors.books.search import Collected, SearchCollection, Skipped
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.kit.http import HttpClient
@@ -19,9 +19,7 @@ from tsuzuki.model.errors import UsageError
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:
     """Do what the run asks for: `collect` and `mail` are true unless its arguments say otherwise."""
     options = BooksOptions.model_validate(run.options)
-    section = collector_context.section()
-    if not isinstance(section, BooksSection):
-        raise TypeError("the section of a books job is read by BooksSection")
+    section = collector_context.section(BooksSection)
     collected = (
         _collect_search(run, collector_context, options, section)
         if _wants(run, "collect")
@@ -92,7 +90,7 @@ def _wants_mail(run: RunContext, section: BooksSection, collected: Collected | N
     """Where there is no server nothing is mailed, unless a run was asked for that very purpose; and
     not beside another run of the job, which mails what it finds itself."""
     is_only_purpose = collected is None
-    is_beside_another = collected is not None and collected.skipped == "busy"
+    is_beside_another = collected is not None and collected.skipped is Skipped.BUSY
     return (
         _wants(run, "mail")
         and not is_beside_another

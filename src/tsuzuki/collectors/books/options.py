@@ -13,8 +13,8 @@ from pydantic import (
     StrictStr,
 )
 
-from tsuzuki.collectors.books.queries.quota import Allowance
 from tsuzuki.collectors.books.query_set import Search, normalised, search_text
+from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.kit.smtp_settings import SmtpSettings
 from tsuzuki.config import Expects, InvalidValue, VariableAlias
 from tsuzuki.config.schema.field_types import PositiveSeconds, Zone

@@ -12,16 +12,22 @@ that contradicts it is requested once more.
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tsuzuki.collectors.books.options import BooksOptions
 from tsuzuki.collectors.books.queries import books, cursors, quota
-from tsuzuki.collectors.books.queries.quota import Allowance
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.books.quota import Allowance, Calls
 from tsuzuki.collectors.books.run_log import CollectLog
 from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
-from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceFailed, SourceUnwell
+from tsuzuki.collectors.kit.errors import (
+    OutOfQuota,
+    RateLimitedUntil,
+    SourceFailed,
+    SourceUnavailable,
+)
 from tsuzuki.collectors.kit.follow_up import schedule_run_at
 from tsuzuki.collectors.kit.prefetch import Prefetch
 from tsuzuki.engine.run_context import RunContext, RunStopped
@@ -44,13 +50,23 @@ WAIT_MAX_SECONDS = 130.0
 """If the source asks for a longer pause, a later run goes on."""
 
 
+class Skipped(StrEnum):
+    """Why a collection was not started."""
+
+    BUSY = "busy"
+    """Another run has claimed the search."""
+
+    EXHAUSTED = "exhausted"
+    """The search was collected to its end."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """How a collection ended. `stop_reason` is None if it did not begin."""
+    """How a collection ended. `stop_reason` is None if it was not started."""
 
     cursor: Cursor
     stop_reason: StopReason | None = None
-    skipped: str | None = None
+    skipped: Skipped | None = None
     pages: int = 0
     returned: int = 0
     resumes_at: datetime | None = None
@@ -77,7 +93,7 @@ class SearchCollection:
         self._search = options.search
         self._hash = compute_query_set_hash(options.queries)
         self._log = CollectLog(run, self._hash)
-        self._calls = quota.Calls(allowance)
+        self._calls = Calls(allowance)
         self._prefetch: Prefetch[Page] = Prefetch(name=f"books-{run.id}")
         self._prefetched: Future[Page] | None = None
         self._pages = 0
@@ -93,9 +109,9 @@ class SearchCollection:
 
     def collect(self) -> Collected:
         """Fetch pages until there is a reason to stop."""
-        skipped, stop = self._open()
-        if skipped is not None:
-            return Collected(cursor=self._cursor, skipped=skipped)
+        stop = self._open()
+        if isinstance(stop, Skipped):
+            return Collected(cursor=self._cursor, skipped=stop)
         with self._prefetch:
             while stop is None:
                 stop = self.tick()
@@ -122,8 +138,8 @@ class SearchCollection:
 
     # --- before the first page ------------------------------------------------------------------
 
-    def _open(self) -> tuple[str | None, StopReason | None]:
-        """Take the search, and the first call out of the quota: why not, or why to stop at once."""
+    def _open(self) -> Skipped | StopReason | None:
+        """Claim the search and reserve the first call; or say why not to start, or why to stop at once."""
         job = self._run.job_name
         with self._run.transaction() as connection:
             claim = cursors.claim_search(
@@ -137,17 +153,17 @@ class SearchCollection:
             self._cursor = stored or self._cursor
             if claim.held_by_run != self._run.id:
                 self._log.busy(claim.held_by_run)
-                return "busy", None
+                return Skipped.BUSY
             self._choose_start(connection, claim)
             if self._cursor.is_exhausted:
                 cursors.release_search(connection, job, self._hash)
                 self._log.skipped()
-                return "exhausted", None
+                return Skipped.EXHAUSTED
             if not self._take_calls(connection, self._database.now(connection), up_to=1):
                 self._close(connection, StopReason.QUOTA)
                 self._log.stop(StopReason.QUOTA, self._cursor)
-                return None, StopReason.QUOTA
-        return None, None
+                return StopReason.QUOTA
+        return None
 
     def _choose_start(self, connection: "Connection", claim: cursors.ClaimedSearch) -> None:
         """Where to begin: at the cursor, or at 0 if the list is another one than it counted in, or
@@ -216,7 +232,7 @@ class SearchCollection:
             case RateLimitedUntil(until=until):
                 asked = (until - self._database.clock.now()).total_seconds()
                 failure.retry_after_seconds = max(asked, 0.0)
-            case SourceUnwell():
+            case SourceUnavailable():
                 asked = failure.retry_after_seconds or 0.0
             case _:
                 return None
@@ -328,7 +344,7 @@ class SearchCollection:
         if stop is StopReason.QUOTA:
             self._resumes_at = self._allowance.day_of(now).ends_at
             if self._failure is not None:
-                quota.note_refusal(connection, self._allowance, now)
+                quota.mark_refused(connection, self._allowance.day_of(now).name, now=now)
             schedule_run_at(connection, self._run, self._resumes_at, purpose="books-quota")
         self._save(connection)
         cursors.release_search(connection, self._cursor.job_name, self._hash)

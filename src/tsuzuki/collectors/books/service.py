@@ -1,26 +1,24 @@
 """The use-cases of books: search, cursors, quota, and mails with what a person decides about them."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
-
-from pydantic import BaseModel
 
 from tsuzuki.collectors.books.digest import Digest, compose
 from tsuzuki.collectors.books.mail import select_books
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.queries import books, cursors, outbox, quota
+from tsuzuki.collectors.books.queries import books, cursors, outbox
 from tsuzuki.collectors.books.queries.books import StoredBook
 from tsuzuki.collectors.books.queries.outbox import Mail
-from tsuzuki.collectors.books.queries.quota import QuotaUse
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.books.quota import QuotaUse, use_of_today
+from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.model.job import Job
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit, jobs
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Connection
 
 HANDLER = "books"
 
@@ -65,12 +63,9 @@ class Preview:
 
 
 class Books:
-    def __init__(
-        self, *, database: Database, section: Callable[[], BaseModel | None], actor: str
-    ) -> None:
-        self._database = database
-        self._section = section
-        self._actor = actor
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._database = context.database
 
     # --- cursors --------------------------------------------------------------------------------
 
@@ -99,7 +94,7 @@ class Books:
             count = cursors.reset_collect_cursors_by_job(connection, job_name)
             audit.record(
                 connection,
-                actor=self._actor,
+                actor=self._context.actor,
                 action="books.cursor.reset",
                 object_type="job",
                 object_id=job_name,
@@ -131,10 +126,9 @@ class Books:
 
     def quota(self) -> QuotaUse:
         """What is left of today's calls."""
-        section = self._section()
-        allowance = (section if isinstance(section, BooksSection) else BooksSection()).allowance
+        allowance = self._context.section(BooksSection).allowance
         with self._database.read() as connection:
-            return quota.use_of_today(connection, allowance, self._database.now(connection))
+            return use_of_today(connection, allowance, self._database.now(connection))
 
     # --- mail -----------------------------------------------------------------------------------
 
@@ -194,7 +188,7 @@ class Books:
                 )
             audit.record(
                 connection,
-                actor=self._actor,
+                actor=self._context.actor,
                 action="books.mail.decide",
                 object_type="mail",
                 object_id=str(mail_id),

@@ -9,8 +9,9 @@ from contextlib import closing
 from tsuzuki.collectors.commits.branch import Branch
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.source import Source
-from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceUnwell
-from tsuzuki.collectors.kit.host_pool import HostPool, RateGate
+from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceUnavailable
+from tsuzuki.collectors.kit.host_pool import HostPool
+from tsuzuki.collectors.kit.rate_gate import RateGate
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.executors.failures import traceback_lines
 from tsuzuki.engine.run_context import RunContext
@@ -60,7 +61,7 @@ class Attempts:
                     raise
                 self._run.log(f"a host asks for a pause of {seconds:.0f} s: {limit.message}")
                 gate.close(seconds)
-            except SourceUnwell as problem:
+            except SourceUnavailable as problem:
                 tries = 1 if branch.pages_stored > seen else tries + 1
                 seen = branch.pages_stored
                 if tries >= self._section.tries:

@@ -64,6 +64,7 @@ class Branch:
     def collect(self, source: Source) -> None:
         """Bring the branch to its head of today and settle it. Raises `SourceFailed`."""
         found = source.head(self._target.branch)
+        self._stop_if_asked()  # the source may have kept us waiting
         state = self._state()
         if isinstance(found, Absence):
             self._settle_absence(found, state, source)
@@ -93,7 +94,7 @@ class Branch:
         wanted = self._new_range(source, state, head)
         with self._context.run.transaction() as connection:
             self._context.require_ours(connection)
-            targets.begin_range(connection, self._target, wanted, run_id=self._context.run_id)
+            targets.start_range(connection, self._target, wanted, run_id=self._context.run_id)
         return wanted, None
 
     def _new_range(self, source: Source, state: TargetState, head: str) -> Range:
@@ -140,8 +141,11 @@ class Branch:
             for page in pages:
                 self._store(page, wanted, ends=ends)
                 self.pages_stored += 1
-                if self._context.stopping():
-                    raise RunStopped
+                self._stop_if_asked()
+
+    def _stop_if_asked(self) -> None:
+        if self._context.stopping():
+            raise RunStopped
 
     def _store(self, page: Page, wanted: Range, *, ends: bool) -> None:
         """A page's rows, its mark or the new head, and the result if this was all."""

@@ -1,6 +1,6 @@
-"""A bulk collection as the engine runs it: begin or take over, work on what is pending, complete.
+"""A bulk collection as the engine runs it: start or take over, work on what is pending, complete.
 
-One row says that it is running and which run of the engine works on it, whether the handler began it or a
+One row says that it is running and which run of the engine works on it, whether the handler started it or a
 person's command. A run that finds it left by a crash continues with its pending targets.
 """
 
@@ -22,7 +22,8 @@ from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.source_factory import THIS_MACHINE, SourceFactory, host_of
 from tsuzuki.collectors.commits.tables import ResultStatus
-from tsuzuki.collectors.kit.host_pool import HostPool, HostTask, RateGate
+from tsuzuki.collectors.kit.host_pool import HostPool, HostTask
+from tsuzuki.collectors.kit.rate_gate import RateGate
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
@@ -32,12 +33,10 @@ from tsuzuki.store.sql.database import Connection, Database
 
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:
     """The handler: continue every target, or those this run was asked for."""
-    run_id = _begun(collector_context, run)
+    run_id = _start_or_take_over(collector_context, run)
     if run_id is None:
         return {"nothing_begun": True}
-    section = collector_context.section()
-    if not isinstance(section, CommitsSection):
-        raise TypeError("the section of commits is of another kind")
+    section = collector_context.section(CommitsSection)
     clock = collector_context.database.clock
     pool = HostPool(
         run=run, clock=clock, name="commits", threads_of=partial(_threads_of, section=section)
@@ -69,25 +68,25 @@ def _threads_of(host: str, *, section: CommitsSection) -> int:
     return min(size, os.cpu_count() or 1) if host == THIS_MACHINE else size
 
 
-def _begun(collector_context: CollectorContext, run: RunContext) -> str | None:
+def _start_or_take_over(collector_context: CollectorContext, run: RunContext) -> str | None:
     """The collection this run works on, which is ours from here on; None if another run does."""
     asked = run.arguments.get("run_id")
     with run.transaction() as connection:
         found = str(asked) if asked else ledger.running(connection)
         if found is None:
-            return _opened(collector_context, run, connection)
+            return _start(collector_context, run, connection)
         is_over = found != ledger.running(connection)
-        if is_over or is_worked_on(connection, found, but=run.id):
+        if is_over or has_unfinished_run(connection, found, but=run.id):
             run.log(f"the collection {found} {'has ended' if is_over else 'is running already'}")
             return None
-        ledger.give(connection, found, job_run_id=run.id)
+        ledger.set_owner(connection, found, job_run_id=run.id)
         return found
 
 
-def _opened(
+def _start(
     collector_context: CollectorContext, run: RunContext, connection: Connection
 ) -> str | None:
-    wanted = chosen(connection, run.options.get("projects") or ())
+    wanted = select_targets(connection, run.options.get("projects") or ())
     return ledger.open_run(
         connection,
         ledger.new_id(),
@@ -97,20 +96,20 @@ def _opened(
     )
 
 
-def is_worked_on(connection: Connection, run_id: str, *, but: int | None = None) -> bool:
+def has_unfinished_run(connection: Connection, run_id: str, *, but: int | None = None) -> bool:
     """Whether a run of the engine, other than `but`, has the collection and has not ended."""
     owner = ledger.owner(connection, run_id)
     if owner is None or owner.job_run_id == but:
         return False
-    held = runs.get(connection, owner.job_run_id)
-    return held is not None and not held.state.is_final
+    found = runs.get(connection, owner.job_run_id)
+    return found is not None and not found.state.is_final
 
 
-def chosen(
+def select_targets(
     connection: Connection, references: Sequence[str], *, branch: str | None = None
 ) -> list[Target]:
     """The targets a person means: all that are followed, or those of some projects."""
-    targets.adopt_those_with_history(connection)
+    targets.add_targets_with_commits(connection)
     followed = [state.target for state in targets.find(connection)]
     if references:
         wanted = {project.project_id for text in references for project in _named(connection, text)}

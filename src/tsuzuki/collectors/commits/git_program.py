@@ -19,22 +19,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import Clock
 
 PROTOCOLS = "file:http:https:ssh"
 PIPE_BYTES = 1024 * 1024
-"""So far git may run ahead while a page is being stored."""
+"""Size of the output pipe: how far git may run ahead while a page is being stored."""
 
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
-COMPLAINT_BYTES_MAX = 4096
+STDERR_BYTES_MAX = 4096
 LOOK_SECONDS = 0.2
 END_SECONDS = 10.0
 PIECES_AT_ONCE = 32
 GATHER_SECONDS = 0.02
-"""After so many pieces it is a long answer: it is let gather, not taken in drops as it falls."""
+"""After the first `PIECES_AT_ONCE` reads, wait so long before each: fewer, larger reads of a long output."""
 
 _SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -53,7 +53,7 @@ class GitOutput:
 
     code: int
     output: bytes
-    complaint: str
+    stderr: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,17 +73,15 @@ class Git:
                 output += piece
                 if len(output) > ANSWER_BYTES_MAX:
                     raise SourceRefused("git answered with more than can be meant")
-            return GitOutput(
-                code=process.end(), output=bytes(output), complaint=process.complaint()
-            )
+            return GitOutput(code=process.end(), output=bytes(output), stderr=process.stderr())
 
     @contextmanager
     def started(self, folder: Path | None, arguments: Sequence[str]) -> "Iterator[GitProcess]":
         """A command whose output is read while it runs; it is killed on leaving."""
         command = ["git", *(part for one in _SETTINGS for part in ("-c", one)), *arguments]
-        with tempfile.TemporaryFile() as complaints:
-            process = _spawn(command, folder, self._environment(folder), complaints)
-            running = GitProcess(process, complaints, self)
+        with tempfile.TemporaryFile() as stderr:
+            process = _spawn(command, folder, self._environment(folder), stderr)
+            running = GitProcess(process, stderr, self)
             try:
                 yield running
             finally:
@@ -111,9 +109,9 @@ class Git:
 class GitProcess:
     """One running git."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", complaints: IO[bytes], git: Git) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", stderr: IO[bytes], git: Git) -> None:
         self._process = process
-        self._complaints = complaints
+        self._stderr = stderr
         self._git = git
 
     def pieces(self) -> Iterator[bytes]:
@@ -140,7 +138,7 @@ class GitProcess:
             if self._git.stopping():
                 raise RunStopped
             if clock.monotonic() - since > silence_seconds:
-                raise SourceUnwell(
+                raise SourceUnavailable(
                     f"git said nothing for {silence_seconds:g} s and was stopped",
                     hint="If it needs longer, raise `git_timeout` under `commits:`.",
                 )
@@ -150,13 +148,13 @@ class GitProcess:
         try:
             return self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            raise SourceUnwell("git closed its output but did not end") from None
+            raise SourceUnavailable("git closed its output but did not end") from None
 
-    def complaint(self) -> str:
-        """The end of what it said on the side, without anything secret."""
-        self._complaints.seek(0, os.SEEK_END)
-        self._complaints.seek(max(self._complaints.tell() - COMPLAINT_BYTES_MAX, 0))
-        return redacted(self._complaints.read().decode("utf-8", "replace"))
+    def stderr(self) -> str:
+        """The end of what it wrote to stderr, redacted."""
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(self._stderr.tell() - STDERR_BYTES_MAX, 0))
+        return redacted(self._stderr.read().decode("utf-8", "replace"))
 
     def kill(self) -> None:
         """End it with all it has started. Harmless once it has ended."""

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import (
+    RateLimited,
+    SourceFailed,
+    SourceRefused,
+    SourceUnavailable,
+)
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.collectors.kit.retry_after import seconds_asked, seconds_until
 from tsuzuki.model.clock import Clock
@@ -39,7 +44,7 @@ class Reply:
     headers: Mapping[str, str]
 
     @property
-    def complaint(self) -> str:
+    def error_message(self) -> str:
         """What the server says is wrong, if it does."""
         found = self.body.get("message") if isinstance(self.body, dict) else None
         return str(found or "")
@@ -124,7 +129,7 @@ class GitLabClient:
             raise self._error(RateLimited, sentence, retry_after_seconds=seconds)
         if response.status_code == 503 and "Retry-After" in response.headers:
             seconds = self._pause(response.headers)
-            raise self._error(SourceUnwell, "is away (503)", retry_after_seconds=seconds)
+            raise self._error(SourceUnavailable, "is away (503)", retry_after_seconds=seconds)
         response.raw = io.BytesIO(body)
 
     def _stays_here(self, response: "Response") -> bool:
@@ -144,9 +149,9 @@ class GitLabClient:
                 parts.append(part)
                 size += len(part)
                 if size > BODY_BYTES_MAX:
-                    raise self._error(SourceUnwell, f"sent more than {BODY_BYTES_MAX} bytes")
+                    raise self._error(SourceUnavailable, f"sent more than {BODY_BYTES_MAX} bytes")
                 if self._clock.monotonic() > deadline:
-                    raise self._error(SourceUnwell, "sends its answer too slowly")
+                    raise self._error(SourceUnavailable, "sends its answer too slowly")
         except (HTTPError, OSError) as problem:
             response.close()
             raise self._unreachable(problem) from None
@@ -160,38 +165,38 @@ class GitLabClient:
         if kind != "application/json":
             what = f"a page for people ({kind})" if "html" in kind else f"'{kind}'"
             raise self._error(
-                SourceUnwell,
+                SourceUnavailable,
                 f"answered with {what} instead of data",
                 hint="A proxy or a sign-in page may stand in front of it.",
             )
         try:
             return response.json()
         except ValueError:
-            raise self._error(SourceUnwell, "answered with broken JSON") from None
+            raise self._error(SourceUnavailable, "answered with broken JSON") from None
 
     def _rejected(self, problem: Exception, accept: Collection[int]) -> Reply:
         """An answer other than yes: what was to be expected, or the error that says it."""
         status = getattr(problem, "response_code", None) or 0
-        complaint = redacted(
+        error_message = redacted(
             str(getattr(problem, "error_message", "")), secrets=[self._server.token]
         )
         if status in accept:
-            return Reply(status=status, body={"message": complaint}, headers={})
+            return Reply(status=status, body={"message": error_message}, headers={})
         if status == 401:
             what = "does not accept the token" if self._server.token else "asks for a token"
             raise self._error(SourceRefused, f"{what} (401)", hint=TOKEN_HINT) from None
         if status == 403:
             raise self._error(
-                SourceRefused, f"forbids it (403): {complaint}", hint=TOKEN_HINT
+                SourceRefused, f"forbids it (403): {error_message}", hint=TOKEN_HINT
             ) from None
         if status == 404:
             hint = "It may have been deleted, or the token may not see it."
-            raise self._error(SourceRefused, f"says: {complaint}", hint=hint) from None
+            raise self._error(SourceRefused, f"says: {error_message}", hint=hint) from None
         if 400 <= status < 500 and status != 408:
             raise self._error(
-                SourceRefused, f"refuses the request ({status}): {complaint}"
+                SourceRefused, f"refuses the request ({status}): {error_message}"
             ) from None
-        raise self._error(SourceUnwell, f"failed ({status})") from None
+        raise self._error(SourceUnavailable, f"failed ({status})") from None
 
     def _pause(self, headers: Mapping[str, str]) -> float:
         """Until when the host wants to be left alone, in seconds from now."""
@@ -212,13 +217,13 @@ class GitLabClient:
 
         if isinstance(problem, Timeout | PoolTimeout | TimeoutError):
             return self._error(
-                SourceUnwell, f"did not answer within {self._server.timeout_seconds:g} s"
+                SourceUnavailable, f"did not answer within {self._server.timeout_seconds:g} s"
             )
         if isinstance(problem, SSLError):
             return self._error(SourceRefused, "has a certificate that cannot be verified")
         if isinstance(problem, InvalidURL | MissingSchema):
             return self._error(SourceRefused, "has an address that cannot be used")
-        return self._error(SourceUnwell, f"broke off: {_cause(problem)}")
+        return self._error(SourceUnavailable, f"broke off: {_cause(problem)}")
 
     def _error(
         self,

@@ -105,36 +105,3 @@ class Source(Protocol):
     def close(self) -> None:
         """Give back connections and processes."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class RemoteProject:
-    """A project as its host describes it. `remote_id` stays the same when the path changes."""
-
-    remote_id: int
-    path: str
-    name: str
-    url: str
-    default_branch: str | None
-    """None for a repository without a commit."""
-    is_archived: bool = False
-
-
-class ProjectHost(Protocol):
-    """A server with many projects. Every method may raise a `SourceFailed`."""
-
-    def projects(self) -> Iterator[RemoteProject]:
-        """Every project the token may read, asked for page by page."""
-        ...
-
-    def project(self, reference: int | str) -> RemoteProject:
-        """One project by its number or its full path."""
-        ...
-
-    def source(self, remote_id: int) -> Source:
-        """Its commits. Asks nothing yet; called by the thread that will use it."""
-        ...
-
-    def close(self) -> None:
-        """Give back the connections."""
-        ...

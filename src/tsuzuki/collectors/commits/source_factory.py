@@ -1,22 +1,26 @@
-"""SourceFactory of projects: opened for a stored project, or for what a person typed (a path, a git URL, a
+"""Sources of projects: opened for a stored project, or for what a person typed (a path, a git URL, a
 project of the GitLab)."""
 
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project
-from tsuzuki.collectors.commits.source import ProjectHost, RemoteProject, Source
+from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.source_mirror import Mirrors, MirrorSource
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.source_gitlab import GitLabHost
 
 THIS_MACHINE = "this machine"
 
@@ -35,7 +39,7 @@ class SourceFactory:
         self._section = section
         self._git = Git(clock=clock, silence_seconds=section.git_timeout, stopping=stopping)
         self._mirrors = Mirrors(workspace / section.mirrors)
-        self._gitlab: ProjectHost | None = None
+        self._gitlab: GitLabHost | None = None
 
     def open(self, project: Project) -> Source:
         """The source of a project; it asks nothing yet."""
@@ -67,7 +71,7 @@ class SourceFactory:
         """Whether a GitLab is configured: without a token nothing private can be asked."""
         return self._section.gitlab.token is not None
 
-    def gitlab(self, location: str | None = None) -> ProjectHost:
+    def gitlab(self, location: str | None = None) -> "GitLabHost":
         """The GitLab of the configuration. A project of another one has no token here."""
         section = self._section.gitlab
         if location not in (None, section.url.rstrip("/")):
@@ -84,7 +88,7 @@ class SourceFactory:
         if self._gitlab is not None:
             self._gitlab.close()
 
-    def _connected(self) -> ProjectHost:
+    def _connected(self) -> "GitLabHost":
         from tsuzuki.collectors.commits.source_gitlab import GitLabHost  # noqa: PLC0415 - slow
 
         token = self._section.gitlab.token
@@ -93,19 +97,6 @@ class SourceFactory:
             token=token.get_secret_value() if token else None,
             clock=self._git.clock,
             timeout_seconds=self._section.request_timeout,
-        )
-
-    def found(self, remote: RemoteProject) -> NewProject:
-        """A project of the configured server, ready to be stored."""
-        return NewProject(
-            kind=ProjectKind.GITLAB,
-            location=self._section.gitlab.url.rstrip("/"),
-            remote_id=remote.remote_id,
-            path=remote.path,
-            name=remote.name,
-            url=remote.url,
-            default_branch=remote.default_branch,
-            is_archived=remote.is_archived,
         )
 
 
@@ -141,7 +132,7 @@ def described(
     if folder.is_dir():
         return _looked_at(_of_folder(folder), sources)
     if or_remote and sources.has_gitlab:
-        return sources.found(sources.gitlab().project(location))
+        return sources.gitlab().project(location)
     raise NotFound(
         f"{location!r} is neither a known project nor a repository here",
         hint="Name a folder, a git URL, or a project of `tsuzuki commits projects ls`.",

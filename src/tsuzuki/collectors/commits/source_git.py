@@ -17,7 +17,12 @@ from pathlib import Path
 
 from tsuzuki.collectors.commits.git_program import Git, GitOutput, GitProcess
 from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
-from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceRefused, SourceUnwell
+from tsuzuki.collectors.kit.errors import (
+    RateLimited,
+    SourceFailed,
+    SourceRefused,
+    SourceUnavailable,
+)
 
 PAGE_SECONDS_MAX = 0.5
 RATE_LIMIT_SECONDS = 60.0
@@ -129,9 +134,7 @@ class GitSource:
         with self._git.started(self._folder, command) as process:
             yield from read_commits(process)
             if process.end() != 0:
-                raise refusal(
-                    GitOutput(code=process.end(), output=b"", complaint=process.complaint())
-                )
+                raise refusal(GitOutput(code=process.end(), output=b"", stderr=process.stderr()))
 
     def _heads(self, pattern: str) -> dict[str, str]:
         answer = self._git.ask(
@@ -196,7 +199,7 @@ def _read_mark(mark: str | None) -> tuple[int, str]:
     return (int(count), sha) if sha else (0, "")
 
 
-# --- what git's complaints mean -------------------------------------------------------------------
+# --- what stderr means ----------------------------------------------------------------------------
 
 _MEANINGS: tuple[tuple[str, type[SourceFailed], str, str], ...] = (
     (
@@ -248,7 +251,7 @@ _PASSING = (
 
 def refusal(answer: GitOutput) -> SourceFailed:
     """What a failed git means for the collection."""
-    said = answer.complaint
+    said = answer.stderr
     lower = said.lower()
     for sign, kind, words, hint in _MEANINGS:
         if sign in lower:
@@ -258,9 +261,9 @@ def refusal(answer: GitOutput) -> SourceFailed:
                 retry_after_seconds=RATE_LIMIT_SECONDS if kind is RateLimited else None,
             )
     if any(sign in lower for sign in _PASSING):
-        return SourceUnwell(f"git could not reach the repository: {said}")
+        return SourceUnavailable(f"git could not reach the repository: {said}")
     if answer.code < 0:
-        return SourceUnwell(f"git was ended by signal {-answer.code}")
+        return SourceUnavailable(f"git was ended by signal {-answer.code}")
     return SourceRefused(
         f"git cannot read the repository: {said or f'exit code {answer.code}'}",
         hint="Look at it with: git fsck",

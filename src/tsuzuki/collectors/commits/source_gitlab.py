@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Reply, Server, next_query
+from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.source import (
     Absence,
     Commit,
@@ -19,9 +20,9 @@ from tsuzuki.collectors.commits.source import (
     Lineage,
     Page,
     Range,
-    RemoteProject,
 )
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnwell
+from tsuzuki.collectors.commits.tables import ProjectKind
+from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.model.clock import Clock
 
 PAGE_SIZE = 100
@@ -44,7 +45,8 @@ class GitLabHost:
         self._all: list[GitLabClient] = []
         self._lock = threading.Lock()
 
-    def projects(self) -> Iterator[RemoteProject]:
+    def projects(self) -> Iterator[NewProject]:
+        """Every project the token may read, asked for page by page."""
         query: dict[str, Any] | None = {
             "membership": "true",
             "pagination": "keyset",
@@ -55,16 +57,18 @@ class GitLabHost:
         while query is not None:
             reply = self.client().get("/projects", query)
             for entity in _rows(reply):
-                yield _project(entity)
+                yield _project(entity, self._server)
             query = next_query(reply)
 
-    def project(self, reference: int | str) -> RemoteProject:
+    def project(self, reference: int | str) -> NewProject:
+        """One project by its number or its full path."""
         reply = self.client().get(f"/projects/{_segment(reference)}", accept=[404])
         if reply.status == 404:
             raise _no_project(reference, self._server)
-        return _project(reply.body)
+        return _project(reply.body, self._server)
 
     def source(self, remote_id: int) -> "GitLabSource":
+        """Its commits. Asks nothing yet; called by the thread that will use it."""
         return GitLabSource(self.client(), self._server, remote_id)
 
     def client(self) -> GitLabClient:
@@ -114,14 +118,16 @@ class GitLabSource:
     def lineage(self, old: str, new: str) -> Lineage:
         path, query = f"{self._root}/repository/merge_base", {"refs[]": [old, new]}
         reply = self._client.get(path, query, accept=[400, 404])
-        if reply.status == 400 and old in reply.complaint:
+        if reply.status == 400 and old in reply.error_message:
             return Lineage.UNKNOWN
-        if reply.status == 404 and "Merge Base" in reply.complaint:
+        if reply.status == 404 and "Merge Base" in reply.error_message:
             return Lineage.REWRITTEN
         if reply.status == 404:
             raise _no_project(self._remote_id, self._server)
         if reply.status == 400:
-            raise SourceUnwell(f"GitLab at {self._server.name} no longer has the head it named")
+            raise SourceUnavailable(
+                f"GitLab at {self._server.name} no longer has the head it named"
+            )
         base = reply.body.get("id") if isinstance(reply.body, dict) else None
         return Lineage.ANCESTOR if base == old else Lineage.REWRITTEN
 
@@ -151,7 +157,7 @@ class GitLabSource:
             return
         known = self.lineage(wanted.old or wanted.new, wanted.new)
         if known is Lineage.UNKNOWN or (number == 1 and wanted.since is None):
-            raise SourceUnwell(
+            raise SourceUnavailable(
                 f"GitLab at {self._server.name} no longer has one end of the range "
                 f"{(wanted.old or 'the beginning')[:12]}..{wanted.new[:12]}"
             )
@@ -159,11 +165,11 @@ class GitLabSource:
     def _is_empty(self) -> bool:
         return self._project().default_branch is None
 
-    def _project(self) -> RemoteProject:
+    def _project(self) -> NewProject:
         reply = self._client.get(self._root, accept=[404])
         if reply.status == 404:
             raise _no_project(self._remote_id, self._server)
-        return _project(reply.body)
+        return _project(reply.body, self._server)
 
     def _path(self, web_url: object) -> str | None:
         """The project's path, out of the address of one of its branches."""
@@ -231,11 +237,13 @@ def _commit(entity: Any) -> Commit:
         raise _senseless("a commit with its counts") from None
 
 
-def _project(entity: Any) -> RemoteProject:
+def _project(entity: Any, server: Server) -> NewProject:
     """A repository without a commit has a default branch in name only."""
     try:
         default = None if entity.get("empty_repo") else entity.get("default_branch")
-        return RemoteProject(
+        return NewProject(
+            kind=ProjectKind.GITLAB,
+            location=server.url,
             remote_id=int(entity["id"]),
             path=_text(entity["path_with_namespace"]),
             name=_text(entity["name"]),
@@ -253,8 +261,8 @@ def _text(value: object) -> str:
     return value
 
 
-def _senseless(expected: str) -> SourceUnwell:
-    return SourceUnwell(f"GitLab answered with something other than {expected}")
+def _senseless(expected: str) -> SourceUnavailable:
+    return SourceUnavailable(f"GitLab answered with something other than {expected}")
 
 
 def _no_project(reference: int | str, server: Server) -> SourceRefused:

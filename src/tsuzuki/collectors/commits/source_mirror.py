@@ -12,7 +12,7 @@ from pathlib import Path
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_refs, refusal
-from tsuzuki.collectors.kit.errors import SourceUnwell
+from tsuzuki.collectors.kit.errors import SourceUnavailable
 
 
 class Mirrors:
@@ -92,7 +92,9 @@ class MirrorSource:
             self._prepare()
             self._fetch()
             if not self._mirror.has(sha):
-                raise SourceUnwell("the branch moved while it was fetched", code="branch_moved")
+                raise SourceUnavailable(
+                    "the branch moved while it was fetched", code="branch_moved"
+                )
 
     def _prepare(self) -> None:
         self._folder.parent.mkdir(parents=True, exist_ok=True)

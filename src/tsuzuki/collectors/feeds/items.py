@@ -75,6 +75,6 @@ def deferred(item: ItemState, reason: ItemReason, retry_limit: int) -> ItemState
     return ItemState(status=ItemStatus.DEFERRED, reason=reason, retry_count=retry_count)
 
 
-def _require_status(item: ItemState, allowed: set[ItemStatus], deed: str) -> None:
+def _require_status(item: ItemState, allowed: set[ItemStatus], action: str) -> None:
     if item.status not in allowed:
-        raise Conflict(f"an item that is {item.status.name} cannot be {deed}")
+        raise Conflict(f"an item that is {item.status.name} cannot be {action}")

@@ -2,7 +2,7 @@
 
     SourceFailed                 the source did not give a good answer
     ├── SourceRefused            permanent: a retry gives the same until a setting or the source changes
-    ├── SourceUnwell             transient: no answer, or a broken one; retry after a pause
+    ├── SourceUnavailable        transient: no answer, or a broken one; retry after a pause
     └── RateLimited              it asks for a pause of `retry_after_seconds`
         └── RateLimitedUntil     and says until when
             └── OutOfQuota       because the allowance of a longer time, such as a day, is used up
@@ -29,7 +29,7 @@ class SourceRefused(SourceFailed):
     permanent = True
 
 
-class SourceUnwell(SourceFailed):
+class SourceUnavailable(SourceFailed):
     """No answer, or a broken one. A retry may help."""
 
     code = "source_unwell"

@@ -1,4 +1,4 @@
-"""A host pool: a few threads per host, and a rate gate that pauses a host for all of them.
+"""A host pool: a few threads per host, with one rate gate that pauses the host for all of them.
 
 What stops the run itself (it is fenced, the database is away, a person cancels it) stops every thread at
 its next page; the first cause is raised once all of them have ended.
@@ -9,28 +9,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tsuzuki.collectors.kit.rate_gate import RateGate
 from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.clock import Clock
 
 CHECK_SECONDS = 0.5
-
-
-class RateGate:
-    """Whether a host may be asked now. A pause holds for every thread that asks it."""
-
-    def __init__(self, clock: Clock, wait: Callable[[float], None]) -> None:
-        self._clock = clock
-        self._wait = wait
-        self._closed_until = 0.0
-
-    def close(self, seconds: float) -> None:
-        """Pause the host."""
-        self._closed_until = max(self._closed_until, self._clock.monotonic() + seconds)
-
-    def wait_until_open(self) -> None:
-        """Wait out the pause. Raises `RunStopped` if the run must stop meanwhile."""
-        while (left := self._closed_until - self._clock.monotonic()) > 0:
-            self._wait(left)
 
 
 HostTask = Callable[[RateGate], None]

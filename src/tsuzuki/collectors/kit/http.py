@@ -23,8 +23,9 @@ from tsuzuki.collectors.kit.errors import (
     RateLimitedUntil,
     SourceFailed,
     SourceRefused,
-    SourceUnwell,
+    SourceUnavailable,
 )
+from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.collectors.kit.retry_after import seconds_asked
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
@@ -69,7 +70,7 @@ class HttpClient:
         self.service = service
         self._base_url = checked_base_url(base_url, service=service).rstrip("/")
         self._clock = clock
-        self._secrets = sorted((secret for secret in secrets if secret), key=len, reverse=True)
+        self._secrets = tuple(secrets)
         self._answer_seconds = answer_seconds
         self._body_bytes_max = body_bytes_max
         _silence_the_library()
@@ -84,7 +85,7 @@ class HttpClient:
         )
 
     def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
-        """The response to a GET, read whole. Raises `SourceUnwell` if there is none."""
+        """The response to a GET, read whole. Raises `SourceUnavailable` if there is none."""
         url = f"{self._base_url}{path}?{urlencode(params)}"
         try:
             # Made here: the client would parse the URL twice, and merge in cookies.
@@ -97,7 +98,7 @@ class HttpClient:
             return HttpResponse(status=response.status_code, headers=response.headers, body=body)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
             # Not chained: the library's exceptions carry the request, and that the key.
-            raise self._unwell(problem) from None
+            raise self._unavailable(problem) from None
 
     def close(self) -> None:
         self._client.close()
@@ -115,20 +116,18 @@ class HttpClient:
             case 429:
                 return RateLimitedUntil(sentence, until=self._until(answer, 60.0))
             case 408 | 425 | 500 | 502 | 503 | 504 | 507 | 520 | 521 | 522 | 523 | 524:
-                return SourceUnwell(sentence, retry_after_seconds=self._retry_after(answer))
+                return SourceUnavailable(sentence, retry_after_seconds=self._retry_after(answer))
             case _:
                 return SourceRefused(sentence)
 
-    def malformed(self, what: str) -> SourceUnwell:
+    def malformed(self, what: str) -> SourceUnavailable:
         """An answer that came whole and is not what was asked for: a page for people, half a
         document, another type. Never taken for an empty one."""
-        return SourceUnwell(f"{self.service} did not answer as it should: {what}")
+        return SourceUnavailable(f"{self.service} did not answer as it should: {what}")
 
     def quoted(self, said: str) -> str:
-        """What the other side said, fit for a sentence: short, one line, without our secrets."""
-        for secret in self._secrets:
-            said = said.replace(secret, "***")
-        words = " ".join(said.split())
+        """What the other side said, fit for a sentence: short, one line, without secrets and addresses."""
+        words = redacted(said, secrets=self._secrets)
         if len(words) > QUOTED_CHARACTERS_MAX:
             words = words[:QUOTED_CHARACTERS_MAX] + "…"
         return f": {words}" if words else ""
@@ -144,16 +143,18 @@ class HttpClient:
                     f"{self.service} sent more than {self._body_bytes_max} bytes in one answer"
                 )
             if self._clock.monotonic() > deadline:
-                raise SourceUnwell(
+                raise SourceUnavailable(
                     f"{self.service} was still sending after {self._answer_seconds:g} s"
                 )
         return bytes(body)
 
-    def _unwell(self, problem: Exception) -> SourceUnwell:
+    def _unavailable(self, problem: Exception) -> SourceUnavailable:
         if isinstance(problem, httpx2.TimeoutException):
-            return SourceUnwell(f"{self.service} did not answer in time")
+            return SourceUnavailable(f"{self.service} did not answer in time")
         kind = type(problem).__name__
-        return SourceUnwell(f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}")
+        return SourceUnavailable(
+            f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}"
+        )
 
     def _retry_after(self, answer: HttpResponse) -> float | None:
         return seconds_asked(answer.headers.get("retry-after"), now=self._clock.now())

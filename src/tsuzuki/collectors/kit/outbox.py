@@ -53,7 +53,7 @@ MOVES: Mapping[OutboxState, frozenset[OutboxState]] = MappingProxyType(
 )
 """Where each state may lead."""
 
-CUT_OFF = "its sender was cut off before the server's answer"
+INTERRUPTED = "its sender was cut off before the server's answer"
 
 
 class Outbox:
@@ -111,7 +111,7 @@ class Outbox:
         statement = (
             update(table)
             .where(*which, table.c.state == OutboxState.SENDING, ~is_running)
-            .values(state=OutboxState.UNSETTLED, changed_at=now, error=CUT_OFF)
+            .values(state=OutboxState.UNSETTLED, changed_at=now, error=INTERRUPTED)
             .returning(table)
         )
         return connection.execute(statement).all()

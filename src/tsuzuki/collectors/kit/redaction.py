@@ -21,9 +21,9 @@ _TOKEN = re.compile(
 
 def redacted(text: str, *, secrets: Iterable[str | None] = ()) -> str:
     """`text` on one line of bounded length, without `secrets` and without anything like them."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, HIDDEN)
+    # The longest first: a secret may be part of another.
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
     text = _IN_URL.sub(r"\g<scheme>", text)
     text = _TOKEN.sub(lambda found: f"{found['name'] or ''}{HIDDEN}", text)
     text = _ADDRESS.sub(HIDDEN, text)

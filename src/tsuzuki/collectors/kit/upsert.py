@@ -1,8 +1,6 @@
 """Insert or update the rows of a page in one statement."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
-from operator import itemgetter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, select, true
@@ -33,48 +31,62 @@ class PageUpsert:
         self._columns = columns
         self._constants = constants
         self._keep = keep
-        self._from_batch: dict[tuple[Dialect, tuple[str, ...]], Any] = {}
-        self._from_values: dict[int, tuple[str, Callable[[Any], Any]]] = {}
+        self._statements: dict[tuple[Dialect, int | tuple[str, ...]], Any] = {}
+        self._row_names: list[list[str]] = []
 
     def send(
         self, connection: Connection, rows: Sequence[tuple[Any, ...]], constants: Mapping[str, Any]
     ) -> None:
-        if is_sqlite(connection.dialect):
-            self._send_values(connection, rows, constants)
+        """Store `rows`, each in the order of `columns`. The order of `constants` does not matter."""
+        if not rows:
             return
-        packed = pack(connection.dialect, self._columns, rows)
-        key = connection.dialect, packed.varying
-        if key not in self._from_batch:
-            self._from_batch[key] = self._insert_batch(*key)
-        execute(connection, self._from_batch[key], packed.with_(**constants))
+        dialect = connection.dialect
+        if is_sqlite(dialect):
+            # To read a page of books as a batch takes SQLite half as long again.
+            values = dict(constants)
+            for number, row in enumerate(rows):
+                values.update(zip(self._row_parameters(number), row, strict=True))
+            execute(connection, self._statement(dialect, len(rows)), values)
+        else:
+            packed = pack(dialect, self._columns, rows)
+            execute(connection, self._statement(dialect, packed.varying), packed.with_(**constants))
+
+    def _statement(self, dialect: Dialect, shape: int | tuple[str, ...]) -> Any:
+        """The statement for so many rows, or for a batch in which these columns vary; built once."""
+        key = dialect, shape
+        if key not in self._statements:
+            insert = (
+                self._insert_values(dialect, shape)
+                if isinstance(shape, int)
+                else self._insert_batch(dialect, shape)
+            )
+            self._statements[key] = self._on_conflict(insert)
+        return self._statements[key]
 
     def _insert_batch(self, dialect: Dialect, varying: tuple[str, ...]) -> Any:
         page = unpack(dialect, self._columns, varying)
-        values = {**dict(page.c.items()), **self._parameters(self._constants)}
-        return self._on_conflict(insert_from(dialect, self._table, values))
+        return insert_from(dialect, self._table, {**dict(page.c.items()), **self._parameters()})
 
-    def _send_values(
-        self, connection: Connection, rows: Sequence[tuple[Any, ...]], constants: Mapping[str, Any]
-    ) -> None:
-        """INSERT … VALUES, sent to the driver as it is: the one raw statement of the collectors. On
-        SQLite, to read a page of books as a batch takes half as long again, which is a twentieth of the
-        whole collection; and a driver that is given row by row lets other threads in at every one."""
-        dialect = connection.dialect
-        if len(rows) not in self._from_values:
-            self._from_values[len(rows)] = self._insert_values(dialect, len(rows))
-        sql, in_order = self._from_values[len(rows)]
-        same = tuple(_bound(dialect, self._constants[name], constants[name]) for name in constants)
-        values = chain.from_iterable(in_order((*row, *same)) for row in rows)
-        connection.exec_driver_sql(sql, tuple(values))
+    def _insert_values(self, dialect: Dialect, count: int) -> Any:
+        """INSERT … VALUES with `count` rows."""
+        rows = [
+            self._parameters()
+            | {
+                column: bindparam(parameter, type_=kind)
+                for parameter, (column, kind) in zip(
+                    self._row_parameters(number), self._columns.items(), strict=True
+                )
+            }
+            for number in range(count)
+        ]
+        return insert_into(dialect, self._table).values(rows)
 
-    def _insert_values(self, dialect: Dialect, count: int) -> tuple[str, Callable[[Any], Any]]:
-        names = [*self._columns, *self._constants]
-        parameters = self._parameters({**self._columns, **self._constants})
-        statement = insert_into(dialect, self._table).values(parameters)
-        compiled = self._on_conflict(statement).compile(dialect=dialect)
-        row = f"({', '.join('?' * len(names))})"
-        sql = compiled.string.replace(row, ", ".join([row] * count), 1)
-        return sql, itemgetter(*(names.index(name) for name in compiled.positiontup))
+    def _row_parameters(self, number: int) -> list[str]:
+        """The names of the parameters of one row, in the order of `columns`."""
+        while len(self._row_names) <= number:
+            prefix = f"row_{len(self._row_names)}"
+            self._row_names.append([f"{prefix}_{name}" for name in self._columns])
+        return self._row_names[number]
 
     def _on_conflict(self, statement: Any) -> Any:
         if self._keep is None:
@@ -85,11 +97,5 @@ class PageUpsert:
             index_elements=key, set_={name: statement.excluded[name] for name in sorted(written)}
         )
 
-    def _parameters(self, columns: Columns) -> dict[str, Any]:
-        return {name: bindparam(name, type_=kind) for name, kind in columns.items()}
-
-
-def _bound(dialect: Dialect, kind: Any, value: Any) -> Any:
-    """A value as the driver takes it."""
-    bind = kind.dialect_impl(dialect).bind_processor(dialect)
-    return bind(value) if bind else value
+    def _parameters(self) -> dict[str, Any]:
+        return {name: bindparam(name, type_=kind) for name, kind in self._constants.items()}

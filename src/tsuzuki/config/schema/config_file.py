@@ -12,13 +12,14 @@ from pydantic import Field, StrictInt
 
 from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.field_types import Expects, Location, Zone
-from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.job_kinds import JobKind, refusal_of
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE, read_job
 from tsuzuki.config.schema.problems import Problem, invalid
-from tsuzuki.config.schema.sections import read_sections, section_models
+from tsuzuki.config.schema.sections import read_sections, section_names
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, validate
 from tsuzuki.config.yaml.document import Document
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import JobSpec
 
 
@@ -29,6 +30,20 @@ class _FileKeys(StrictModel):
     timezone: Zone = DEFAULT_TIMEZONE
     log_archive: Location | None = None
     jobs: Annotated[dict[str, Any], Expects("a mapping of names to jobs")] | None = None
+
+
+def file_keys() -> list[str]:
+    """The top-level keys without the sections."""
+    return list(keys_of(_FileKeys))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedJob:
+    """A job whose kind is refused. Its keys were not read."""
+
+    name: str
+    enabled: bool
+    problem: ConfigurationError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,18 +57,19 @@ class ConfigFile:
     log_archive: str | None
     sections: Mapping[str, Mapping[str, Any]]
     jobs: tuple[JobSpec, ...]
+    refused_jobs: tuple[RefusedJob, ...]
 
 
 def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
-    """Read a `document`. Raises `InvalidFile` with all problems of it."""
+    """Read a `document`. Raises `InvalidFile` with all problems of it; refused jobs alone are none."""
     data = {} if document.data is None else document.data
-    known = [*keys_of(_FileKeys), *section_models(kinds)]
+    known = [*file_keys(), *section_names(kinds)]
     if not isinstance(data, dict):
         message = f"the file must be a mapping with the keys {', '.join(known)}"
         raise invalid([Problem(path=(), message=message)], document)
     problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
     sections = read_sections(data, kinds, problems)
-    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
+    own = {key: value for key, value in data.items() if key in file_keys()}
     top = validate(_FileKeys, own, path=(), problems=problems)
     read = partial(
         read_job,
@@ -61,9 +77,15 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
         default_timezone=top.timezone if top else DEFAULT_TIMEZONE,
         problems=problems,
     )
-    jobs = [read(name, body, path=("jobs", name)) for name, body in _job_bodies(data).items()]
+    bodies = _job_bodies(data)
+    refusals = _refusals(bodies, kinds)
+    jobs = [
+        read(name, body, path=("jobs", name))
+        for name, body in bodies.items()
+        if name not in refusals
+    ]
     if top is None or problems:
-        raise invalid(problems, document)
+        raise invalid([*problems, *refusals.values()], document)
     return ConfigFile(
         document=document,
         database_url=top.database_url,
@@ -72,7 +94,21 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
         log_archive=top.log_archive,
         sections=sections,
         jobs=tuple(job for job in jobs if job is not None),
+        refused_jobs=tuple(
+            RefusedJob(
+                name=name,
+                enabled=bodies[name].get("enabled") is not False,
+                problem=problem.as_error(document),
+            )
+            for name, problem in refusals.items()
+        ),
     )
+
+
+def _refusals(bodies: Mapping[str, Any], kinds: Mapping[str, JobKind]) -> dict[str, Problem]:
+    """The jobs whose kind is refused, each with its problem."""
+    found = {name: refusal_of(body, ("jobs", name), kinds) for name, body in bodies.items()}
+    return {name: problem for name, problem in found.items() if problem is not None}
 
 
 def _job_bodies(data: Mapping[str, Any]) -> Mapping[str, Any]:

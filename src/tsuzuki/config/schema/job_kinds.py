@@ -14,6 +14,7 @@ from tsuzuki.config.schema.problems import Problem
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.suggestion import closest, did_you_mean
 
 
@@ -23,12 +24,18 @@ class JobKind:
 
     `options_model` validates the keys of one job; the result, under the names of the model's fields,
     becomes the `options` of its `JobSpec`. `section_model` validates what all jobs of the kind
-    share, such as the address of a service: a top-level key with the name of the kind.
+    share, such as the address of a service: a top-level key with the name of the kind. `refusal`
+    says why no job of the kind can be used; its keys are unknown then, and not read.
     """
 
     name: str
     options_model: type[BaseModel]
     section_model: type[BaseModel] | None = None
+    refusal: ConfigurationError | None = None
+
+    @classmethod
+    def refused(cls, name: str, why: ConfigurationError) -> "JobKind":
+        return cls(name=name, options_model=BaseModel, refusal=why)
 
     def __post_init__(self) -> None:
         taken = self.keys & COMMON_KEYS
@@ -70,6 +77,16 @@ def nothing_to_run(name: str, path: KeyPath) -> Problem:
     )
 
 
+def refusal_of(body: object, path: KeyPath, kinds: Mapping[str, JobKind]) -> Problem | None:
+    """The one problem of a job whose kind is refused: why."""
+    written = body.get("type") if isinstance(body, Mapping) else None
+    kind = kinds.get(written) if isinstance(written, str) else None
+    if kind is None or kind.refusal is None:
+        return None
+    why = kind.refusal
+    return Problem(path=(*path, "type"), message=why.message, hint=why.hint, code=why.specific_code)
+
+
 def find_kind(
     name: str,
     body: Mapping[str, Any],
@@ -79,6 +96,10 @@ def find_kind(
     problems: list[Problem],
 ) -> JobKind | None:
     """The kind of the job `name`, or None. The `problems` of its keys are added in both cases."""
+    refused = refusal_of(body, path, kinds)
+    if refused is not None:
+        problems.append(refused)
+        return None
     kind = _named_kind(name, body, path, kinds)
     if isinstance(kind, Problem):
         problems.extend(_problems_without_kind(kind, body, path, kinds))

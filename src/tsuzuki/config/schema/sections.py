@@ -70,6 +70,11 @@ def section_models(kinds: Mapping[str, JobKind]) -> dict[str, type[BaseModel]]:
     return {name: kind.section_model for name, kind in kinds.items() if kind.section_model}
 
 
+def section_names(kinds: Mapping[str, JobKind]) -> list[str]:
+    """Every top-level key that a section may have. Whether a refused kind has one is not known."""
+    return [name for name, kind in kinds.items() if kind.section_model or kind.refusal]
+
+
 def read_sections(
     data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[Problem]
 ) -> dict[str, Mapping[str, Any]]:

@@ -36,11 +36,13 @@ LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a datab
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """A part of the product that has tables. `versions` is the folder of its Alembic revisions."""
+    """A part of the product that has tables. `versions` is the folder of its Alembic revisions,
+    `distribution` is what a user upgrades to get newer ones."""
 
     name: str
     metadata: MetaData
     versions: Path
+    distribution: str = "Tsuzuki"
 
     @property
     def version_table(self) -> str:
@@ -145,7 +147,8 @@ class SchemaWatch:
                 raise SchemaMismatch(
                     f"the database was brought to revision {found} of {component.name} "
                     f"while this process worked with {expected}",
-                    hint="It was upgraded by another version: upgrade Tsuzuki here and start again.",
+                    hint="It was upgraded by another version: "
+                    f"upgrade {component.distribution} here and start again.",
                 )
 
 
@@ -182,6 +185,7 @@ def _require_known(component: Component, revision: str | None) -> None:
     if revision is not None and revision not in component.revisions:
         raise SchemaMismatch(
             f"the database is at revision {revision} of {component.name}, "
-            "which this version of Tsuzuki does not know",
-            hint="It was written by a newer version: upgrade Tsuzuki here too. Nothing was changed.",
+            f"which this version of {component.distribution} does not know",
+            hint=f"It was written by a newer version: upgrade {component.distribution} here too. "
+            "Nothing was changed.",
         )

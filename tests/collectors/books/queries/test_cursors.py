@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from collectors.books.shop import Shop
+from collectors.books.books_fixture import BooksFixture
 from support.databases import opened
 from tsuzuki.collectors.books.queries.cursors import (
     claim_search,
@@ -134,21 +134,23 @@ def test_list_collect_cursors_lists_all_or_those_of_a_job(books_database: Databa
         assert {cursor.key for cursor in list_collect_cursors(connection, "b")} == {"1", "3"}
 
 
-def test_a_search_is_held_by_one_running_run_and_by_none_that_ended(shop: Shop) -> None:
-    first, second = shop.start(), shop.start()
+def test_a_search_is_held_by_one_running_run_and_by_none_that_ended(
+    books_fixture: BooksFixture,
+) -> None:
+    first, second = books_fixture.start(), books_fixture.start()
     where = {"job_name": "novelties", "query_set_hash": "ab"}
 
     def holder(run_id: int) -> int:
-        with shop.database.write() as connection:
+        with books_fixture.database.write() as connection:
             return claim_search(connection, **where, list_options={}, run_id=run_id).held_by_run
 
     assert holder(first.context.id) == first.context.id
     assert holder(second.context.id) == first.context.id
-    with shop.database.write() as connection:
+    with books_fixture.database.write() as connection:
         assert is_held_by(connection, "novelties", "ab", run_id=first.context.id)
         assert not is_held_by(connection, "novelties", "ab", run_id=second.context.id)
     first.end(RunState.FAILED)
     assert holder(second.context.id) == second.context.id
-    with shop.database.write() as connection:
+    with books_fixture.database.write() as connection:
         release_search(connection, "novelties", "ab")
     assert holder(first.context.id) == first.context.id

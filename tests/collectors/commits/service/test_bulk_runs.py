@@ -77,7 +77,7 @@ def start_in(url: str, folder: str) -> tuple[str, str]:
             return refused.specific_code, refused.message
 
 
-def test_of_two_processes_that_start_at_once_one_begins_and_the_other_is_told(
+def test_of_two_processes_that_start_at_once_one_starts_and_the_other_is_refused(
     application: Application, database_url: str, tmp_path: Path
 ) -> None:
     answers = dict(in_processes(start_in, [[database_url, str(tmp_path)]] * 2))

@@ -1,4 +1,4 @@
-"""The ledger of bulk collections: begun, settled target by target, completed or cancelled.
+"""The ledger of bulk collections: started, settled target by target, completed or cancelled.
 
 Every change of a result goes together with the counter that counts it, and names what it expects to
 find; at most one collection is `running`, which the schema guarantees.
@@ -55,7 +55,7 @@ class Settled:
     notes: tuple[Note, ...] = ()
 
 
-# --- begin and end --------------------------------------------------------------------------------
+# --- start and end --------------------------------------------------------------------------------
 
 
 def new_id() -> str:
@@ -71,7 +71,7 @@ def open_run(
     now: datetime,
     retry_of: str | None = None,
 ) -> str | None:
-    """Begin a bulk collection with all its targets pending; None if one is running."""
+    """Start a bulk collection with all its targets pending; None if one is running."""
     statement = insert_into(connection.dialect, _runs).values(
         run_id=run_id,
         started_at_utc=to_text(now),
@@ -122,8 +122,8 @@ def _end(connection: Connection, run_id: str, status: BulkStatus, now: datetime)
     return connection.execute(statement).rowcount == 1
 
 
-def give(connection: Connection, run_id: str, *, job_run_id: int) -> None:
-    """From now on this run of the engine works on it, and no other."""
+def set_owner(connection: Connection, run_id: str, *, job_run_id: int) -> None:
+    """Make this run of the engine the one that works on the collection."""
     connection.execute(
         update(_owners).where(_owners.c.run_id == run_id).values(job_run_id=job_run_id)
     )

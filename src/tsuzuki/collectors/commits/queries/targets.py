@@ -58,7 +58,7 @@ _COUNT = (
     .where(*_IS_TARGET)
     .values(range_run_id=bindparam("run"), range_commits=bindparam("counted"))
 )
-_BEGIN_RANGE = _COUNT.values(
+_START_RANGE = _COUNT.values(
     range_old=bindparam("old"),
     range_new=bindparam("new"),
     range_since_utc=bindparam("since"),
@@ -93,7 +93,7 @@ def unfollow(connection: Connection, target: Target) -> bool:
     return execute(connection, _UNFOLLOW, _key(target)).rowcount == 1
 
 
-def adopt_those_with_history(connection: Connection) -> None:
+def add_targets_with_commits(connection: Connection) -> None:
     """Every branch that has commits is a target, also one whose commits came some other way."""
     known = {state.target for state in find(connection, with_unfollowed=True)}
     for target in _with_history(connection):
@@ -121,7 +121,7 @@ def checkpoint(connection: Connection, target: Target) -> str | None:
     return newest
 
 
-def begin_range(connection: Connection, target: Target, wanted: Range, *, run_id: str) -> None:
+def start_range(connection: Connection, target: Target, wanted: Range, *, run_id: str) -> None:
     """Fix both ends of what is collected next."""
     values = {
         "old": wanted.old,
@@ -129,7 +129,7 @@ def begin_range(connection: Connection, target: Target, wanted: Range, *, run_id
         "since": to_text(wanted.since) if wanted.since else None,
         **_counted(connection, target, 0, run_id),
     }
-    execute(connection, _BEGIN_RANGE, {**_key(target), **values})
+    execute(connection, _START_RANGE, {**_key(target), **values})
 
 
 def turn_page(

@@ -16,18 +16,4 @@ class CommitsService:
 
     @classmethod
     def of(cls, context: ServiceContext) -> "CommitsService":
-        return cls(
-            commits=Commits(
-                database=context.database,
-                workspace=context.workspace,
-                section=context.section,
-                actor=context.actor,
-            ),
-            bulk_runs=BulkRuns(
-                database=context.database,
-                job_service=context.jobs,
-                run_service=context.runs,
-                liveness=context.liveness,
-                actor=context.actor,
-            ),
-        )
+        return cls(commits=Commits(context), bulk_runs=BulkRuns(context))

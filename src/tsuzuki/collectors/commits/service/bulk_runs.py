@@ -1,4 +1,4 @@
-"""Bulk collections: begun, taken over, repeated, cancelled and looked at.
+"""Bulk collections: started, taken over, retried, cancelled and looked at.
 
 A collection that is asked for here and the run of the engine that works on it are stored in one
 transaction; the schema lets one collection run at a time, and a second request is told which.
@@ -8,21 +8,21 @@ One that was left by a crash is taken over: its former run is cancelled first, s
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tsuzuki.collectors.commits.collect import chosen
+from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.collectors.commits.collect import select_targets
 from tsuzuki.collectors.commits.queries import ledger, reports
 from tsuzuki.collectors.commits.queries.reports import InWork, Result, Summary
 from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.service.audit import record_change
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import PRIORITY_MAX
 from tsuzuki.model.run import Run, RunRef, retry_key
 from tsuzuki.model.states import RunState
-from tsuzuki.services.jobs import Jobs
-from tsuzuki.services.liveness import Liveness
-from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store import audit, jobs
+from tsuzuki.services.runs import Request
+from tsuzuki.store import jobs
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -31,7 +31,7 @@ JOB = "commits-by-hand"
 
 JOB_BODY = {"type": "commits", "description": "Collections that people asked for", "max_retries": 3}
 PENDING_SECONDS = 10.0
-"""How long a collection that no run works on yet counts as begun by another process."""
+"""How long a collection that no run works on yet counts as started by another process."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,30 +62,19 @@ class BulkProgress:
     in_work: list[InWork]
     new_commits: int
     job_run_state: RunState | None
-    """Of the run that works on it, or will: a failed one that is repeated is not meant."""
+    """Of the run that works on it, or will: a failed one that is retried is not meant."""
     error: str | None
 
 
 class BulkRuns:
-    def __init__(
-        self,
-        *,
-        database: Database,
-        job_service: Jobs,
-        run_service: Runs,
-        liveness: Liveness,
-        actor: str,
-    ) -> None:
-        self._database = database
-        self._jobs = job_service
-        self._runs = run_service
-        self._actor = actor
-        self._liveness = liveness
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._database = context.database
 
     def start(
         self, references: Sequence[str] = (), *, branch: str | None = None
     ) -> StartedCollection:
-        """Begin a collection of all targets, or of some; or take over one that was left.
+        """Start a collection of all targets, or of some; or take over one that was left.
 
         Raises `Conflict` with the running one's id if a run works on it.
         """
@@ -94,14 +83,14 @@ class BulkRuns:
             left = self._left_or_refused(connection)
             if left is not None:
                 return self._taken_over(connection, left)
-            wanted = chosen(connection, references, branch=branch)
+            wanted = select_targets(connection, references, branch=branch)
             if not wanted:
                 raise NotFound(
                     "there is nothing to collect",
                     hint="Follow a branch first: tsuzuki commits add-target PROJECT [BRANCH]",
                     code="no_targets",
                 )
-            return self._begin(connection, wanted)
+            return self._start(connection, wanted)
 
     def retry(self, reference: str) -> StartedCollection:
         """A new collection of what failed, or was left pending, in an earlier one."""
@@ -117,10 +106,10 @@ class BulkRuns:
             if not wanted:
                 raise Conflict(
                     f"every target of {run_id} succeeded",
-                    hint="There is nothing to repeat.",
+                    hint="There is nothing to retry.",
                     code="nothing_failed",
                 )
-            return self._begin(connection, wanted, retry_of=run_id)
+            return self._start(connection, wanted, retry_of=run_id)
 
     def cancel(self, reference: str | None = None) -> Summary:
         """Stop the running collection. Finished results are kept, the rest stays pending."""
@@ -138,7 +127,7 @@ class BulkRuns:
                 )
             ledger.cancel(connection, run_id, now=self._database.now(connection))
             self._cancel_owner(connection, run_id)
-            self._note(connection, "commits.cancel", run_id)
+            record_change(connection, self._context, "commits.cancel", run_id)
             (summary,) = reports.summaries(connection, run_id=run_id)
             return summary
 
@@ -165,18 +154,18 @@ class BulkRuns:
         self._look_after()
         with self._database.read() as connection:
             (summary,) = reports.summaries(connection, run_id=run_id)
-            held = self._newest_run(connection, run_id)
+            run = self._newest_run(connection, run_id)
             return BulkProgress(
                 summary=summary,
                 in_work=reports.in_work(connection, run_id),
                 new_commits=reports.new_commits(connection, run_id),
-                job_run_state=held.state if held else None,
-                error=held.error if held else None,
+                job_run_state=run.state if run else None,
+                error=run.error if run else None,
             )
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _begin(
+    def _start(
         self, connection: Connection, wanted: Sequence[Target], *, retry_of: str | None = None
     ) -> StartedCollection:
         run_id = ledger.new_id()
@@ -191,8 +180,8 @@ class BulkRuns:
 
     def _submit(self, connection: Connection, run_id: str) -> int:
         request = Request(job=JOB, arguments={"run_id": run_id}, priority=PRIORITY_MAX)
-        submission = self._runs.submit(request, connection=connection)
-        ledger.give(connection, run_id, job_run_id=submission.run_id)
+        submission = self._context.runs.submit(request, connection=connection)
+        ledger.set_owner(connection, run_id, job_run_id=submission.run_id)
         return submission.run_id
 
     def _left_or_refused(self, connection: Connection) -> str | None:
@@ -201,9 +190,9 @@ class BulkRuns:
         running = ledger.running(connection)
         if running is None:
             return None
-        held = self._newest_run(connection, running)
-        if held is not None and self._liveness.is_worked_on(
-            connection, held, fresh_seconds=PENDING_SECONDS
+        run = self._newest_run(connection, running)
+        if run is not None and self._context.liveness.is_worked_on(
+            connection, run, fresh_seconds=PENDING_SECONDS
         ):
             raise already_running(running)
         return running
@@ -221,21 +210,21 @@ class BulkRuns:
         )
 
     def _newest_run(self, connection: Connection, run_id: str) -> Run | None:
-        """The run of the engine that works on a collection, or the newest that repeats it."""
+        """The run of the engine that works on a collection, or the newest retry of it."""
         owner = ledger.owner(connection, run_id)
-        held = runs.get(connection, owner.job_run_id) if owner else None
-        while held is not None and held.state.is_final:
-            repeated = runs.get_by_key(connection, retry_key(held.id))
-            if repeated is None:
+        run = runs.get(connection, owner.job_run_id) if owner else None
+        while run is not None and run.state.is_final:
+            retry = runs.get_by_key(connection, retry_key(run.id))
+            if retry is None:
                 break
-            held = repeated
-        return held
+            run = retry
+        return run
 
     def _cancel_owner(self, connection: Connection, run_id: str) -> None:
-        held = self._newest_run(connection, run_id)
-        if held is not None and not held.state.is_final:
-            ref = RunRef(id=held.id, version=held.version)
-            moves.cancel(connection, operator=self._actor, runs=[ref])
+        run = self._newest_run(connection, run_id)
+        if run is not None and not run.state.is_final:
+            ref = RunRef(id=run.id, version=run.version)
+            moves.cancel(connection, operator=self._context.actor, runs=[ref])
             channels.notify(connection, Channel.WORKERS)
 
     def _look_after(self) -> None:
@@ -253,14 +242,14 @@ class BulkRuns:
             ledger.cancel(connection, running, now=self._database.now(connection))
 
     def _is_canceled(self, connection: Connection, run_id: str) -> bool:
-        held = self._newest_run(connection, run_id)
-        return held is not None and held.state is RunState.CANCELED
+        run = self._newest_run(connection, run_id)
+        return run is not None and run.state is RunState.CANCELED
 
     def _define_job(self) -> None:
         with self._database.read() as connection:
             found = jobs.get_by_name(connection, JOB)
         if found is None:
-            self._jobs.define(JOB, JOB_BODY)
+            self._context.jobs.define(JOB, JOB_BODY)
         elif not found.spec.enabled:
             raise Conflict(
                 f"the job {JOB!r} is switched off",
@@ -278,15 +267,6 @@ class BulkRuns:
             else f"more than one collection begins with {reference!r}",
             hint="See: tsuzuki commits runs",
             code="collection_unknown",
-        )
-
-    def _note(self, connection: Connection, action: str, run_id: str) -> None:
-        audit.record(
-            connection,
-            actor=self._actor,
-            action=action,
-            object_type="commits",
-            object_id=run_id,
         )
 
 

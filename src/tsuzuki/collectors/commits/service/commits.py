@@ -1,23 +1,22 @@
 """Commits: the projects they come from, the branches that are followed, and what was collected."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from pydantic import BaseModel
-
+from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.collect import named_project
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import projects, statistics, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.statistics import Dimension
 from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.service.audit import record_change
 from tsuzuki.collectors.commits.source_factory import SourceFactory, described
 from tsuzuki.model.errors import NotFound, UsageError
-from tsuzuki.store import audit
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Connection
 
 __all__ = ["Commits", "Dimension", "ProjectChange", "ProjectView", "TargetView"]
 
@@ -44,25 +43,16 @@ class TargetView:
 
 
 class Commits:
-    def __init__(
-        self,
-        *,
-        database: Database,
-        workspace: Path,
-        section: Callable[[], BaseModel | None],
-        actor: str,
-    ) -> None:
-        self._database = database
-        self._workspace = workspace
-        self._section = section
-        self._actor = actor
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._database = context.database
 
     # --- projects and targets -------------------------------------------------------------------
 
     def sync_projects(self) -> list[ProjectChange]:
         """Learn of every project the configured GitLab shows us. Nothing is ever taken away."""
         with closing(self._sources()) as sources:
-            found = [sources.found(remote) for remote in sources.gitlab().projects()]
+            found = list(sources.gitlab().projects())
         with self._database.write() as connection:
             return [self._record(connection, one) for one in found]
 
@@ -90,7 +80,9 @@ class Commits:
         target = Target(project.project_id, name)
         with self._database.write() as connection:
             if targets.follow(connection, target, is_default=is_default):
-                self._note(connection, "commits.target.add", f"{project.path} {name}")
+                record_change(
+                    connection, self._context, "commits.target.add", f"{project.path} {name}"
+                )
         return next(
             view
             for view in self.targets()
@@ -107,7 +99,9 @@ class Commits:
                     hint="See: tsuzuki commits targets",
                     code="target_unknown",
                 )
-            self._note(connection, "commits.target.remove", f"{project.path} {branch}")
+            record_change(
+                connection, self._context, "commits.target.remove", f"{project.path} {branch}"
+            )
 
     def targets(self) -> list[TargetView]:
         with self._database.read() as connection:
@@ -160,7 +154,7 @@ class Commits:
         if moved is not None and default is not None:
             self._move_default(connection, change.project.project_id, moved, default)
         if change.is_new:
-            self._note(connection, "commits.project.add", change.project.path)
+            record_change(connection, self._context, "commits.project.add", change.project.path)
         return change
 
     def _move_default(self, connection: Connection, project_id: int, old: str, new: str) -> None:
@@ -195,16 +189,7 @@ class Commits:
 
     def _sources(self) -> SourceFactory:
         return SourceFactory(
-            section=cast("CommitsSection", self._section()),
-            workspace=self._workspace,
+            section=self._context.section(CommitsSection),
+            workspace=self._context.workspace,
             clock=self._database.clock,
-        )
-
-    def _note(self, connection: Connection, action: str, name: str) -> None:
-        audit.record(
-            connection,
-            actor=self._actor,
-            action=action,
-            object_type="commits",
-            object_id=name,
         )

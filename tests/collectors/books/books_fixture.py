@@ -35,7 +35,7 @@ from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 WORKER = "host-1-aaaa"
-KEY = "k3y-that-nobody-may-see"
+KEY = "k3y-that-is-secret"
 
 
 class ObservedContext(RunContext):
@@ -53,10 +53,10 @@ class ObservedContext(RunContext):
 
 
 @dataclass
-class ShopRun:
+class BooksRun:
     """One run under way."""
 
-    shop: "Shop"
+    books_fixture: "BooksFixture"
     task: Task
     output: OutputBuffer
     stop_signal: StopSignal
@@ -65,7 +65,7 @@ class ShopRun:
     def work(self) -> dict[str, Any]:
         """Let the handler do its work, and the run end as it ends."""
         try:
-            result = collect(self.shop.collector_context, self.context)
+            result = collect(self.books_fixture.collector_context, self.context)
         except Exception:
             self.end(RunState.FAILED)
             raise
@@ -75,7 +75,7 @@ class ShopRun:
     def end(self, state: RunState) -> None:
         reason = None if state is RunState.SUCCEEDED else Reason.HANDLER_FAILED
         ending = RunEnd(run=self.task.started, state=state, reason=reason)
-        with self.shop.database.write() as connection:
+        with self.books_fixture.database.write() as connection:
             assert moves.finish(connection, worker_id=WORKER, ends=[ending])
 
     def when_said(self, words: str, act: Callable[[], object]) -> None:
@@ -91,13 +91,13 @@ class ShopRun:
 
 
 @dataclass
-class Shop:
+class BooksFixture:
     database: Database
     source: GoogleBooks
     server: StandIn
     term: Term
     section: dict[str, Any] = field(default_factory=dict)
-    last: ShopRun | None = None
+    last: BooksRun | None = None
 
     @property
     def collector_context(self) -> CollectorContext:
@@ -105,7 +105,7 @@ class Shop:
         return CollectorContext(
             database=self.database,
             workspace=Path(),
-            section=lambda: BooksSection.model_validate(said),
+            read_section=lambda: BooksSection.model_validate(said),
         )
 
     def start(
@@ -114,7 +114,7 @@ class Shop:
         *,
         arguments: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> ShopRun:
+    ) -> BooksRun:
         """A run of the job `name`, whose options are said anew each time, as in an edited file."""
         job_id = self._define(name, {"queries": ["python"], **options})
         created = create_run(self.database, job_id, arguments=arguments or {})
@@ -133,8 +133,8 @@ class Shop:
         context = ObservedContext(
             task=task, run_io=run_io, clock=self.database.clock, stop_signal=stop_signal
         )
-        self.last = ShopRun(
-            shop=self, task=task, output=output, stop_signal=stop_signal, context=context
+        self.last = BooksRun(
+            books_fixture=self, task=task, output=output, stop_signal=stop_signal, context=context
         )
         return self.last
 
@@ -191,6 +191,6 @@ class Shop:
             return job.id
 
 
-def opened_shop(database: Database, source: GoogleBooks, server: StandIn) -> Shop:
+def open_books_fixture(database: Database, source: GoogleBooks, server: StandIn) -> BooksFixture:
     add_worker(database, WORKER, capacity=1000)
-    return Shop(database=database, source=source, server=server, term=take_lead(database))
+    return BooksFixture(database=database, source=source, server=server, term=take_lead(database))

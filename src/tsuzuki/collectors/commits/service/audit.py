@@ -1,0 +1,12 @@
+"""The audit log of what people change about commits."""
+
+from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.store import audit
+from tsuzuki.store.sql.database import Connection
+
+
+def record_change(connection: Connection, context: ServiceContext, action: str, name: str) -> None:
+    """Record that the actor did `action` to the project, target or collection `name`."""
+    audit.record(
+        connection, actor=context.actor, action=action, object_type="commits", object_id=name
+    )
