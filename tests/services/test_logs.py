@@ -26,16 +26,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stage(database: Database, clock: MovingClock, folder: Path) -> ArchivingFixture:
+def archiving(database: Database, clock: MovingClock, folder: Path) -> ArchivingFixture:
     return folder_archiving(database, clock, folder)
 
 
 @pytest.fixture(params=["in the table", "in the archive"])
-def run_id(stage: ArchivingFixture, request: pytest.FixtureRequest) -> int:
-    run_id = stage.old_run()
+def run_id(archiving: ArchivingFixture, request: pytest.FixtureRequest) -> int:
+    run_id = archiving.old_run()
     if request.param == "in the archive":
-        stage.tick()
-        assert stage.rows_of(run_id) == []
+        archiving.tick()
+        assert archiving.rows_of(run_id) == []
     return run_id
 
 
@@ -69,8 +69,8 @@ def after_call(
     monkeypatch.setattr(place, name, called)
 
 
-def test_a_log_reads_the_same_wherever_it_is(stage: ArchivingFixture, run_id: int) -> None:
-    reader = stage.reader
+def test_a_log_reads_the_same_wherever_it_is(archiving: ArchivingFixture, run_id: int) -> None:
+    reader = archiving.reader
 
     assert reader.read(run_id) == LINES
     assert reader.read(run_id, after_seq=3) == LINES[3:]
@@ -83,19 +83,19 @@ def test_a_log_reads_the_same_wherever_it_is(stage: ArchivingFixture, run_id: in
     assert list(reader.follow(run_id, wait=never, after_seq=4)) == LINES[4:]
 
 
-def test_a_run_that_says_nothing_has_an_empty_log(stage: ArchivingFixture) -> None:
-    run_id = stage.ended_run([])
+def test_a_run_that_says_nothing_has_an_empty_log(archiving: ArchivingFixture) -> None:
+    run_id = archiving.ended_run([])
 
-    assert stage.reader.read(run_id) == []
-    assert stage.reader.tail(run_id, 10) == []
-    assert list(stage.reader.follow(run_id, wait=never)) == []
+    assert archiving.reader.read(run_id) == []
+    assert archiving.reader.tail(run_id, 10) == []
+    assert list(archiving.reader.follow(run_id, wait=never)) == []
 
 
-def test_an_unknown_run_is_not_found(stage: ArchivingFixture) -> None:
+def test_an_unknown_run_is_not_found(archiving: ArchivingFixture) -> None:
     for ask in (
-        lambda: stage.reader.read(UNKNOWN_RUN),
-        lambda: stage.reader.tail(UNKNOWN_RUN, 1),
-        lambda: list(stage.reader.follow(UNKNOWN_RUN, wait=never)),
+        lambda: archiving.reader.read(UNKNOWN_RUN),
+        lambda: archiving.reader.tail(UNKNOWN_RUN, 1),
+        lambda: list(archiving.reader.follow(UNKNOWN_RUN, wait=never)),
     ):
         with pytest.raises(NotFound, match="there is no run 4242") as caught:
             ask()
@@ -103,175 +103,175 @@ def test_an_unknown_run_is_not_found(stage: ArchivingFixture) -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 0, 10_001])
-def test_no_answer_is_without_bounds(stage: ArchivingFixture, count: int) -> None:
-    run_id = stage.ended_run()
+def test_no_answer_is_without_bounds(archiving: ArchivingFixture, count: int) -> None:
+    run_id = archiving.ended_run()
 
     with pytest.raises(UsageError, match="limit must be from 1 to 10000"):
-        stage.reader.read(run_id, limit=count)
+        archiving.reader.read(run_id, limit=count)
     with pytest.raises(UsageError, match="count must be from 1 to 10000"):
-        stage.reader.tail(run_id, count)
+        archiving.reader.tail(run_id, count)
 
 
 def test_a_log_that_moves_after_either_look_of_a_reader_is_read_once_and_whole(
-    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+    archiving: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place, name, ask in (
-        (logs, "read", stage.reader.read),
-        (runs, "get", stage.reader.read),
-        (logs, "tail", lambda run_id: stage.reader.tail(run_id, 10)),
-        (runs, "get", lambda run_id: stage.reader.tail(run_id, 10)),
-        (logs, "read", lambda run_id: list(stage.reader.follow(run_id, wait=never))),
-        (runs, "get", lambda run_id: list(stage.reader.follow(run_id, wait=never))),
+        (logs, "read", archiving.reader.read),
+        (runs, "get", archiving.reader.read),
+        (logs, "tail", lambda run_id: archiving.reader.tail(run_id, 10)),
+        (runs, "get", lambda run_id: archiving.reader.tail(run_id, 10)),
+        (logs, "read", lambda run_id: list(archiving.reader.follow(run_id, wait=never))),
+        (runs, "get", lambda run_id: list(archiving.reader.follow(run_id, wait=never))),
     ):
-        run_id = stage.old_run()
-        after_call(monkeypatch, place, name, stage.tick)
+        run_id = archiving.old_run()
+        after_call(monkeypatch, place, name, archiving.tick)
 
         assert ask(run_id) == LINES
-        assert stage.rows_of(run_id) == []
+        assert archiving.rows_of(run_id) == []
 
 
-def test_pages_of_a_log_that_moves_between_them_fit_together(stage: ArchivingFixture) -> None:
-    run_id = stage.old_run()
-    pages = [stage.reader.read(run_id, limit=2)]
-    stage.tick()
-    pages += [stage.reader.read(run_id, after_seq=seq, limit=2) for seq in (2, 4)]
+def test_pages_of_a_log_that_moves_between_them_fit_together(archiving: ArchivingFixture) -> None:
+    run_id = archiving.old_run()
+    pages = [archiving.reader.read(run_id, limit=2)]
+    archiving.tick()
+    pages += [archiving.reader.read(run_id, after_seq=seq, limit=2) for seq in (2, 4)]
 
     assert [line for page in pages for line in page] == LINES
 
 
 def test_following_gives_each_line_once_as_it_comes_and_ends_with_the_run(
-    stage: ArchivingFixture,
+    archiving: ArchivingFixture,
 ) -> None:
-    run = stage.started_run()
-    stage.say(run, LINES[:1])
+    run = archiving.started_run()
+    archiving.say(run, LINES[:1])
     wait = script(
-        lambda: stage.say(run, LINES[1:3]),
+        lambda: archiving.say(run, LINES[1:3]),
         lambda: None,
-        lambda: stage.say(run, LINES[3:4]),
-        lambda: stage.end(run, LINES[4:]),
+        lambda: archiving.say(run, LINES[3:4]),
+        lambda: archiving.end(run, LINES[4:]),
     )
 
-    assert list(stage.reader.follow(run.id, wait=wait)) == LINES
+    assert list(archiving.reader.follow(run.id, wait=wait)) == LINES
 
 
 def test_following_misses_no_line_that_came_with_the_end(
-    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+    archiving: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = stage.started_run()
-    after_call(monkeypatch, logs, "read", lambda: stage.end(run, LINES))
+    run = archiving.started_run()
+    after_call(monkeypatch, logs, "read", lambda: archiving.end(run, LINES))
 
-    assert list(stage.reader.follow(run.id, wait=script(lambda: None))) == LINES
+    assert list(archiving.reader.follow(run.id, wait=script(lambda: None))) == LINES
 
 
 def test_reading_all_ends_with_what_is_there_although_the_run_goes_on(
-    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+    archiving: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
-    run = stage.started_run()
-    stage.say(run, LINES)
+    run = archiving.started_run()
+    archiving.say(run, LINES)
 
-    assert list(stage.reader.read_all(run.id)) == LINES
+    assert list(archiving.reader.read_all(run.id)) == LINES
 
 
 def test_reading_all_goes_on_in_the_archive(
-    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+    archiving: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
-    run_id = stage.old_run()
-    reading = stage.reader.read_all(run_id)
+    run_id = archiving.old_run()
+    reading = archiving.reader.read_all(run_id)
     first = next(reading)
-    stage.tick()
+    archiving.tick()
 
     assert [first, *reading] == LINES
 
 
 def test_following_goes_on_in_the_archive(
-    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+    archiving: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tsuzuki.services.logs.PAGE_LINES", 2)
-    run_id = stage.old_run()
-    following = stage.reader.follow(run_id, wait=never)
+    run_id = archiving.old_run()
+    following = archiving.reader.follow(run_id, wait=never)
     first = next(following)
-    stage.tick()
+    archiving.tick()
 
     assert [first, *following] == LINES
 
 
-def test_following_holds_no_connection_between_two_lines(stage: ArchivingFixture) -> None:
-    run_id = stage.ended_run()
-    following = stage.reader.follow(run_id, wait=never)
+def test_following_holds_no_connection_between_two_lines(archiving: ArchivingFixture) -> None:
+    run_id = archiving.ended_run()
+    following = archiving.reader.follow(run_id, wait=never)
     next(following)
 
-    assert stage.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+    assert archiving.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 
 def test_a_run_that_is_forgotten_while_it_is_followed_ends_with_not_found(
-    stage: ArchivingFixture,
+    archiving: ArchivingFixture,
 ) -> None:
-    run = stage.started_run()
-    stage.say(run, LINES)
+    run = archiving.started_run()
+    archiving.say(run, LINES)
 
     def forget() -> None:
-        stage.end(run)
-        stage.days_pass(100)
-        stage.settings = stage.settings.with_values({"run_retention_days": 1})
-        stage.tick()
+        archiving.end(run)
+        archiving.days_pass(100)
+        archiving.settings = archiving.settings.with_values({"run_retention_days": 1})
+        archiving.tick()
 
     with pytest.raises(NotFound, match="there is no run"):
-        list(stage.reader.follow(run.id, wait=script(forget)))
+        list(archiving.reader.follow(run.id, wait=script(forget)))
 
 
-def test_a_damaged_archive_is_said_clearly(stage: ArchivingFixture, folder: Path) -> None:
-    run_id = stage.old_run()
-    stage.tick()
+def test_a_damaged_archive_is_said_clearly(archiving: ArchivingFixture, folder: Path) -> None:
+    run_id = archiving.old_run()
+    archiving.tick()
     (path,) = files_in(folder)
     path.write_bytes(path.read_bytes()[:-8])
 
     for ask in (
-        lambda: stage.reader.read(run_id),
-        lambda: stage.reader.tail(run_id, 1),
-        lambda: list(stage.reader.follow(run_id, wait=never)),
+        lambda: archiving.reader.read(run_id),
+        lambda: archiving.reader.tail(run_id, 1),
+        lambda: list(archiving.reader.follow(run_id, wait=never)),
     ):
         with pytest.raises(DamagedLog, match="is damaged"):
             ask()
 
 
-def test_a_missing_archive_file_is_said_clearly(stage: ArchivingFixture, folder: Path) -> None:
-    run_id = stage.old_run()
-    stage.tick()
+def test_a_missing_archive_file_is_said_clearly(archiving: ArchivingFixture, folder: Path) -> None:
+    run_id = archiving.old_run()
+    archiving.tick()
     files_in(folder)[0].unlink()
 
     with pytest.raises(NotFound, match="is not there") as caught:
-        stage.reader.read(run_id)
+        archiving.reader.read(run_id)
 
     assert caught.value.specific_code == "log_archive_missing"
 
 
-def test_an_archived_log_without_an_archive_says_what_to_set(stage: ArchivingFixture) -> None:
-    run_id = stage.old_run()
-    stage.tick()
+def test_an_archived_log_without_an_archive_says_what_to_set(archiving: ArchivingFixture) -> None:
+    run_id = archiving.old_run()
+    archiving.tick()
 
     with pytest.raises(ConfigurationError, match="no archive is in use") as caught:
-        RunLogs(database=stage.database, archive=None).read(run_id)
+        RunLogs(database=archiving.database, archive=None).read(run_id)
 
     assert "log_archive" in str(caught.value.hint)
 
 
 def test_the_first_lines_of_a_huge_archived_log_are_read_without_the_rest(
-    stage: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
+    archiving: ArchivingFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id = stage.old_run()
-    stage.tick()
-    assert stage.archive is not None
+    run_id = archiving.old_run()
+    archiving.tick()
+    assert archiving.archive is not None
     given: list[int] = []
-    read = stage.archive.read
+    read = archiving.archive.read
 
     def watched(ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
         for line in read(ref, after_seq=after_seq):
             given.append(line.seq)
             yield line
 
-    monkeypatch.setattr(stage.archive, "read", watched)
+    monkeypatch.setattr(archiving.archive, "read", watched)
 
-    assert stage.reader.read(run_id, limit=2) == LINES[:2]
+    assert archiving.reader.read(run_id, limit=2) == LINES[:2]
     assert given == [1, 2]

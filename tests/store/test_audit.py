@@ -70,7 +70,7 @@ def test_entries_are_found_by_whom_and_about_what_newest_first(database: Databas
     assert [entry.object_id for entry in find(database, actor="bob")] == ["2", "0"]
     assert len(find(database, object_id="1")) == 2
     assert len(find(database, object_id="1", object_type="job")) == 1
-    assert find(database, actor="nobody") == []
+    assert find(database, actor="unknown") == []
 
 
 def test_entries_are_read_by_pages(database: Database) -> None:

@@ -111,7 +111,7 @@ def test_lines_of_a_run_that_is_no_longer_ours_are_dropped(database: Database, t
         write(database, stranger, ["not mine"])
     with database.write() as connection:
         line = LogLine(seq=1, at=database.clock.now(), stream="log", body="not mine")
-        logs.append(connection, worker_id="somebody", lines=[(ours, line)])
+        logs.append(connection, worker_id="ada", lines=[(ours, line)])
     assert read(database, ours.id) == read(database, ended.id) == []
     assert read(database, 4711) == []
 

@@ -99,7 +99,7 @@ def test_a_heartbeat_is_stored_and_answers_the_state_of_the_worker(
     before = get(database)
     assert beat(database) is None
     assert get(database) == before
-    assert beat(database, "nobody") is None
+    assert beat(database, "unknown") is None
 
 
 def test_a_leader_refreshes_heartbeats_of_present_workers_and_only_forward(
@@ -118,7 +118,7 @@ def test_a_leader_refreshes_heartbeats_of_present_workers_and_only_forward(
                 connection, term=term, worker_ids=worker_ids, sent_at=moment
             )
 
-    assert refresh([*ids, "nobody"], sent_at) == set(ids[:2])
+    assert refresh([*ids, "unknown"], sent_at) == set(ids[:2])
     assert [get(database, i).heartbeat_at == sent_at for i in ids] == [True, True, False, False]
     assert refresh(ids, sent_at - timedelta(seconds=1)) == frozenset()
     assert refresh([], sent_at) == frozenset()
@@ -131,7 +131,7 @@ def test_only_attached_workers_are_drained(database: Database) -> None:
         workers.detach(connection, [ids[1]])
         workers.deregister(connection, ids[2])
         workers.drain(connection, [ids[3]])
-        assert workers.drain(connection, [*ids, "nobody"]) == {ids[0]}
+        assert workers.drain(connection, [*ids, "unknown"]) == {ids[0]}
         assert workers.drain(connection, []) == frozenset()
     states = [get(database, worker_id).state for worker_id in ids]
     assert states == ["DRAINING", "DETACHED", "GONE", "DRAINING"]
@@ -289,7 +289,7 @@ def test_a_worker_that_deregistered_is_gone_for_good(
     with database.write() as connection:
         assert workers.deregister(connection, WORKER)
         assert not workers.deregister(connection, WORKER)
-        assert not workers.deregister(connection, "nobody")
+        assert not workers.deregister(connection, "unknown")
     clock.advance(1000)
     assert detach_silent(database, term) == frozenset()
     assert reattach_and_confirm(database, term) == frozenset()
@@ -329,4 +329,4 @@ def test_workers_are_listed_in_the_order_they_came(database: Database, clock: Mo
         assert [worker.id for worker in workers.find(connection)] == ["c", "b"]
         everyone = workers.find(connection, with_gone=True)
         assert [worker.id for worker in everyone] == ["c", "a", "b"]
-        assert workers.get(connection, "nobody") is None
+        assert workers.get(connection, "unknown") is None

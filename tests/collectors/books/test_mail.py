@@ -238,7 +238,7 @@ def test_a_sender_that_was_interrupted_leaves_its_mail_unsettled(
     def lose(_message: object) -> None:
         ref = RunRef(id=run.context.id, version=run.task.started.version)
         with mailing_books.database.write() as connection:
-            assert moves.cancel(connection, operator="somebody", runs=[ref])
+            assert moves.cancel(connection, operator="ada", runs=[ref])
 
     mail_server.when_taken = lose
     with pytest.raises(Fenced):
@@ -350,7 +350,7 @@ BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "no recipient": ({"to": []}, "has no to"),
     "no sender": ({"from": None}, "has no from"),
     "an injected header": ({"to": ["a@b\r\nBcc: c@d"]}, "under books.mail.to"),
-    "not an address": ({"from": "nobody"}, "under books.mail.from"),
+    "not an address": ({"from": "unknown"}, "under books.mail.from"),
     "not ASCII": ({"to": ["ü@example.org"]}, "under books.mail.to"),
     "a password in the open": (
         {"host": "mail.example.org", "password": "s3cret"},

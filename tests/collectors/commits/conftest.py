@@ -16,7 +16,7 @@ def collecting(live_database: Database, tmp_path: Path) -> Collecting:
 
 @pytest.fixture(scope="session")
 def crooked_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with everything in it that can go wrong; nobody changes it."""
+    """A repository with everything in it that can go wrong; no test changes it."""
     folder = tmp_path_factory.mktemp("histories") / "wayward.git"
     wayward(folder)
     return folder

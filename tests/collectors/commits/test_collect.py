@@ -47,7 +47,7 @@ def test_an_unexpected_error_of_one_target_is_its_result(
 
     def broken(source: GitSource, branch: str) -> object:
         if source._folder == three[0]:
-            raise ZeroDivisionError("of somebody@example.org")
+            raise ZeroDivisionError("of ada@example.org")
         return head(source, branch)
 
     monkeypatch.setattr(GitSource, "head", broken)

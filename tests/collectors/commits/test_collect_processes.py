@@ -59,7 +59,7 @@ class CommitsWorkspace:
 
 
 @pytest.fixture
-def stage(
+def workspace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], database_url: str
 ) -> Iterator[CommitsWorkspace]:
     for name in ("repositories", "workspace"):
@@ -77,55 +77,55 @@ def stage(
 
 
 def test_deleted_renamed_empty_and_moved_are_told_and_nothing_is_lost(
-    stage: CommitsWorkspace,
+    workspace: CommitsWorkspace,
 ) -> None:
-    make = straight(stage.folder / "tool.git", 4)
-    RepositoryBuilder(stage.folder / "empty.git")
+    make = straight(workspace.folder / "tool.git", 4)
+    RepositoryBuilder(workspace.folder / "empty.git")
     make.commit("side", {"s": b"s\n"}, parents=[git_oracle.head(make.folder)], at=1_700_000_000)
     make.write()
-    stage.ok("projects", "sync")
-    stage.ok("add-target", "group/tool")
-    stage.ok("add-target", "group/tool", "side")
-    stage.ok("add-target", "group/empty", "main")
-    first = stage.collect()
+    workspace.ok("projects", "sync")
+    workspace.ok("add-target", "group/tool")
+    workspace.ok("add-target", "group/tool", "side")
+    workspace.ok("add-target", "group/empty", "main")
+    first = workspace.collect()
     assert [note["kind"] for note in first["group/empty main"]["notes"]] == ["empty_repository"]
     everything = git_oracle.rows(make.folder, "main", "side")
-    project = stage.api.projects.find("group/tool")
+    project = workspace.api.projects.find("group/tool")
     assert project is not None
     make.point("next", git_oracle.head(make.folder))
     make.delete("side")
     project.repository.set_default_branch("next")
-    stage.api.projects.rename(project, "group/device")
-    second = stage.collect()
+    workspace.api.projects.rename(project, "group/device")
+    second = workspace.collect()
     kinds = {name: {n["kind"] for n in row["notes"]} for name, row in second.items()}
     assert kinds["group/device main"] == {"project_renamed", "default_moved"}
     assert "branch_gone" in kinds["group/device side"]
-    assert "group/device next" in stage.collect()
-    assert stage.exported() == everything
+    assert "group/device next" in workspace.collect()
+    assert workspace.exported() == everything
 
 
 @pytest.mark.slow
 def test_killed_at_every_page_boundary_it_goes_on_behind_the_last_page(
-    stage: CommitsWorkspace, database_url: str
+    workspace: CommitsWorkspace, database_url: str
 ) -> None:
-    make = straight(stage.folder / "long.git", 350)
-    stage.ok("add-target", "group/long")
+    make = straight(workspace.folder / "long.git", 350)
+    workspace.ok("add-target", "group/long")
     with opened(database_url) as database:
         be_quick(database)
     for page in (1, 2, 3, 4):
-        stage.server.faults.add(Fault(kind=FaultKind.HANG, path=f"*/commits?*page={page}"))
-        process = stage.start_collecting()
-        eventually(lambda: stage.server.faults.held == 1, what=f"page {page} to be asked for")
+        workspace.server.faults.add(Fault(kind=FaultKind.HANG, path=f"*/commits?*page={page}"))
+        process = workspace.start_collecting()
+        eventually(lambda: workspace.server.faults.held == 1, what=f"page {page} to be asked for")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        eventually(lambda: stage.server.faults.held == 0, what="the server to notice")
-        assert len(stage.exported()) == (page - 1) * 100
-        stage.server.faults.clear()
-    stage.collect()
-    assert stage.exported() == git_oracle.rows(make.folder, "main")
+        eventually(lambda: workspace.server.faults.held == 0, what="the server to notice")
+        assert len(workspace.exported()) == (page - 1) * 100
+        workspace.server.faults.clear()
+    workspace.collect()
+    assert workspace.exported() == git_oracle.rows(make.folder, "main")
     pages = [
         seen.request.query["page"]
-        for seen in stage.server.requests
+        for seen in workspace.server.requests
         if seen.request.path.endswith("/commits") and seen.status == 200
     ]
     assert pages == ["1", "2", "3", "4"]

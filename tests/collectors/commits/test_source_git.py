@@ -117,7 +117,7 @@ def test_settings_of_the_user_do_not_change_what_is_counted(
     assert rows == git_oracle.rows(crooked_history, "main")
 
 
-def test_variables_of_the_surroundings_do_not_lead_git_elsewhere(
+def test_variables_of_the_environment_do_not_lead_git_elsewhere(
     long: Path, crooked_history: Path
 ) -> None:
     astray = {"GIT_DIR": str(crooked_history), "GIT_CONFIG_COUNT": "x", "GIT_TRACE": "1"}

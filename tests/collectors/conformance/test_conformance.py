@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.databases import SqliteFolder, opened
-from support.threads import PATIENCE_SECONDS, in_background
+from support.threads import TIMEOUT_SECONDS, in_background
 from support.waiting import wait_until, wait_until_blocked
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, TsuzukiError
@@ -139,7 +139,7 @@ def test_cancelled_while_a_request_hangs_it_stops_within_one_page(
     run.stop_signal.set()
     case.release()
     with pytest.raises(RunStopped):
-        collecting.result(PATIENCE_SECONDS)
+        collecting.result(TIMEOUT_SECONDS)
     assert run.run_io.commits <= commits + 1
 
 

@@ -44,8 +44,8 @@ def finish(database: Database, ending: RunEnd, worker_id: str = WORKER) -> froze
 
 def start(database: Database, run: RunRef, worker_id: str = WORKER) -> Started | None:
     with database.write() as connection:
-        begun = moves.start(connection, worker_id=worker_id, runs=[run])
-        return begun[run.id].started if begun else None
+        started = moves.start(connection, worker_id=worker_id, runs=[run])
+        return started[run.id].started if started else None
 
 
 def assign(database: Database, term: Term, run: RunRef, worker_id: str = WORKER) -> frozenset[int]:
@@ -146,7 +146,7 @@ def test_runs_are_assigned_only_to_an_attached_worker(
     bring_to(database, add_worker(database), state)
     run = create_run(database, add_job(database))
     assert not assign(database, term, run)
-    assert not assign(database, term, run, "nobody")
+    assert not assign(database, term, run, "unknown")
     assert assign(database, term, run, add_worker(database, OTHER)) == {run.id}
 
 
@@ -176,7 +176,7 @@ def test_a_batch_answers_exactly_the_rows_that_took(database: Database) -> None:
         Assignment(run=run, worker_id=WORKER)
         for run in (missing, right[2], stale, right[0], finished, right[1])
     ]
-    chosen.append(Assignment(run=badly_placed, worker_id="nobody"))
+    chosen.append(Assignment(run=badly_placed, worker_id="unknown"))
     with database.write() as connection:
         took = moves.assign(connection, term=term, assignments=chosen)
     assert took == {run.id for run in right}
@@ -208,11 +208,11 @@ def test_a_thousand_runs_make_their_way_in_three_statements(database: Database) 
         assert len(moves.assign(connection, term=term, assignments=chosen)) == 1000
         refs = [RunRef(id=i or 0, version=2) for i in created]
         ours = moves.start(connection, worker_id=WORKER, runs=refs)
-        endings = [
+        ends = [
             RunEnd(run=run.started, state=RunState.SUCCEEDED, result=run.id)
             for run in ours.values()
         ]
-        assert len(moves.finish(connection, worker_id=WORKER, ends=endings)) == 1000
+        assert len(moves.finish(connection, worker_id=WORKER, ends=ends)) == 1000
     with database.read() as connection:
         assert count_by_state(connection)[RunState.SUCCEEDED] == 1000
         for run in runs.get_many(connection, [i for i in created if i])[::250]:
@@ -304,12 +304,12 @@ def test_a_failure_without_a_reason_is_refused_and_takes_its_batch_with_it(
     term = take_lead(database)
     add_worker(database)
     good, bad = (run_in_state(database, RunState.RUNNING, term) for _ in range(2))
-    endings = [
+    ends = [
         RunEnd(run=started(good, term), state=RunState.SUCCEEDED),
         RunEnd(run=started(bad, term), state=RunState.FAILED),
     ]
     with pytest.raises(IntegrityError), database.write() as connection:
-        moves.finish(connection, worker_id=WORKER, ends=endings)
+        moves.finish(connection, worker_id=WORKER, ends=ends)
     assert ref(database, good.id) == good
 
 

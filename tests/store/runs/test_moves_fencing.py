@@ -203,8 +203,8 @@ def running(database: Database, old_term: Term) -> list[RunRef]:
         chosen = [Assignment(run=ref, worker_id=WORKER) for ref in refs]
         moves.assign(connection, term=old_term, assignments=chosen)
         assigned = [RunRef(id=ref.id, version=2) for ref in refs]
-        begun = moves.start(connection, worker_id=WORKER, runs=assigned)
-        ours = [run.started for run in begun.values()][20:30]
+        started = moves.start(connection, worker_id=WORKER, runs=assigned)
+        ours = [run.started for run in started.values()][20:30]
     with database.write() as connection:
         reports = [progress.ProgressReport(run=run, processed=1, total=None) for run in ours[:5]]
         progress.report_progress(connection, worker_id=WORKER, reports=reports)
@@ -236,8 +236,8 @@ def test_two_writers_of_the_same_runs_never_wait_for_each_other_in_a_circle(
         with database.write() as connection:
             match other:
                 case "finish":
-                    endings = [RunEnd(run=run, state=RunState.SUCCEEDED) for run in ours]
-                    moves.finish(connection, worker_id=WORKER, ends=endings)
+                    ends = [RunEnd(run=run, state=RunState.SUCCEEDED) for run in ours]
+                    moves.finish(connection, worker_id=WORKER, ends=ends)
                 case "report_progress":
                     reports = [
                         progress.ProgressReport(run=run, processed=1, total=None) for run in ours

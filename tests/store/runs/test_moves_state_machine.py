@@ -291,15 +291,13 @@ class Lives(RuleBasedStateMachine):
         refs = self.some(chance, S.RUNNING, most=2)
         me, end, epoch_off = self.worker_of(refs, chance), chance.choice(ENDS), off_by(chance)
         reason = None if end is S.SUCCEEDED else Reason.HANDLER_FAILED
-        endings = [
-            RunEnd(run=run, state=end, reason=reason) for run in self.started(refs, epoch_off)
-        ]
+        ends = [RunEnd(run=run, state=end, reason=reason) for run in self.started(refs, epoch_off)]
         self.check(
             refs,
             lambda life: life.state is S.RUNNING and life.worker == me and not epoch_off,
             end,
             Actor.WORKER,
-            lambda c: moves.finish(c, worker_id=me, ends=endings),
+            lambda c: moves.finish(c, worker_id=me, ends=ends),
         )
 
     @precondition(lambda self: self.count(S.ASSIGNED))
@@ -355,7 +353,7 @@ class Lives(RuleBasedStateMachine):
                 return moves.skip(connection, term=under, runs=refs, reason=Reason.OVERLAP)
             if how == "replace":
                 return moves.replace(connection, term=under, runs=refs)
-            return moves.cancel(connection, operator="somebody", runs=refs)
+            return moves.cancel(connection, operator="ada", runs=refs)
 
         states = {S.PENDING, S.ORPHANED} if how == "skip" else LIVE_STATES
         self.check(

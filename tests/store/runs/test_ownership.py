@@ -53,7 +53,7 @@ def is_ours(database: Database, run: Started, worker_id: str = WORKER) -> bool:
 def test_a_run_is_ours_while_nothing_about_it_changed(database: Database, term: Term) -> None:
     run = running(database, term)
     assert is_ours(database, run)
-    assert not is_ours(database, run, "somebody")
+    assert not is_ours(database, run, "ada")
     assert not is_ours(database, Started(id=run.id, version=run.version + 1, epoch=run.epoch))
     assert not is_ours(database, Started(id=run.id, version=run.version - 1, epoch=run.epoch))
     assert not is_ours(database, Started(id=run.id, version=run.version, epoch=run.epoch + 1))
@@ -128,7 +128,7 @@ def test_runs_are_listed_newest_first_by_pages_and_filters(database: Database, t
     )
     assert find(reason=moves.Reason.OPERATOR) == [ids[RunState.CANCELED]]
     assert find(job_name="hello") == newest_first
-    assert find(job_name="nobody") == find(worker_id="nobody") == []
+    assert find(job_name="unknown") == find(worker_id="unknown") == []
 
 
 def test_runs_are_counted_by_state_and_the_unfinished_by_job(
@@ -149,7 +149,7 @@ def test_many_runs_are_read_in_the_order_of_their_ids(database: Database, term: 
         assert [run.id for run in runs.get_many(connection, [*ids[::-1], 4711])] == ids
         assert runs.get_many(connection, []) == []
         assert runs.get(connection, 4711) is None
-        assert runs.get_by_key(connection, "nobody's") is None
+        assert runs.get_by_key(connection, "unknown") is None
 
 
 def test_what_is_due_comes_by_priority_then_time_then_age(

@@ -91,10 +91,10 @@ def test_two_moves_at_once_are_two_in_the_history_each_with_its_own_signature(
     known = len(history(database, found[0].id))
     clock.advance(1)
     with database.write() as connection:
-        begun = moves.assign_and_start(connection, term=term, worker_id=WORKER, runs=found)
+        started = moves.assign_and_start(connection, term=term, worker_id=WORKER, runs=found)
     for run in found:
         version = run.version
-        assert begun[run.id].started == (run.id, version + 2, term.epoch)
+        assert started[run.id].started == (run.id, version + 2, term.epoch)
         assert history(database, run.id)[known:] == [
             line(
                 run.id,

@@ -88,7 +88,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_job_runs_state": [(job_runs, {**RUN, "state": "LOST"})],
     "ck_job_runs_trigger": [(job_runs, run_row(S.PENDING, trigger="magic"))],
     "ck_job_runs_reason": [(job_runs, run_row(S.PENDING, reason="whim"))],
-    "ck_job_runs_moved_as": [(job_runs, run_row(S.PENDING, moved_as="nobody"))],
+    "ck_job_runs_moved_as": [(job_runs, run_row(S.PENDING, moved_as="unknown"))],
     "ck_job_runs_continuation_state": [
         (job_runs, run_row(S.RUNNING, continuation_state="PERHAPS"))
     ],

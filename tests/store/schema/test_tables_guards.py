@@ -205,7 +205,7 @@ def test_history_of_a_run_that_never_was_is_refused(database: Database) -> None:
 def test_the_audit_log_is_only_added_to(database: Database) -> None:
     with database.write() as connection:
         audit.record(connection, actor="me", action="x", object_type="y", object_id="z")
-    assert_refused(database, update(audit_log).values(actor="nobody"), AUDIT)
+    assert_refused(database, update(audit_log).values(actor="unknown"), AUDIT)
     assert_refused(database, delete(audit_log), AUDIT)
 
 
@@ -286,6 +286,6 @@ def test_replace_cannot_put_a_new_row_in_the_place_of_a_guarded_one(
             HISTORY,
         ),
         ("REPLACE INTO leadership VALUES (1, 0, NULL, '', NULL, 10)", EPOCH),
-        ("REPLACE INTO audit_log VALUES (1, '', 'nobody', 'x', 'y', 'z', NULL, NULL)", AUDIT),
+        ("REPLACE INTO audit_log VALUES (1, '', 'unknown', 'x', 'y', 'z', NULL, NULL)", AUDIT),
     ]:
         assert_refused(database, text(sql), words)

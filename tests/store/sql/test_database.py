@@ -68,15 +68,15 @@ def test_a_look_inside_a_write_sees_what_was_before_it(database: Database) -> No
 
 
 def test_another_thread_may_write_and_waits_for_its_turn(database: Database) -> None:
-    begun = threading.Event()
+    started_at = threading.Event()
 
     def second() -> int:
-        begun.set()
+        started_at.set()
         return add_job(database, spec("b"))
 
     with database.write() as connection:
         other = in_background(second)
-        assert begun.wait(30)
+        assert started_at.wait(30)
         jobs.add(connection, spec("a"), source=jobs.JobSource.FILE)
     assert other.result(30)
     assert names(database) == ["a", "b"]

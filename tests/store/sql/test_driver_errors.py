@@ -157,7 +157,7 @@ def test_a_server_that_is_down_is_an_error_quickly_and_without_the_password(
     closed_port: int,
 ) -> None:
     clock = SystemClock()
-    begun = clock.monotonic()
+    started_at = clock.monotonic()
     for where in (
         f"ada:s3cret@127.0.0.1:{closed_port}/name",
         f"127.0.0.1:{closed_port}/name?user=ada&password=s3cret",
@@ -170,7 +170,7 @@ def test_a_server_that_is_down_is_an_error_quickly_and_without_the_password(
         assert "s3cret" not in str(problem.as_dict())
         assert problem.retry_after_seconds
         assert not problem.permanent
-    assert clock.monotonic() - begun < 15
+    assert clock.monotonic() - started_at < 15
 
 
 @only_on_postgresql

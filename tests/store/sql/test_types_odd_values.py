@@ -97,7 +97,7 @@ def test_a_result_comes_back_as_it_was(database: Database, term: Term) -> None:
 
 def test_results_of_different_shapes_share_a_batch(database: Database, term: Term) -> None:
     found = [run_in_state(database, RunState.RUNNING, term) for _ in RESULTS]
-    endings = [
+    ends = [
         RunEnd(
             run=Started(id=run.id, version=run.version, epoch=term.epoch),
             state=RunState.SUCCEEDED,
@@ -106,7 +106,7 @@ def test_results_of_different_shapes_share_a_batch(database: Database, term: Ter
         for run, value in zip(found, RESULTS.values(), strict=True)
     ]
     with database.write() as connection:
-        assert len(moves.finish(connection, worker_id=WORKER, ends=endings)) == len(found)
+        assert len(moves.finish(connection, worker_id=WORKER, ends=ends)) == len(found)
     assert [read_run(database, run.id).result for run in found] == list(RESULTS.values())
 
 

@@ -26,29 +26,29 @@ def dialect() -> str:
 def test_a_touch_wakes_once_and_a_write_does_not(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"")
-    ear = watch([path])
-    assert ear is not None
-    assert not ear.wait(0)
+    watched = watch([path])
+    assert watched is not None
+    assert not watched.wait(0)
     with path.open("ab") as stream:
         os.pwrite(stream.fileno(), b"one", 0)
-    assert not ear.wait(0)
+    assert not watched.wait(0)
     touch(path)
-    assert ear.wait(LONG_SECONDS)
-    assert not ear.wait(0)
-    ear.close()
-    ear.close()
+    assert watched.wait(LONG_SECONDS)
+    assert not watched.wait(0)
+    watched.close()
+    watched.close()
 
 
 def test_many_touches_are_one(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"")
-    ear = watch([path, tmp_path / "not there"])
-    assert ear is not None
+    watched = watch([path, tmp_path / "not there"])
+    assert watched is not None
     for _ in range(100):
         touch(path)
-    assert ear.wait(LONG_SECONDS)
-    assert not ear.wait(0)
-    ear.close()
+    assert watched.wait(LONG_SECONDS)
+    assert not watched.wait(0)
+    watched.close()
 
 
 def test_where_there_is_nothing_to_watch_one_has_to_look(tmp_path: Path) -> None:

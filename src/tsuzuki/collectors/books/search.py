@@ -243,20 +243,20 @@ class SearchCollection:
         return pause
 
     def _store(self, page: Page) -> StopReason | None:
-        begun_at = self._cursor.start_index
+        start_index = self._cursor.start_index
         with self._run.transaction() as connection:
             self._require_claim(connection)
             now = self._database.now(connection)
             books.put_page(
                 connection,
-                [(begun_at + offset, book) for offset, book in page.books],
+                [(start_index + offset, book) for offset, book in page.books],
                 job_name=self._run.job_name,
                 run_id=self._run.id,
                 now=now,
             )
             self._count(page, now)
             is_paid = len(self._calls) > 0
-            stop = self._reason_to_stop(page, begun_at)
+            stop = self._reason_to_stop(page, start_index)
             if stop is None and not self._take_calls(connection, now, up_to=self._calls_ahead()):
                 stop = StopReason.QUOTA
             self._report(is_last=stop is not None)
@@ -266,7 +266,7 @@ class SearchCollection:
                 self._save(connection)
                 if is_paid and not self._run.cancelled:
                     self._prefetched = self._prefetch.send(self._request())
-        self._log.page(self._pages, begun_at, page)
+        self._log.page(self._pages, start_index, page)
         if stop is not None:
             self._log.stop(
                 stop,
@@ -302,13 +302,13 @@ class SearchCollection:
         expected = min(self._options.max_per_run, self._returned + left)
         self._run.progress(self._returned, max(self._returned, expected))
 
-    def _reason_to_stop(self, page: Page, begun_at: int) -> StopReason | None:
+    def _reason_to_stop(self, page: Page, start_index: int) -> StopReason | None:
         if self._returned >= self._options.max_per_run:
             return StopReason.MAX_PER_RUN
         if page.returned:
             self._is_doubtful = False
             return None
-        if page.total_items <= begun_at or self._is_doubtful:
+        if page.total_items <= start_index or self._is_doubtful:
             return StopReason.EXHAUSTED
         self._is_doubtful = True
         return None

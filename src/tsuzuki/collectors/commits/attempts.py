@@ -47,17 +47,17 @@ class Attempts:
             branch.fail(redacted(words, secrets=self._secrets()))
 
     def _retry(self, branch: Branch, source: Source, gate: RateGate) -> None:
-        """Try again after a rate limit until the patience for it is used up, after any other passing
+        """Try again after a rate limit for as long as the section allows, after any other passing
         failure a few times without a page in between."""
-        tries, seen, patience = 0, 0, self._section.rate_limit_patience
+        tries, seen, seconds_left = 0, 0, self._section.rate_limit_patience
         while True:
             gate.wait_until_open()
             try:
                 branch.collect(source)
             except RateLimited as limit:
                 seconds = limit.retry_after_seconds or PAUSE_SECONDS
-                patience -= seconds
-                if patience < 0:
+                seconds_left -= seconds
+                if seconds_left < 0:
                     raise
                 self._run.log(f"a host asks for a pause of {seconds:.0f} s: {limit.message}")
                 gate.close(seconds)

@@ -239,7 +239,7 @@ class Branch:
         return state
 
 
-def _can_go_on(source: Source, begun: Range, head: str) -> bool:
-    """Whether the source still has both ends of a range that was begun."""
-    ends = {begun.old, begun.new} - {None, head}
+def _can_go_on(source: Source, stored: Range, head: str) -> bool:
+    """Whether the source still has both ends of a range that was started."""
+    ends = {stored.old, stored.new} - {None, head}
     return all(source.lineage(end, head) is not Lineage.UNKNOWN for end in ends if end)

@@ -31,7 +31,7 @@ class Mirrors:
 
 
 class MirrorSource:
-    """One repository somewhere else. `git` asks the server, `fetching` has more patience with it, and
+    """One repository somewhere else. `git` asks the server, `fetching` has longer timeouts, and
     `reading` is for what is in the mirror."""
 
     def __init__(

@@ -48,8 +48,8 @@ def bulk_runs_of(application: Application) -> BulkRuns:
     return service.bulk_runs
 
 
-def begin_on_a_worker(database: Database, job_run_id: int, *, pid: int) -> None:
-    """As if a process of this machine had begun the run and had not been heard of since."""
+def start_on_a_worker(database: Database, job_run_id: int, *, pid: int) -> None:
+    """As if a process of this machine had started the run and had not been heard of since."""
     term, worker = take_lead(database), add_worker(database, "here-1-abcdef")
     with database.write() as connection:
         connection.execute(update(workers).values(host=socket.gethostname(), pid=pid))
@@ -87,17 +87,17 @@ def test_of_two_processes_that_start_at_once_one_starts_and_the_other_is_refused
 
 
 def test_a_collection_and_its_run_are_born_together(application: Application) -> None:
-    begun = bulk_runs_of(application).start()
-    run = application.runs.get(begun.job_run_id).run
-    assert (run.job_name, run.arguments) == (JOB, {"run_id": begun.run_id})
-    view = bulk_runs_of(application).show(begun.run_id)
+    started = bulk_runs_of(application).start()
+    run = application.runs.get(started.job_run_id).run
+    assert (run.job_name, run.arguments) == (JOB, {"run_id": started.run_id})
+    view = bulk_runs_of(application).show(started.run_id)
     assert (view.summary.total_targets, view.summary.pending_count) == (2, 2)
-    assert view.job_run_id == begun.job_run_id
+    assert view.job_run_id == started.job_run_id
 
 
 def test_only_some_targets_may_be_asked_for(application: Application) -> None:
-    begun = bulk_runs_of(application).start(["two"], branch="main")
-    (result,) = bulk_runs_of(application).show(begun.run_id).results
+    started = bulk_runs_of(application).start(["two"], branch="main")
+    (result,) = bulk_runs_of(application).show(started.run_id).results
     assert result.path.endswith("two.git")
     bulk_runs_of(application).cancel()
     with pytest.raises(NotFound, match="no project 'three'"):
@@ -107,44 +107,44 @@ def test_only_some_targets_may_be_asked_for(application: Application) -> None:
 def test_who_is_at_work_is_not_taken_over(
     application: Application, live_database: Database
 ) -> None:
-    begun = bulk_runs_of(application).start()
-    begin_on_a_worker(live_database, begun.job_run_id, pid=os.getpid())
-    with pytest.raises(Conflict, match=begun.run_id):
+    started = bulk_runs_of(application).start()
+    start_on_a_worker(live_database, started.job_run_id, pid=os.getpid())
+    with pytest.raises(Conflict, match=started.run_id):
         bulk_runs_of(application).start()
-    with pytest.raises(Conflict, match=begun.run_id):
-        bulk_runs_of(application).retry(begun.run_id)
+    with pytest.raises(Conflict, match=started.run_id):
+        bulk_runs_of(application).retry(started.run_id)
 
 
 def test_who_was_killed_here_is_taken_over_at_once_and_fenced(
     application: Application, live_database: Database
 ) -> None:
-    begun = bulk_runs_of(application).start()
-    begin_on_a_worker(live_database, begun.job_run_id, pid=a_dead_pid())
+    started = bulk_runs_of(application).start()
+    start_on_a_worker(live_database, started.job_run_id, pid=a_dead_pid())
     again = bulk_runs_of(application).start()
-    assert (again.run_id, again.is_takeover) == (begun.run_id, True)
-    assert again.job_run_id != begun.job_run_id
-    assert state_of(application, begun.job_run_id) is RunState.CANCELED
+    assert (again.run_id, again.is_takeover) == (started.run_id, True)
+    assert again.job_run_id != started.job_run_id
+    assert state_of(application, started.job_run_id) is RunState.CANCELED
     with live_database.read() as connection:
-        owner = ledger.owner(connection, begun.run_id)
+        owner = ledger.owner(connection, started.run_id)
     assert owner is not None
     assert owner.job_run_id == again.job_run_id
     assert application.liveness.term_of_leader_that_died_here() is None
 
 
 def test_cancelled_it_stops_its_run_and_leaves_the_rest_pending(application: Application) -> None:
-    begun = bulk_runs_of(application).start()
+    started = bulk_runs_of(application).start()
     summary = bulk_runs_of(application).cancel()
     assert (summary.run_status, summary.pending_count) == (BulkStatus.CANCELLED, 2)
-    assert state_of(application, begun.job_run_id) is RunState.CANCELED
-    retried = bulk_runs_of(application).retry(begun.run_id)
+    assert state_of(application, started.job_run_id) is RunState.CANCELED
+    retried = bulk_runs_of(application).retry(started.run_id)
     assert retried.total_targets == 2
-    assert bulk_runs_of(application).show(retried.run_id).retry_of == begun.run_id
+    assert bulk_runs_of(application).show(retried.run_id).retry_of == started.run_id
 
 
 def test_a_run_that_is_cancelled_takes_its_collection_with_it(application: Application) -> None:
-    begun = bulk_runs_of(application).start()
-    application.runs.cancel(begun.job_run_id)
-    progress = bulk_runs_of(application).progress(begun.run_id)
+    started = bulk_runs_of(application).start()
+    application.runs.cancel(started.job_run_id)
+    progress = bulk_runs_of(application).progress(started.run_id)
     assert progress.summary.run_status is BulkStatus.CANCELLED
     assert not bulk_runs_of(application).start().is_takeover
 

@@ -14,7 +14,7 @@ Expand = Callable[[str, Mapping[str, str]], str]
 
 _PREFIX = "TSUZUKI_"
 _SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_REDIS_URL"})
-_SECRET_ENDINGS = ("_FILE", "_KEY", "_PASSWORD", "_SECRET", "_TOKEN")
+_SECRET_SUFFIXES = ("_FILE", "_KEY", "_PASSWORD", "_SECRET", "_TOKEN")
 _RUN_NAMES = frozenset(
     f"{_PREFIX}{name}" for name in "RUN_ID JOB ATTEMPT SCHEDULED_FOR ARGUMENTS EVENT".split()
 )
@@ -68,4 +68,4 @@ def json_variables(task: Task) -> dict[str, str]:
 def _is_withheld(name: str) -> bool:
     if not name.startswith(_PREFIX):
         return False
-    return name in _SECRETS or name in _RUN_NAMES or name.endswith(_SECRET_ENDINGS)
+    return name in _SECRETS or name in _RUN_NAMES or name.endswith(_SECRET_SUFFIXES)
