@@ -10,6 +10,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "tsuzuki"
 
 FILTERS = {
+    "collectors/books/queries/books.py: find",
+    "collectors/books/queries/outbox.py: find",
     "store/audit.py: find",
     "store/events.py: find",
     "store/runs/runs.py: find",
@@ -17,15 +19,11 @@ FILTERS = {
 """Functions that assemble a statement from a filter, and send it by `Connection.execute`."""
 
 COLLECTORS = {
-    "collectors/books/queries/books.py",
-    "collectors/books/queries/cursors.py",
-    "collectors/books/queries/outbox.py",
     "collectors/commits/queries/ledger.py",
     "collectors/commits/queries/projects.py",
     "collectors/commits/queries/reports.py",
     "collectors/commits/queries/statistics.py",
     "collectors/commits/queries/targets.py",
-    "collectors/kit/outbox.py",
 }
 """Modules of collectors that send statements by `Connection.execute`."""
 
@@ -39,7 +37,7 @@ DRIVER = {
 }
 """Modules that use the driver's own connection: PRAGMA, BEGIN, VACUUM, LISTEN, autocommit mode."""
 
-DRIVER_SQL = {"store/sql/prepared.py", "collectors/kit/upsert.py"}
+DRIVER_SQL = {"store/sql/prepared.py"}
 """Modules that hand SQL to the driver through SQLAlchemy's connection."""
 
 WRITTEN_SQL = {
