@@ -13,75 +13,77 @@ from tsuzuki.store.sql.database import Database
 
 
 @pytest.fixture
-def door(database: Database) -> Events:
+def event_service(database: Database) -> Events:
     return Events(database=database)
 
 
-def test_an_event_is_stored_as_it_was_said(door: Events) -> None:
-    event, is_new = door.emit("pushed", {"branch": "main", "n": [1, None]}, dedupe_key="d")
+def test_an_event_is_stored_as_it_was_said(event_service: Events) -> None:
+    event, is_new = event_service.emit("pushed", {"branch": "main", "n": [1, None]}, dedupe_key="d")
     assert is_new
     assert (event.event_type, event.dedupe_key) == ("pushed", "d")
     assert event.payload == {"branch": "main", "n": [1, None]}
     assert (event.created_at, event.processed_at) == (NOON, None)
-    assert door.find() == [event]
+    assert event_service.find() == [event]
 
 
-def test_an_event_without_a_payload_carries_an_empty_one(door: Events) -> None:
-    assert door.emit("pushed")[0].payload == {}
+def test_an_event_without_a_payload_carries_an_empty_one(event_service: Events) -> None:
+    assert event_service.emit("pushed")[0].payload == {}
 
 
-def test_a_payload_is_any_json(door: Events) -> None:
+def test_a_payload_is_any_json(event_service: Events) -> None:
     payloads: list[Any] = ["text", 3, False, [], {}]
     for payload in payloads:
-        assert door.emit("pushed", payload)[0].payload == payload
-        assert door.find()[0].payload == payload
+        assert event_service.emit("pushed", payload)[0].payload == payload
+        assert event_service.find()[0].payload == payload
 
 
-def test_the_same_key_again_answers_with_the_first_event_whatever_it_says(door: Events) -> None:
-    first, _ = door.emit("pushed", {"n": 1}, dedupe_key="d")
-    again, is_new = door.emit("pulled", {"n": 2}, dedupe_key="d")
+def test_the_same_key_again_answers_with_the_first_event_whatever_it_says(
+    event_service: Events,
+) -> None:
+    first, _ = event_service.emit("pushed", {"n": 1}, dedupe_key="d")
+    again, is_new = event_service.emit("pulled", {"n": 2}, dedupe_key="d")
     assert (again, is_new) == (first, False)
-    assert len(door.find()) == 1
+    assert len(event_service.find()) == 1
 
 
-def test_without_a_key_every_event_is_a_new_one(door: Events) -> None:
-    assert [door.emit("pushed")[1] for _ in range(3)] == [True] * 3
-    assert len(door.find()) == 3
+def test_without_a_key_every_event_is_a_new_one(event_service: Events) -> None:
+    assert [event_service.emit("pushed")[1] for _ in range(3)] == [True] * 3
+    assert len(event_service.find()) == 3
 
 
 def test_after_a_lost_reply_the_event_is_emitted_again_with_its_key(database: Database) -> None:
     unreliable = UnreliableDatabase(database)
-    door = Events(database=unreliable)
+    event_service = Events(database=unreliable)
     unreliable.replies_to_lose = 1
     with pytest.raises(Unreachable):
-        door.emit("pushed", dedupe_key="d")
-    assert not door.emit("pushed", dedupe_key="d")[1]
-    assert len(door.find()) == 1
+        event_service.emit("pushed", dedupe_key="d")
+    assert not event_service.emit("pushed", dedupe_key="d")[1]
+    assert len(event_service.find()) == 1
 
 
-def test_of_ten_who_say_the_same_at_once_one_is_first(door: Events) -> None:
-    answers = at_once(10, lambda n: door.emit("pushed", {"n": n}, dedupe_key="d"))
+def test_of_ten_who_say_the_same_at_once_one_is_first(event_service: Events) -> None:
+    answers = at_once(10, lambda n: event_service.emit("pushed", {"n": n}, dedupe_key="d"))
     assert sum(is_new for _, is_new in answers) == 1
     assert len({event.id for event, _ in answers}) == 1
 
 
 def test_in_the_callers_transaction_it_happened_only_if_that_is_committed(
-    database: Database, door: Events
+    database: Database, event_service: Events
 ) -> None:
     def act(*, fails: bool) -> None:
         with database.write() as connection:
-            door.emit("pushed", dedupe_key="d", connection=connection)
+            event_service.emit("pushed", dedupe_key="d", connection=connection)
             if fails:
                 raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         act(fails=True)
-    assert door.find() == []
+    assert event_service.find() == []
     act(fails=False)
-    assert len(door.find()) == 1
+    assert len(event_service.find()) == 1
 
 
-def test_what_cannot_be_kept_is_refused_and_nothing_is_stored(door: Events) -> None:
+def test_what_cannot_be_kept_is_refused_and_nothing_is_stored(event_service: Events) -> None:
     bad: list[tuple[str, Any, str | None]] = [
         ("", {}, None),
         ("x" * 201, {}, None),
@@ -93,18 +95,18 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_stored(door: Events) -> N
     ]
     for event_type, payload, key in bad:
         with pytest.raises(UsageError):
-            door.emit(event_type, payload, dedupe_key=key)
-    assert door.find() == []
+            event_service.emit(event_type, payload, dedupe_key=key)
+    assert event_service.find() == []
 
 
 def test_events_are_found_newest_first_by_type_and_page_by_page(
-    door: Events, clock: MovingClock
+    event_service: Events, clock: MovingClock
 ) -> None:
     for number in range(6):
-        door.emit("even" if number % 2 == 0 else "odd", {"n": number})
+        event_service.emit("even" if number % 2 == 0 else "odd", {"n": number})
         clock.advance(1)
-    assert [event.payload["n"] for event in door.find(limit=3)] == [5, 4, 3]
-    last = door.find(limit=3)[-1]
-    assert [event.payload["n"] for event in door.find(before_id=last.id)] == [2, 1, 0]
-    assert [event.payload["n"] for event in door.find(event_type="even")] == [4, 2, 0]
-    assert door.find(event_type="never") == []
+    assert [event.payload["n"] for event in event_service.find(limit=3)] == [5, 4, 3]
+    last = event_service.find(limit=3)[-1]
+    assert [event.payload["n"] for event in event_service.find(before_id=last.id)] == [2, 1, 0]
+    assert [event.payload["n"] for event in event_service.find(event_type="even")] == [4, 2, 0]
+    assert event_service.find(event_type="never") == []

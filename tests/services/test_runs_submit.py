@@ -9,11 +9,9 @@ import pytest
 
 from support.factories import (
     add_job,
-    add_worker,
     read_run,
     run_in_state,
     spec,
-    take_lead,
 )
 from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
@@ -29,17 +27,6 @@ from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
-
-
-@pytest.fixture
-def door(database: Database) -> Runs:
-    return Runs(database=database, actor="ada")
-
-
-@pytest.fixture
-def term(database: Database) -> Term:
-    add_worker(database)
-    return take_lead(database)
 
 
 @pytest.fixture(autouse=True)
@@ -62,10 +49,10 @@ def test_a_run_is_asked_for_with_what_the_job_says_and_the_caller_changes(
     database: Database,
 ) -> None:
     woken: list[bool] = []
-    door = Runs(database=database, actor="ada")
-    door.wake_by(lambda: woken.append(True))
+    run_service = Runs(database=database, actor="ada")
+    run_service.wake_by(lambda: woken.append(True))
     job_id = add_job(database, spec(arguments={"a": 1, "b": 2}, priority=5, concurrency_key="b"))
-    submission = door.submit(Request(job="hello", arguments={"b": 3}))
+    submission = run_service.submit(Request(job="hello", arguments={"b": 3}))
     assert submission.is_new
     assert woken == [True]
     run = read_run(database, submission.run_id)
@@ -79,75 +66,84 @@ def test_a_run_is_asked_for_with_what_the_job_says_and_the_caller_changes(
 
 
 def test_a_job_that_was_seen_before_is_asked_for_in_one_statement(
-    database: Database, door: Runs, clock: MovingClock
+    database: Database, run_service: Runs, clock: MovingClock
 ) -> None:
     add_job(database, spec(arguments={"a": 1}, priority=5))
-    door.submit(Request(job="hello"))
+    run_service.submit(Request(job="hello"))
     clock.advance(7)
     with recorded(database) as statements:
-        submission = door.submit(Request(job="hello", arguments={"b": 2}, idempotency_key="k"))
+        submission = run_service.submit(
+            Request(job="hello", arguments={"b": 2}, idempotency_key="k")
+        )
     assert len(writes(statements, "job_runs")) == 1
     assert [s for s in statements if "FROM job_definitions" in s] == writes(statements, "job_runs")
     run = read_run(database, submission.run_id)
     assert (submission.is_new, run.arguments, run.priority) == (True, {"a": 1, "b": 2}, 5)
     assert run.scheduled_for == run.created_at == NOON + timedelta(seconds=7)
-    again = door.submit(Request(job="hello", idempotency_key="k"))
+    again = run_service.submit(Request(job="hello", idempotency_key="k"))
     assert (again.run_id, again.is_new) == (submission.run_id, False)
 
 
 def test_a_job_that_has_changed_since_it_was_seen_is_asked_for_as_it_is_now(
-    database: Database, door: Runs
+    database: Database, run_service: Runs
 ) -> None:
     job_id = add_job(database, spec(arguments={"a": 1}, concurrency_key="a"))
-    door.submit(Request(job="hello"))
+    run_service.submit(Request(job="hello"))
     with database.write() as connection:
         job = jobs.get(connection, job_id)
         assert job is not None
         new = replace(job.spec, arguments={"a": 2}, concurrency_key=None)
         assert jobs.change(connection, job=job, spec=new)
-    run = read_run(database, door.submit(Request(job="hello")).run_id)
+    run = read_run(database, run_service.submit(Request(job="hello")).run_id)
     assert (run.arguments, run.concurrency_key) == ({"a": 2}, None)
 
 
 def test_a_job_that_was_removed_since_it_was_seen_is_unknown(
-    database: Database, door: Runs
+    database: Database, run_service: Runs
 ) -> None:
     job_id = add_job(database)
-    door.submit(Request(job="hello"))
+    run_service.submit(Request(job="hello"))
     with database.write() as connection:
         job = jobs.get(connection, job_id)
         assert job is not None
         assert jobs.remove(connection, job=job)
     with pytest.raises(NotFound, match="no job 'hello'"):
-        door.submit(Request(job="hello"))
+        run_service.submit(Request(job="hello"))
     assert count(database) == 1
     add_job(database, spec(arguments={"new": True}))
-    assert read_run(database, door.submit(Request(job="hello")).run_id).arguments == {"new": True}
+    assert read_run(database, run_service.submit(Request(job="hello")).run_id).arguments == {
+        "new": True
+    }
 
 
-def test_delay_priority_and_group_are_the_callers_to_choose(database: Database, door: Runs) -> None:
+def test_delay_priority_and_group_are_the_callers_to_choose(
+    database: Database, run_service: Runs
+) -> None:
     add_job(database, spec(priority=5))
     request = Request(job="hello", delay_seconds=90.5, priority=-7, concurrency_key="mine")
-    run = read_run(database, door.submit(request).run_id)
+    run = read_run(database, run_service.submit(request).run_id)
     assert run.scheduled_for == NOON + timedelta(seconds=90.5)
     assert (run.priority, run.concurrency_key) == (-7, "mine")
-    assert read_run(database, door.submit(Request(job="hello", priority=0)).run_id).priority == 0
+    assert (
+        read_run(database, run_service.submit(Request(job="hello", priority=0)).run_id).priority
+        == 0
+    )
 
 
-def test_without_a_key_asking_twice_makes_two_runs(database: Database, door: Runs) -> None:
+def test_without_a_key_asking_twice_makes_two_runs(database: Database, run_service: Runs) -> None:
     add_job(database)
-    answers = [door.submit(Request(job="hello")) for _ in range(2)]
+    answers = [run_service.submit(Request(job="hello")) for _ in range(2)]
     assert len({answer.run_id for answer in answers}) == 2
 
 
 def test_with_a_key_asking_again_gives_the_same_run_also_when_it_has_ended(
-    database: Database, door: Runs
+    database: Database, run_service: Runs
 ) -> None:
     add_job(database)
     add_job(database, spec("other"))
-    first = door.submit(Request(job="hello", idempotency_key="k"))
-    door.cancel(first.run_id)
-    again = door.submit(Request(job="other", idempotency_key="k", arguments={"x": 1}))
+    first = run_service.submit(Request(job="hello", idempotency_key="k"))
+    run_service.cancel(first.run_id)
+    again = run_service.submit(Request(job="other", idempotency_key="k", arguments={"x": 1}))
     assert (again.run_id, again.is_new) == (first.run_id, False)
     assert count(database) == 1
 
@@ -157,39 +153,39 @@ def test_a_caller_whose_answer_was_lost_asks_again_with_its_key_and_gets_the_run
 ) -> None:
     add_job(database)
     unreliable = UnreliableDatabase(database)
-    door = Runs(database=unreliable, actor="ada")
+    run_service = Runs(database=unreliable, actor="ada")
     unreliable.replies_to_lose = 1
     with pytest.raises(Unreachable):
-        door.submit(Request(job="hello", idempotency_key="k"))
-    assert not door.submit(Request(job="hello", idempotency_key="k")).is_new
+        run_service.submit(Request(job="hello", idempotency_key="k"))
+    assert not run_service.submit(Request(job="hello", idempotency_key="k")).is_new
     assert count(database) == 1
 
 
 def test_of_ten_who_ask_at_once_with_one_key_all_get_the_same_run(
-    database: Database, door: Runs
+    database: Database, run_service: Runs
 ) -> None:
     add_job(database)
-    answers = at_once(10, lambda _: door.submit(Request(job="hello", idempotency_key="k")))
+    answers = at_once(10, lambda _: run_service.submit(Request(job="hello", idempotency_key="k")))
     assert len({answer.run_id for answer in answers}) == 1
     assert sum(answer.is_new for answer in answers) == 1
 
 
 def test_a_callers_key_cannot_be_taken_for_one_of_ours(
-    database: Database, door: Runs, term: Term
+    database: Database, run_service: Runs, term: Term
 ) -> None:
     ended = run_in_state(database, RunState.FAILED, term)
-    door.submit(Request(job="hello", idempotency_key=f"retry:{ended.id}"))
-    assert door.get(ended.id).retried_as is None
-    assert door.retry(ended.id).is_new
+    run_service.submit(Request(job="hello", idempotency_key=f"retry:{ended.id}"))
+    assert run_service.get(ended.id).retried_as is None
+    assert run_service.retry(ended.id).is_new
 
 
 def test_many_are_stored_together_with_their_answers_in_order(
-    database: Database, door: Runs
+    database: Database, run_service: Runs
 ) -> None:
     add_job(database)
-    known = door.submit(Request(job="hello", idempotency_key="b"))
+    known = run_service.submit(Request(job="hello", idempotency_key="b"))
     keys = ["a", "b", None, "a"]
-    answers = door.submit_many(
+    answers = run_service.submit_many(
         [
             Request(job="hello", idempotency_key=key, arguments={"n": n})
             for n, key in enumerate(keys)
@@ -199,7 +195,7 @@ def test_many_are_stored_together_with_their_answers_in_order(
     assert answers[1].run_id == known.run_id
     assert answers[3].run_id == answers[0].run_id
     assert read_run(database, answers[2].run_id).arguments == {"n": 2}
-    assert door.submit_many([]) == []
+    assert run_service.submit_many([]) == []
 
 
 BAD_REQUESTS: list[tuple[dict[str, Any], type[Exception]]] = [
@@ -217,38 +213,42 @@ BAD_REQUESTS: list[tuple[dict[str, Any], type[Exception]]] = [
 ]
 
 
-def test_one_bad_request_among_many_stores_none_of_them(database: Database, door: Runs) -> None:
+def test_one_bad_request_among_many_stores_none_of_them(
+    database: Database, run_service: Runs
+) -> None:
     add_job(database)
     good = Request(job="hello")
     for bad, error in BAD_REQUESTS:
         with pytest.raises(error):
-            door.submit_many([good, replace(good, **bad), good])
+            run_service.submit_many([good, replace(good, **bad), good])
     assert count(database) == 0
 
 
-def test_an_unknown_job_is_answered_with_the_nearest_one(database: Database, door: Runs) -> None:
+def test_an_unknown_job_is_answered_with_the_nearest_one(
+    database: Database, run_service: Runs
+) -> None:
     add_job(database)
     with pytest.raises(NotFound) as caught:
-        door.submit(Request(job="helo"))
+        run_service.submit(Request(job="helo"))
     assert 'Did you mean "hello"?' in str(caught.value.hint)
 
 
-def test_a_removed_job_cannot_be_asked_for(database: Database, door: Runs) -> None:
+def test_a_removed_job_cannot_be_asked_for(database: Database, run_service: Runs) -> None:
     job_id = add_job(database)
     with database.write() as connection:
         job = jobs.get(connection, job_id)
         assert job is not None
         jobs.remove(connection, job=job)
     with pytest.raises(NotFound):
-        door.submit(Request(job="hello"))
+        run_service.submit(Request(job="hello"))
 
 
 def test_in_the_callers_transaction_the_run_exists_exactly_if_its_rows_do(
     database: Database,
 ) -> None:
     woken: list[bool] = []
-    door = Runs(database=database, actor="ada")
-    door.wake_by(lambda: woken.append(True))
+    run_service = Runs(database=database, actor="ada")
+    run_service.wake_by(lambda: woken.append(True))
     add_job(database)
 
     def order(number: int) -> None:
@@ -260,7 +260,9 @@ def test_in_the_callers_transaction_the_run_exists_exactly_if_its_rows_do(
                 object_type="order",
                 object_id=str(number),
             )
-            door.submit(Request(job="hello", idempotency_key=str(number)), connection=connection)
+            run_service.submit(
+                Request(job="hello", idempotency_key=str(number)), connection=connection
+            )
             if number == 1:
                 raise ZeroDivisionError
 

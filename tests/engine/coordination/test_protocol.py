@@ -3,7 +3,6 @@
 import os
 import socket
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -28,18 +27,6 @@ SECRET = "not-for-the-log"
 @pytest.fixture(autouse=True)
 def _long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     use_long_timeouts(monkeypatch)
-
-
-@pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
-
-
-@pytest.fixture
-def coordination(server: RedisServer, clock: MovingClock) -> Iterator[Coordination]:
-    with closing(connect(server.url, clock)) as coordination:
-        yield coordination
 
 
 def test_installations_with_different_prefixes_do_not_meet(

@@ -28,18 +28,6 @@ def _long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
-
-
-@pytest.fixture
-def coordination(server: RedisServer, clock: MovingClock) -> Iterator[Coordination]:
-    with closing(connect(server.url, clock)) as coordination:
-        yield coordination
-
-
-@pytest.fixture
 def other(server: RedisServer) -> Iterator[Coordination]:
     """The same Redis, as another process sees it."""
     with closing(connect(server.url, SystemClock())) as other:

@@ -52,12 +52,6 @@ def _long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
-
-
-@pytest.fixture
 def coordination(server: RedisServer) -> Iterator[Coordination]:
     with closing(connect(server.url, SystemClock())) as coordination:
         yield coordination

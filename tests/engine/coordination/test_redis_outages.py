@@ -3,7 +3,6 @@
 import logging
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -39,18 +38,6 @@ SLACK_SECONDS = 0.75
 @pytest.fixture
 def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     use_long_timeouts(monkeypatch)
-
-
-@pytest.fixture
-def server() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
-
-
-@pytest.fixture
-def coordination(server: RedisServer, clock: MovingClock) -> Iterator[Coordination]:
-    with closing(connect(server.url, clock)) as coordination:
-        yield coordination
 
 
 @pytest.fixture
