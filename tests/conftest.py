@@ -1,5 +1,6 @@
 """Fixtures: the two databases, fresh for every test, and the clock that moves them."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,16 @@ from support.moving_clock import MovingClock
 from tsuzuki.store.sql.database import Database
 
 DIALECTS = ["sqlite", "postgresql"]
+
+
+@pytest.fixture(autouse=True)
+def _log_set_up_again() -> Iterator[None]:
+    """A command sets the log up for its process; the next test must not write to that one's stderr."""
+    logger = logging.getLogger("tsuzuki")
+    handlers, level, propagate = logger.handlers, logger.level, logger.propagate
+    yield
+    logger.handlers, logger.propagate = handlers, propagate
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,7 @@ class Workspace:
     def data(self, *words: str, **environ: str) -> Any:
         """The JSON output of a command that must succeed, with nothing on stderr."""
         ended = self.ok(*words, "--output", "json", **environ)
-        assert ended.err == ""
+        assert ended.err == "", ended.err
         return ended.data
 
     def process(self, *words: str, **environ: str) -> Ended:
