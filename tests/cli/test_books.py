@@ -221,7 +221,11 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     shop: Workspace, mail_server: MailServer
 ) -> None:
     mail_server.fail_at(Step.ANSWER)
-    shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
+    ended = shop.run("books", "collect", "novelties", "--output", "json", BOOKS_KEY=KEY)
+    assert (ended.code, ended.data["state"]) == (1, "FAILED")
+    assert ended.data["error"].startswith("mail_unsettled: it is not known whether mail 1 arrived")
+    assert ended.data["result"]["mail"] == {"mails": [], "unsettled": [1]}
+    assert ended.data["result"]["collect"]["new_books"] == 50
     listed = shop.ok("books", "mail")
     assert "unsettled" in listed.out
     assert "it is unknown whether 1 arrived" in listed.err
