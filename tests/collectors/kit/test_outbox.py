@@ -16,6 +16,7 @@ ACTS = Table(
     "outward_acts",
     MetaData(),
     Column("id", BigId, primary_key=True),
+    Column("job_name", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("changed_at", UtcTime),
     Column("sent_by_run", BigInteger),
@@ -32,9 +33,12 @@ def term(database: Database) -> Term:
     return take_lead(database)
 
 
-def add(database: Database, state: OutboxState, run_id: int | None = None) -> int:
+def add(
+    database: Database, state: OutboxState, run_id: int | None = None, *, job_name: str = "post"
+) -> int:
+    values = {"job_name": job_name, "state": state.value, "sent_by_run": run_id}
     with database.write() as connection:
-        act = insert(ACTS).values(state=state.value, sent_by_run=run_id).returning(ACTS.c.id)
+        act = insert(ACTS).values(values).returning(ACTS.c.id)
         return int(connection.execute(act).scalar_one())
 
 
@@ -62,17 +66,21 @@ def test_every_move_is_made_once_and_no_other_is_made(database: Database) -> Non
                 moved(database, act, before, after)
 
 
-def test_only_acts_whose_sender_runs_no_more_are_settled(database: Database, term: Term) -> None:
+def test_only_acts_of_a_job_whose_sender_runs_no_more_are_settled(
+    database: Database, term: Term
+) -> None:
     running = run_in_state(database, RunState.RUNNING, term).id
     ended = run_in_state(database, RunState.FAILED, term).id
-    alive, lost, sent = (
+    alive, lost, sent, of_other_job = (
         add(database, OutboxState.SENDING, running),
         add(database, OutboxState.SENDING, ended),
         add(database, OutboxState.SENT, ended),
+        add(database, OutboxState.SENDING, ended, job_name="other"),
     )
     with database.write() as connection:
-        settled = OUTBOX.settle(connection, now=database.now(connection))
-    assert [row.id for row in settled] == [lost]
+        settled = OUTBOX.settle(connection, "post", now=database.now(connection))
+    assert [row["id"] for row in settled] == [lost]
     assert state_of(database, lost) == OutboxState.UNSETTLED
     assert state_of(database, alive) == OutboxState.SENDING
     assert state_of(database, sent) == OutboxState.SENT
+    assert state_of(database, of_other_job) == OutboxState.SENDING

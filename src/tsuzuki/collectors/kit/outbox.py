@@ -9,13 +9,13 @@ The intent is stored before the receiver is talked to, SENDING before the messag
 answer. Every move names the state it leaves, so of two senders one does nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Table, bindparam, func, select, update
+from sqlalchemy import BigInteger, Connection, Table, bindparam, func, select, update
 
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.tables import job_runs
@@ -57,10 +57,10 @@ INTERRUPTED = "its sender was cut off before the server's answer"
 
 
 class Outbox:
-    """The moves of one table's acts: its columns `id`, `state`, `changed_at`, `sent_by_run`, `error`."""
+    """The moves of one table's acts: its columns `id`, `job_name`, `state`, `changed_at`, `sent_by_run`,
+    `error`."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
         run_id = bindparam("run_id", type_=BigInteger())
         self._move = (
             update(table)
@@ -71,6 +71,21 @@ class Outbox:
                 error=bindparam("problem"),
                 sent_by_run=func.coalesce(run_id, table.c.sent_by_run),
             )
+        )
+        sender_is_running = (
+            select(job_runs.c.id)
+            .where(job_runs.c.id == table.c.sent_by_run, job_runs.c.state == RunState.RUNNING)
+            .exists()
+        )
+        self._settle = (
+            update(table)
+            .where(
+                table.c.job_name == bindparam("job"),
+                table.c.state == OutboxState.SENDING,
+                ~sender_is_running,
+            )
+            .values(state=OutboxState.UNSETTLED, changed_at=bindparam("now"), error=INTERRUPTED)
+            .returning(table)
         )
 
     def move(
@@ -98,20 +113,8 @@ class Outbox:
         return execute(connection, self._move, values).rowcount == 1
 
     def settle(
-        self, connection: Connection, *which: ColumnElement[bool], now: datetime
-    ) -> Sequence[Any]:
-        """SENDING -> UNSETTLED for acts whose sender is no longer RUNNING, and so will never learn what
-        the receiver said. Returns their rows."""
-        table = self._table
-        is_running = (
-            select(job_runs.c.id)
-            .where(job_runs.c.id == table.c.sent_by_run, job_runs.c.state == RunState.RUNNING)
-            .exists()
-        )
-        statement = (
-            update(table)
-            .where(*which, table.c.state == OutboxState.SENDING, ~is_running)
-            .values(state=OutboxState.UNSETTLED, changed_at=now, error=INTERRUPTED)
-            .returning(table)
-        )
-        return connection.execute(statement).all()
+        self, connection: Connection, job_name: str, *, now: datetime
+    ) -> list[dict[str, Any]]:
+        """SENDING -> UNSETTLED for a job's acts whose sender is no longer RUNNING, and so will never learn
+        what the receiver said. Returns their rows."""
+        return execute(connection, self._settle, {"job": job_name, "now": now}).mappings()

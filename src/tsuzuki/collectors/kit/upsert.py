@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, select, true
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, select
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.store.sql.batch import Columns, pack, unpack
-from tsuzuki.store.sql.dialect import insert_into, is_sqlite
+from tsuzuki.store.sql.dialect import insert_into, is_sqlite, upsert_from
 from tsuzuki.store.sql.prepared import execute
 
 
@@ -15,8 +15,7 @@ def insert_from(dialect: Dialect, table: Table, values: Mapping[str, ColumnEleme
     """INSERT … SELECT. The values are columns of a batch (`store.sql.batch`) and parameters; the result
     has `on_conflict_do_nothing` and `on_conflict_do_update`."""
     columns = [value.label(name) for name, value in values.items()]
-    # Without a WHERE, SQLite would take ON CONFLICT for the condition of a join.
-    return insert_into(dialect, table).from_select(list(values), select(*columns).where(true()))
+    return upsert_from(dialect, table, list(values), select(*columns))
 
 
 class PageUpsert:

@@ -1,16 +1,14 @@
 """Every book ever seen, and the jobs that found it: statements over `books` and `book_finds`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Integer,
-    Select,
     Text,
     bindparam,
     exists,
@@ -48,6 +46,25 @@ _FINDS = PageUpsert(
 )
 _COUNT_FOUND = select(func.count()).where(
     book_finds.c.job_name == _JOB, book_finds.c.found_by_run == _RUN
+)
+_FOUND_BOOKS = select(books).join(book_finds, book_finds.c.volume_id == books.c.volume_id)
+_IS_FOUND = exists().where(
+    book_finds.c.job_name == _JOB, book_finds.c.volume_id == books.c.volume_id
+)
+_IS_DELIVERED = exists().where(
+    book_deliveries.c.job_name == _JOB, book_deliveries.c.volume_id == books.c.volume_id
+)
+_LIMIT = bindparam("limit", type_=Integer())
+_UNDELIVERED = (
+    _FOUND_BOOKS.where(book_finds.c.job_name == _JOB, ~_IS_DELIVERED)
+    .order_by(book_finds.c.found_at, book_finds.c.list_index)
+    .limit(_LIMIT)
+)
+_FOUND_BY_OTHERS = (
+    select(books)
+    .where(~_IS_FOUND, ~_IS_DELIVERED)
+    .order_by(books.c.first_seen_at.desc(), books.c.volume_id)
+    .limit(_LIMIT)
 )
 
 
@@ -103,67 +120,45 @@ def find(
     """Books, newest first. `undelivered` are those that `job_name` has found and not mailed."""
     statement = select(books).order_by(books.c.first_seen_at.desc(), books.c.volume_id)
     if job_name is not None:
-        statement = (
-            select(books)
-            .join(book_finds, book_finds.c.volume_id == books.c.volume_id)
-            .where(book_finds.c.job_name == job_name)
-            .order_by(book_finds.c.found_at.desc(), book_finds.c.list_index)
+        statement = _FOUND_BOOKS.where(book_finds.c.job_name == _JOB).order_by(
+            book_finds.c.found_at.desc(), book_finds.c.list_index
         )
         if undelivered:
-            statement = statement.where(~_delivered(job_name))
+            statement = statement.where(~_IS_DELIVERED)
     if words:
         wanted = f"%{_escaped(words.lower())}%"
         columns = (books.c.title, books.c.subtitle, books.c.authors, books.c.isbn13)
         statement = statement.where(
             or_(*(func.lower(column).like(wanted, escape="\\") for column in columns))
         )
-    return _stored(connection, statement.limit(limit))
+    values = {} if job_name is None else {"job": job_name}
+    rows = connection.execute(statement.limit(limit), values).mappings()
+    return [_stored_book(dict(row)) for row in rows]
 
 
 def undelivered(connection: Connection, job_name: str, *, limit: int) -> list[Book]:
     """What a job has found and never mailed, in the order in which it was found."""
-    statement = (
-        select(books)
-        .join(book_finds, book_finds.c.volume_id == books.c.volume_id)
-        .where(book_finds.c.job_name == job_name, ~_delivered(job_name))
-        .order_by(book_finds.c.found_at, book_finds.c.list_index)
-    )
-    return books_of(connection, statement.limit(limit))
+    rows = execute(connection, _UNDELIVERED, {"job": job_name, "limit": limit}).mappings()
+    return [book_from(row) for row in rows]
 
 
 def found_by_others(connection: Connection, job_name: str, *, limit: int) -> list[Book]:
     """What other jobs have found, newest first, that this one has neither found nor mailed."""
-    own = exists().where(
-        book_finds.c.job_name == job_name, book_finds.c.volume_id == books.c.volume_id
-    )
-    statement = (
-        select(books)
-        .where(~own, ~_delivered(job_name))
-        .order_by(books.c.first_seen_at.desc(), books.c.volume_id)
-    )
-    return books_of(connection, statement.limit(limit))
+    rows = execute(connection, _FOUND_BY_OTHERS, {"job": job_name, "limit": limit}).mappings()
+    return [book_from(row) for row in rows]
 
 
-def books_of(connection: Connection, statement: Select[Any]) -> list[Book]:
-    """The books that a statement over the columns of `books` chooses."""
-    return [stored.book for stored in _stored(connection, statement)]
+def book_from(row: Mapping[str, Any]) -> Book:
+    """The book in a row of `books`."""
+    return _stored_book(row).book
 
 
-def _delivered(job_name: str) -> ColumnElement[bool]:
-    return exists().where(
-        book_deliveries.c.job_name == job_name, book_deliveries.c.volume_id == books.c.volume_id
-    )
-
-
-def _stored(connection: Connection, statement: Select[Any]) -> list[StoredBook]:
-    found = []
-    for row in connection.execute(statement).mappings():
-        values = dict(row)
-        values.pop("content_hash")
-        seen = {name: values.pop(name) for name in ("first_seen_at", "last_seen_at")}
-        book = Book(**{**values, "authors": tuple(values["authors"])})
-        found.append(StoredBook(book=book, **seen))
-    return found
+def _stored_book(row: Mapping[str, Any]) -> StoredBook:
+    values = dict(row)
+    values.pop("content_hash")
+    seen = {name: values.pop(name) for name in _SEEN}
+    book = Book(**{**values, "authors": tuple(values["authors"])})
+    return StoredBook(book=book, **seen)
 
 
 def _row(book: Book) -> tuple[Any, ...]:

@@ -38,6 +38,10 @@ _CLAIMS = Claims(books_searches)
 _SELECT_CURSOR = select(collect_cursor).where(
     collect_cursor.c.job_name == _JOB, collect_cursor.c.query_set_hash == _HASH
 )
+_ALL_CURSORS = select(collect_cursor).order_by(
+    collect_cursor.c.job_name, collect_cursor.c.last_updated_at, collect_cursor.c.query_set_hash
+)
+_CURSORS_OF_JOB = _ALL_CURSORS.where(collect_cursor.c.job_name == _JOB)
 _IS_SEARCH = (books_searches.c.job_name == _JOB, books_searches.c.query_set_hash == _HASH)
 _SELECT_OPTIONS = select(books_searches.c.list_options).where(*_IS_SEARCH)
 _SET_OPTIONS = update(books_searches).where(*_IS_SEARCH).values(list_options=_OPTIONS)
@@ -98,12 +102,11 @@ def reset_collect_cursors_by_job(connection: Connection, job_name: str) -> int:
 
 
 def list_collect_cursors(connection: Connection, job_name: str | None = None) -> list[Cursor]:
-    statement = select(collect_cursor).order_by(
-        collect_cursor.c.job_name, collect_cursor.c.last_updated_at, collect_cursor.c.query_set_hash
-    )
-    if job_name is not None:
-        statement = statement.where(collect_cursor.c.job_name == job_name)
-    return [_cursor(row) for row in connection.execute(statement)]
+    if job_name is None:
+        rows = execute(connection, _ALL_CURSORS)
+    else:
+        rows = execute(connection, _CURSORS_OF_JOB, {"job": job_name})
+    return [_cursor(row) for row in rows.all()]
 
 
 def _cursor(row: Any) -> Cursor:

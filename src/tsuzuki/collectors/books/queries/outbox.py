@@ -4,25 +4,39 @@ A book belongs to at most one mail of a job, by the key of `book_deliveries`; th
 anything is sent and never taken back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Text, bindparam, func, insert, select
+from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, insert, select
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.books.book import Book
-from tsuzuki.collectors.books.queries.books import books_of
+from tsuzuki.collectors.books.queries.books import book_from
 from tsuzuki.collectors.books.tables import book_deliveries, book_mails, books
 from tsuzuki.collectors.kit.outbox import Outbox, OutboxState
+from tsuzuki.collectors.kit.upsert import insert_from
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.batch import Columns, unpack
+from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
+from tsuzuki.store.sql.types import KeyText
+from tsuzuki.store.sql.value_list import in_list
 
 OUTBOX = Outbox(book_mails)
 
-_COLUMNS = [column.name for column in book_mails.c]
-_ADD = insert(book_mails).values(state=OutboxState.INTENDED.value).returning(book_mails)
-_SELECT = select(book_mails).where(book_mails.c.id == bindparam("mail_id", type_=BigInteger()))
+_MAIL = bindparam("mail_id", type_=BigInteger())
+_ADD = (
+    insert(book_mails)
+    .values(
+        **parameters_for(book_mails, "job_name", "message_id", "created_at", "changed_at"),
+        state=OutboxState.INTENDED,
+    )
+    .returning(book_mails)
+)
+_DELIVERY_COLUMNS: Columns = {"volume_id": KeyText(), "position": Integer()}
+_SELECT = select(book_mails).where(book_mails.c.id == _MAIL)
 _OLDEST_INTENDED = (
     select(book_mails)
     .where(
@@ -31,6 +45,17 @@ _OLDEST_INTENDED = (
     )
     .order_by(book_mails.c.id)
     .limit(1)
+)
+_CONTENTS = (
+    select(books)
+    .join(book_deliveries, book_deliveries.c.volume_id == books.c.volume_id)
+    .where(book_deliveries.c.mail_id == _MAIL)
+    .order_by(book_deliveries.c.position)
+)
+_COUNT_BOOKS = (
+    select(book_deliveries.c.mail_id, func.count())
+    .where(in_list(book_deliveries.c.mail_id, "mail_ids"))
+    .group_by(book_deliveries.c.mail_id)
 )
 
 _UNSETTLED = (
@@ -77,30 +102,31 @@ def intend(
         "created_at": now,
         "changed_at": now,
     }
-    mail = _mail(connection.execute(_ADD, values).one())
-    connection.execute(
-        insert(book_deliveries),
-        [
-            {
-                "job_name": job_name,
-                "volume_id": book.volume_id,
-                "mail_id": mail.id,
-                "position": position,
-            }
-            for position, book in enumerate(selected)
-        ],
+    (row,) = execute(connection, _ADD, values).mappings()
+    execute_batch(
+        connection,
+        _add_deliveries,
+        _DELIVERY_COLUMNS,
+        [(book.volume_id, position) for position, book in enumerate(selected)],
+        {"job_name": job_name, "mail_id": row["id"]},
     )
-    return mail
+    return _mail(row)
+
+
+@lru_cache
+def _add_deliveries(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    selected = unpack(dialect, _DELIVERY_COLUMNS, varying)
+    of_mail = parameters_for(book_deliveries, "job_name", "mail_id")
+    return insert_from(dialect, book_deliveries, {**of_mail, **dict(selected.c.items())})
 
 
 def settle(connection: Connection, job_name: str, *, now: datetime) -> list[Mail]:
     """Mails whose sender was cut off become UNSETTLED."""
-    lost = OUTBOX.settle(connection, book_mails.c.job_name == job_name, now=now)
-    return [_mail(row) for row in lost]
+    return [_mail(row) for row in OUTBOX.settle(connection, job_name, now=now)]
 
 
 def get(connection: Connection, mail_id: int) -> Mail | None:
-    row = execute(connection, _SELECT, {"mail_id": mail_id}).one_or_none()
+    row = execute(connection, _SELECT, {"mail_id": mail_id}).mapping_or_none()
     return None if row is None else _mail(row)
 
 
@@ -116,7 +142,7 @@ def find(
     for column, wanted in ((book_mails.c.job_name, job_name), (book_mails.c.state, state)):
         if wanted is not None:
             statement = statement.where(column == wanted)
-    return [_mail(row) for row in connection.execute(statement)]
+    return [_mail(dict(row)) for row in connection.execute(statement).mappings()]
 
 
 def unsettled(connection: Connection, job_name: str) -> list[int]:
@@ -125,30 +151,19 @@ def unsettled(connection: Connection, job_name: str) -> list[int]:
 
 
 def oldest_intended(connection: Connection, job_name: str) -> Mail | None:
-    row = execute(connection, _OLDEST_INTENDED, {"job": job_name}).one_or_none()
+    row = execute(connection, _OLDEST_INTENDED, {"job": job_name}).mapping_or_none()
     return None if row is None else _mail(row)
 
 
 def contents(connection: Connection, mail_id: int) -> list[Book]:
     """The books of a mail, in its order."""
-    statement = (
-        select(books)
-        .join(book_deliveries, book_deliveries.c.volume_id == books.c.volume_id)
-        .where(book_deliveries.c.mail_id == mail_id)
-        .order_by(book_deliveries.c.position)
-    )
-    return books_of(connection, statement)
+    rows = execute(connection, _CONTENTS, {"mail_id": mail_id}).mappings()
+    return [book_from(row) for row in rows]
 
 
 def count_books(connection: Connection, mail_ids: Sequence[int]) -> dict[int, int]:
-    statement = (
-        select(book_deliveries.c.mail_id, func.count())
-        .where(book_deliveries.c.mail_id.in_(mail_ids))
-        .group_by(book_deliveries.c.mail_id)
-    )
-    return {row[0]: row[1] for row in connection.execute(statement)}
+    return dict(execute(connection, _COUNT_BOOKS, {"mail_ids": mail_ids}).all())
 
 
-def _mail(row: Any) -> Mail:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    return Mail(**{**values, "state": OutboxState(values["state"])})
+def _mail(row: Mapping[str, Any]) -> Mail:
+    return Mail(**{**row, "state": OutboxState(row["state"])})

@@ -8,9 +8,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import BigInteger, Connection, Text, bindparam, insert, literal, select, update
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
@@ -22,12 +24,20 @@ from tsuzuki.collectors.commits.tables import (
     bulk_collection_results,
     bulk_collection_runs,
 )
+from tsuzuki.collectors.kit.upsert import insert_from
+from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import insert_into
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
 from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.value_list import in_list
 
 _runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
 _owners = bulk_collection_owners
+
+_COLLECTION = bindparam("collection", type_=Text())
+_PROJECT = bindparam("project", type_=BigInteger())
+_BRANCH = bindparam("branch", type_=Text())
+_TARGET_COLUMNS: Columns = {"project_id": BigInteger(), "branch_name": Text()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,35 +82,61 @@ def open_run(
     retry_of: str | None = None,
 ) -> str | None:
     """Start a bulk collection with all its targets pending; None if one is running."""
-    statement = insert_into(connection.dialect, _runs).values(
-        run_id=run_id,
-        started_at_utc=to_text(now),
-        status=BulkStatus.RUNNING,
-        total_targets=len(targets),
-        completed_count=0,
-        failed_count=0,
-        success_count=0,
-    )
-    stored = connection.execute(statement.on_conflict_do_nothing().returning(_runs.c.run_id))
-    if stored.scalar_one_or_none() is None:
+    of_collection = {"collection": run_id}
+    opened = {**of_collection, "started_at_utc": to_text(now), "total_targets": len(targets)}
+    if execute(connection, _open(connection.dialect), opened).scalar_one_or_none() is None:
         return None
-    connection.execute(
-        insert(_owners).values(run_id=run_id, job_run_id=job_run_id, retry_of=retry_of)
-    )
-    if targets:
-        connection.execute(
-            insert(_results),
-            [
-                {
-                    "run_id": run_id,
-                    "project_id": target.project_id,
-                    "branch_name": target.branch,
-                    "status": ResultStatus.PENDING,
-                }
-                for target in targets
-            ],
-        )
+    owned = {**of_collection, "job_run_id": job_run_id, "retry_of": retry_of}
+    execute(connection, _ADD_OWNER, owned)
+    rows = [(target.project_id, target.branch) for target in targets]
+    execute_batch(connection, _add_pending, _TARGET_COLUMNS, rows, of_collection)
     return run_id
+
+
+@lru_cache
+def _open(dialect: Dialect) -> Any:
+    return (
+        insert_into(dialect, _runs)
+        .values(
+            run_id=_COLLECTION,
+            **parameters_for(_runs, "started_at_utc", "total_targets"),
+            status=BulkStatus.RUNNING,
+            completed_count=0,
+            failed_count=0,
+            success_count=0,
+        )
+        .on_conflict_do_nothing()
+        .returning(_runs.c.run_id)
+    )
+
+
+@lru_cache
+def _add_pending(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    targets = unpack(dialect, _TARGET_COLUMNS, varying)
+    pending = literal(ResultStatus.PENDING.value, Text())
+    return insert_from(
+        dialect,
+        _results,
+        {"run_id": _COLLECTION, "status": pending, **dict(targets.c.items())},
+    )
+
+
+_ADD_OWNER = insert(_owners).values(
+    run_id=_COLLECTION, **parameters_for(_owners, "job_run_id", "retry_of")
+)
+_SET_OWNER = (
+    update(_owners)
+    .where(_owners.c.run_id == _COLLECTION)
+    .values(**parameters_for(_owners, "job_run_id"))
+)
+_SELECT_OWNER = select(_owners.c.job_run_id, _owners.c.retry_of).where(
+    _owners.c.run_id == _COLLECTION
+)
+_END = (
+    update(_runs)
+    .where(_runs.c.run_id == _COLLECTION, _runs.c.status == BulkStatus.RUNNING)
+    .values(status=bindparam("ended"), **parameters_for(_runs, "completed_at_utc"))
+)
 
 
 def complete(connection: Connection, run_id: str, *, now: datetime) -> bool:
@@ -114,34 +150,26 @@ def cancel(connection: Connection, run_id: str, *, now: datetime) -> bool:
 
 
 def _end(connection: Connection, run_id: str, status: BulkStatus, now: datetime) -> bool:
-    statement = (
-        update(_runs)
-        .where(_runs.c.run_id == run_id, _runs.c.status == BulkStatus.RUNNING.value)
-        .values(status=status.value, completed_at_utc=to_text(now))
-    )
-    return connection.execute(statement).rowcount == 1
+    values = {"collection": run_id, "ended": status.value, "completed_at_utc": to_text(now)}
+    return execute(connection, _END, values).rowcount == 1
 
 
 def set_owner(connection: Connection, run_id: str, *, job_run_id: int) -> None:
     """Make this run of the engine the one that works on the collection."""
-    connection.execute(
-        update(_owners).where(_owners.c.run_id == run_id).values(job_run_id=job_run_id)
-    )
+    execute(connection, _SET_OWNER, {"collection": run_id, "job_run_id": job_run_id})
 
 
 def owner(connection: Connection, run_id: str) -> Owner | None:
-    row = connection.execute(
-        select(_owners.c.job_run_id, _owners.c.retry_of).where(_owners.c.run_id == run_id)
-    ).one_or_none()
-    return None if row is None else Owner(job_run_id=row.job_run_id, retry_of=row.retry_of)
+    row = execute(connection, _SELECT_OWNER, {"collection": run_id}).mapping_or_none()
+    return None if row is None else Owner(**row)
 
 
 _SELECT_HELD = (
     select(_runs.c.run_id)
     .join(_owners, _owners.c.run_id == _runs.c.run_id)
     .where(
-        _runs.c.run_id == bindparam("run"),
-        _runs.c.status == BulkStatus.RUNNING.value,
+        _runs.c.run_id == _COLLECTION,
+        _runs.c.status == BulkStatus.RUNNING,
         _owners.c.job_run_id == bindparam("job_run"),
     )
     .with_for_update(of=_runs)
@@ -150,57 +178,71 @@ _SELECT_HELD = (
 
 def is_held_by(connection: Connection, run_id: str, *, job_run_id: int) -> bool:
     """Whether a collection is running and held by this run; it stays so until the transaction ends."""
-    held = execute(connection, _SELECT_HELD, {"run": run_id, "job_run": job_run_id})
+    held = execute(connection, _SELECT_HELD, {"collection": run_id, "job_run": job_run_id})
     return held.one_or_none() is not None
+
+
+_SETTLE = (
+    update(_results)
+    .where(
+        _results.c.run_id == _COLLECTION,
+        _results.c.project_id == _PROJECT,
+        _results.c.branch_name == _BRANCH,
+        _results.c.status == ResultStatus.PENDING,
+    )
+    .values(
+        status=bindparam("settled"),
+        **parameters_for(_results, "new_commits_count", "error_message", "processed_at_utc"),
+    )
+)
+_COUNT = update(_runs).where(_runs.c.run_id == _COLLECTION)
+_COUNT_FAILED = _COUNT.values(failed_count=_runs.c.failed_count + 1)
+_COUNT_SUCCESS = _COUNT.values(
+    success_count=_runs.c.success_count + 1, completed_count=_runs.c.completed_count + 1
+)
+_ADD_NOTE = insert(_notes).values(
+    run_id=_COLLECTION,
+    project_id=_PROJECT,
+    branch_name=_BRANCH,
+    **parameters_for(_notes, "kind", "sentence"),
+)
 
 
 def settle(
     connection: Connection, run_id: str, target: Target, settled: Settled, *, now: datetime
 ) -> bool:
     """Write down how a target ended, and count it. False if it had ended before."""
-    status = ResultStatus.FAILED if settled.error is not None else ResultStatus.SUCCESS
-    statement = (
-        update(_results)
-        .where(*_is(run_id, target), _results.c.status == ResultStatus.PENDING.value)
-        .values(
-            status=status.value,
-            new_commits_count=settled.new_commits if settled.error is None else None,
-            error_message=settled.error,
-            processed_at_utc=to_text(now),
-        )
-    )
-    if connection.execute(statement).rowcount != 1:
+    has_failed = settled.error is not None
+    key = {"collection": run_id, "project": target.project_id, "branch": target.branch}
+    values = {
+        "settled": ResultStatus.FAILED.value if has_failed else ResultStatus.SUCCESS.value,
+        "new_commits_count": None if has_failed else settled.new_commits,
+        "error_message": settled.error,
+        "processed_at_utc": to_text(now),
+    }
+    if execute(connection, _SETTLE, {**key, **values}).rowcount != 1:
         return False
-    counters = (
-        {"failed_count": _runs.c.failed_count + 1}
-        if status is ResultStatus.FAILED
-        else {
-            "success_count": _runs.c.success_count + 1,
-            "completed_count": _runs.c.completed_count + 1,
-        }
-    )
-    connection.execute(update(_runs).where(_runs.c.run_id == run_id).values(**counters))
+    execute(connection, _COUNT_FAILED if has_failed else _COUNT_SUCCESS, {"collection": run_id})
     for note in settled.notes:
-        connection.execute(
-            insert(_notes).values(
-                run_id=run_id,
-                project_id=target.project_id,
-                branch_name=target.branch,
-                kind=note.kind.value,
-                sentence=note.sentence,
-            )
-        )
+        values = {"kind": note.kind.value, "sentence": note.sentence}
+        execute(connection, _ADD_NOTE, {**key, **values})
     return True
 
 
 # --- looking --------------------------------------------------------------------------------------
 
 
+_RUNNING = select(_runs.c.run_id).where(_runs.c.status == BulkStatus.RUNNING)
+_TARGETS = (
+    select(_results.c.project_id, _results.c.branch_name)
+    .where(_results.c.run_id == _COLLECTION, in_list(_results.c.status, "statuses"))
+    .order_by(_results.c.project_id, _results.c.branch_name)
+)
+
+
 def running(connection: Connection) -> str | None:
     """The collection that is running."""
-    found: str | None = connection.execute(
-        select(_runs.c.run_id).where(_runs.c.status == BulkStatus.RUNNING.value)
-    ).scalar_one_or_none()
+    found: str | None = execute(connection, _RUNNING).scalar_one_or_none()
     return found
 
 
@@ -208,17 +250,5 @@ def targets_of(
     connection: Connection, run_id: str, statuses: Iterable[ResultStatus]
 ) -> list[Target]:
     """The targets of a collection that are in one of these states."""
-    statement = (
-        select(_results.c.project_id, _results.c.branch_name)
-        .where(_results.c.run_id == run_id, _results.c.status.in_([s.value for s in statuses]))
-        .order_by(_results.c.project_id, _results.c.branch_name)
-    )
-    return [Target(row.project_id, row.branch_name) for row in connection.execute(statement)]
-
-
-def _is(run_id: str, target: Target) -> tuple[Any, ...]:
-    return (
-        _results.c.run_id == run_id,
-        _results.c.project_id == target.project_id,
-        _results.c.branch_name == target.branch,
-    )
+    values = {"collection": run_id, "statuses": [status.value for status in statuses]}
+    return [Target(*row) for row in execute(connection, _TARGETS, values).all()]

@@ -1,12 +1,14 @@
 """Projects: where commits come from. A sync adds and renames them; it never takes anything away."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
 
 from tsuzuki.collectors.commits.tables import ProjectKind, commit_totals, projects
+from tsuzuki.store.sql.prepared import execute, parameters_for
 from tsuzuki.store.sql.types import to_text
 
 
@@ -55,6 +57,32 @@ _COLUMNS = [
         "is_archived",
     )
 ]
+_IS_PROJECT = projects.c.project_id == bindparam("project", type_=BigInteger())
+_SYNCED = parameters_for(
+    projects, "path", "name", "url", "default_branch", "is_archived", "synced_at_utc"
+)
+_ADD = (
+    insert(projects)
+    .values(**parameters_for(projects, "kind", "location", "remote_id", "added_at_utc"), **_SYNCED)
+    .returning(projects.c.project_id)
+)
+_SYNC = update(projects).where(_IS_PROJECT).values(**_SYNCED)
+_RENAME = update(projects).where(_IS_PROJECT).values(**parameters_for(projects, "path", "name"))
+_MOVE_DEFAULT = (
+    update(projects).where(_IS_PROJECT).values(**parameters_for(projects, "default_branch"))
+)
+_ALL = select(*_COLUMNS).order_by(projects.c.path, projects.c.project_id)
+_BY_ID = select(*_COLUMNS).where(_IS_PROJECT)
+_SAME = parameters_for(projects, "kind", "location", "remote_id")
+_SAME_REPOSITORY = (
+    select(*_COLUMNS)
+    .where(projects.c.kind == _SAME["kind"], projects.c.location == _SAME["location"])
+    .with_for_update()
+)
+_SAME_REMOTE = _SAME_REPOSITORY.where(projects.c.remote_id == _SAME["remote_id"])
+_COUNT_COMMITS = select(
+    commit_totals.c.project_id, func.sum(commit_totals.c.commits).label("commits")
+).group_by(commit_totals.c.project_id)
 
 
 def record(connection: Connection, found: NewProject, *, now: datetime) -> ProjectChange:
@@ -69,21 +97,10 @@ def record(connection: Connection, found: NewProject, *, now: datetime) -> Proje
         "synced_at_utc": to_text(now),
     }
     if before is None:
-        project_id = connection.execute(
-            insert(projects)
-            .values(
-                kind=found.kind,
-                location=found.location,
-                remote_id=found.remote_id,
-                added_at_utc=to_text(now),
-                **values,
-            )
-            .returning(projects.c.project_id)
-        ).scalar_one()
+        added = {**_identity(found), "added_at_utc": to_text(now), **values}
+        project_id = execute(connection, _ADD, added).scalar_one()
         return ProjectChange(project=_required(connection, project_id), is_new=True)
-    connection.execute(
-        update(projects).where(projects.c.project_id == before.project_id).values(**values)
-    )
+    execute(connection, _SYNC, {"project": before.project_id, **values})
     moved = before.default_branch not in (None, found.default_branch)
     return ProjectChange(
         project=_required(connection, before.project_id),
@@ -95,33 +112,22 @@ def record(connection: Connection, found: NewProject, *, now: datetime) -> Proje
 
 def rename(connection: Connection, project_id: int, path: str) -> None:
     """Take note of a project's new path, as its source told it."""
-    connection.execute(
-        update(projects)
-        .where(projects.c.project_id == project_id)
-        .values(path=path, name=path.rsplit("/", 1)[-1])
-    )
+    values = {"project": project_id, "path": path, "name": path.rsplit("/", 1)[-1]}
+    execute(connection, _RENAME, values)
 
 
 def move_default(connection: Connection, project_id: int, branch: str) -> None:
-    connection.execute(
-        update(projects).where(projects.c.project_id == project_id).values(default_branch=branch)
-    )
+    execute(connection, _MOVE_DEFAULT, {"project": project_id, "default_branch": branch})
 
 
 def get(connection: Connection, project_id: int) -> Project | None:
-    row = connection.execute(
-        select(*_COLUMNS).where(projects.c.project_id == project_id)
-    ).mappings()
-    found = row.one_or_none()
-    return None if found is None else _project(found)
+    row = execute(connection, _BY_ID, {"project": project_id}).mapping_or_none()
+    return None if row is None else _project(row)
 
 
 def find(connection: Connection) -> list[Project]:
     """Every project, by its path."""
-    rows = connection.execute(
-        select(*_COLUMNS).order_by(projects.c.path, projects.c.project_id)
-    ).mappings()
-    return [_project(row) for row in rows]
+    return [_project(row) for row in execute(connection, _ALL).mappings()]
 
 
 def named(connection: Connection, reference: str) -> list[Project]:
@@ -137,22 +143,23 @@ def named(connection: Connection, reference: str) -> list[Project]:
 
 def commit_counts(connection: Connection) -> dict[int, int]:
     """How many commits of each project are stored; one on several branches counts once."""
-    rows = connection.execute(
-        select(commit_totals.c.project_id, func.sum(commit_totals.c.commits)).group_by(
-            commit_totals.c.project_id
-        )
-    )
-    return {row[0]: int(row[1]) for row in rows}
+    rows = execute(connection, _COUNT_COMMITS).all()
+    return {project_id: int(count) for project_id, count in rows}
 
 
 def _same(connection: Connection, found: NewProject) -> Project | None:
-    statement = select(*_COLUMNS).where(
-        projects.c.kind == found.kind.value, projects.c.location == found.location
-    )
-    if found.remote_id is not None:
-        statement = statement.where(projects.c.remote_id == found.remote_id)
-    row = connection.execute(statement.with_for_update()).mappings().one_or_none()
+    statement = _SAME_REPOSITORY if found.remote_id is None else _SAME_REMOTE
+    row = execute(connection, statement, _identity(found)).mapping_or_none()
     return None if row is None else _project(row)
+
+
+def _identity(found: NewProject) -> dict[str, Any]:
+    """What stays the same of a project when it is renamed."""
+    return {
+        "kind": found.kind.value,
+        "location": found.location,
+        "remote_id": found.remote_id,
+    }
 
 
 def _required(connection: Connection, project_id: int) -> Project:
@@ -162,7 +169,5 @@ def _required(connection: Connection, project_id: int) -> Project:
     return project
 
 
-def _project(row: RowMapping) -> Project:
-    values: dict[str, Any] = dict(row)
-    values["kind"] = ProjectKind(row["kind"])
-    return Project(**values)
+def _project(row: Mapping[str, Any]) -> Project:
+    return Project(**{**row, "kind": ProjectKind(row["kind"])})

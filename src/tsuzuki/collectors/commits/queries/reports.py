@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import Connection, Integer, Text, and_, bindparam, case, func, select
 
 from tsuzuki.collectors.commits.queries.ledger import Note
 from tsuzuki.collectors.commits.queries.targets import Target
@@ -16,8 +16,10 @@ from tsuzuki.collectors.commits.tables import (
     commit_targets,
     projects,
 )
+from tsuzuki.store.sql.prepared import execute
 
 _runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
+_COLLECTION = bindparam("collection", type_=Text())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,32 +59,35 @@ class InWork:
     commits: int
 
 
+_SUMMARIES = (
+    select(
+        _runs.c.run_id,
+        _runs.c.started_at_utc,
+        _runs.c.completed_at_utc,
+        _runs.c.status.label("run_status"),
+        _runs.c.total_targets,
+        _runs.c.success_count,
+        _runs.c.failed_count,
+        func.count(case((_results.c.status == ResultStatus.PENDING, 1))).label("pending_count"),
+    )
+    .outerjoin(_results, _results.c.run_id == _runs.c.run_id)
+    .group_by(_runs.c.run_id)
+    .order_by(_runs.c.started_at_utc.desc(), _runs.c.run_id)
+)
+_NEWEST_SUMMARIES = _SUMMARIES.limit(bindparam("limit", type_=Integer()))
+_SUMMARY = _SUMMARIES.where(_runs.c.run_id == _COLLECTION)
+
+
 def summaries(
     connection: Connection, *, run_id: str | None = None, limit: int = 50
 ) -> list[Summary]:
     """Bulk collections, the newest first; or the one that is asked for."""
-    pending = func.count(case((_results.c.status == ResultStatus.PENDING.value, 1)))
-    statement = (
-        select(
-            _runs.c.run_id,
-            _runs.c.started_at_utc,
-            _runs.c.completed_at_utc,
-            _runs.c.status.label("run_status"),
-            _runs.c.total_targets,
-            _runs.c.success_count,
-            _runs.c.failed_count,
-            pending.label("pending_count"),
-        )
-        .outerjoin(_results, _results.c.run_id == _runs.c.run_id)
-        .group_by(_runs.c.run_id)
-        .order_by(_runs.c.started_at_utc.desc(), _runs.c.run_id)
-        .limit(limit)
-    )
-    if run_id is not None:
-        statement = statement.where(_runs.c.run_id == run_id)
+    if run_id is None:
+        rows = execute(connection, _NEWEST_SUMMARIES, {"limit": limit})
+    else:
+        rows = execute(connection, _SUMMARY, {"collection": run_id})
     return [
-        Summary(**{**row, "run_status": BulkStatus(row["run_status"])})
-        for row in connection.execute(statement).mappings()
+        Summary(**{**row, "run_status": BulkStatus(row["run_status"])}) for row in rows.mappings()
     ]
 
 
@@ -92,15 +97,19 @@ def ids_beginning(connection: Connection, start: str) -> list[str]:
     return list(connection.execute(statement.limit(2)).scalars())
 
 
+_RESULTS = (
+    select(_results, projects.c.path)
+    .outerjoin(projects, projects.c.project_id == _results.c.project_id)
+    .where(_results.c.run_id == _COLLECTION)
+    .order_by(projects.c.path, _results.c.project_id, _results.c.branch_name)
+)
+_NOTES = select(_notes).where(_notes.c.run_id == _COLLECTION).order_by(_notes.c.kind)
+
+
 def results(connection: Connection, run_id: str) -> list[Result]:
     """Every target of a collection, with what was noted about it."""
     notes = _notes_of(connection, run_id)
-    statement = (
-        select(_results, projects.c.path)
-        .outerjoin(projects, projects.c.project_id == _results.c.project_id)
-        .where(_results.c.run_id == run_id)
-        .order_by(projects.c.path, _results.c.project_id, _results.c.branch_name)
-    )
+    rows = execute(connection, _RESULTS, {"collection": run_id}).mappings()
     return [
         Result(
             project_id=row["project_id"],
@@ -112,47 +121,49 @@ def results(connection: Connection, run_id: str) -> list[Result]:
             processed_at_utc=row["processed_at_utc"],
             notes=tuple(notes.get(Target(row["project_id"], row["branch_name"]), ())),
         )
-        for row in connection.execute(statement).mappings()
+        for row in rows
     ]
+
+
+_NEW_COMMITS = select(func.coalesce(func.sum(_results.c.new_commits_count), 0)).where(
+    _results.c.run_id == _COLLECTION
+)
+_IN_WORK = (
+    select(
+        projects.c.path,
+        commit_targets.c.branch_name,
+        commit_targets.c.range_commits.label("commits"),
+    )
+    .join(projects, projects.c.project_id == commit_targets.c.project_id)
+    .join(
+        _results,
+        and_(
+            _results.c.run_id == _COLLECTION,
+            _results.c.project_id == commit_targets.c.project_id,
+            _results.c.branch_name == commit_targets.c.branch_name,
+            _results.c.status == ResultStatus.PENDING,
+        ),
+    )
+    .where(commit_targets.c.range_run_id == _COLLECTION)
+    .order_by(projects.c.path, commit_targets.c.branch_name)
+)
 
 
 def new_commits(connection: Connection, run_id: str) -> int:
     """What a collection has brought so far: of targets that are done, and of those under way."""
-    done = select(func.coalesce(func.sum(_results.c.new_commits_count), 0)).where(
-        _results.c.run_id == run_id
-    )
-    return int(connection.execute(done).scalar_one()) + sum(
-        one.commits for one in in_work(connection, run_id)
-    )
+    done = execute(connection, _NEW_COMMITS, {"collection": run_id}).scalar_one()
+    return int(done) + sum(one.commits for one in in_work(connection, run_id))
 
 
 def in_work(connection: Connection, run_id: str) -> list[InWork]:
     """The targets whose pages are coming in."""
-    statement = (
-        select(projects.c.path, commit_targets.c.branch_name, commit_targets.c.range_commits)
-        .join(projects, projects.c.project_id == commit_targets.c.project_id)
-        .join(
-            _results,
-            and_(
-                _results.c.run_id == run_id,
-                _results.c.project_id == commit_targets.c.project_id,
-                _results.c.branch_name == commit_targets.c.branch_name,
-                _results.c.status == ResultStatus.PENDING.value,
-            ),
-        )
-        .where(commit_targets.c.range_run_id == run_id)
-        .order_by(projects.c.path, commit_targets.c.branch_name)
-    )
-    return [
-        InWork(path=row.path, branch_name=row.branch_name, commits=row.range_commits)
-        for row in connection.execute(statement)
-    ]
+    rows = execute(connection, _IN_WORK, {"collection": run_id}).mappings()
+    return [InWork(**row) for row in rows]
 
 
 def _notes_of(connection: Connection, run_id: str) -> dict[Target, list[Note]]:
     found: dict[Target, list[Note]] = {}
-    statement = select(_notes).where(_notes.c.run_id == run_id).order_by(_notes.c.kind)
-    for row in connection.execute(statement).mappings():
+    for row in execute(connection, _NOTES, {"collection": run_id}).mappings():
         note = Note(kind=NoteKind(row["kind"]), sentence=row["sentence"])
         found.setdefault(Target(row["project_id"], row["branch_name"]), []).append(note)
     return found

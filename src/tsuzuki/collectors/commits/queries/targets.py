@@ -6,14 +6,16 @@ The head moves in the transaction of a range's last page and nowhere else.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_, update
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.tables import commit_targets, commits
 from tsuzuki.store.sql.dialect import insert_into
-from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.prepared import execute, parameters_for
 from tsuzuki.store.sql.types import KeyText, to_text
 
 
@@ -45,8 +47,18 @@ _PROJECT = bindparam("project", type_=BigInteger())
 _BRANCH = bindparam("branch", type_=KeyText())
 _IS_TARGET = (commit_targets.c.project_id == _PROJECT, commit_targets.c.branch_name == _BRANCH)
 _SELECT = select(commit_targets).where(*_IS_TARGET)
+_ALL = select(commit_targets).order_by(commit_targets.c.project_id, commit_targets.c.branch_name)
+_FOLLOWED = _ALL.where(commit_targets.c.is_followed.is_(True))
 _NEWEST = select(func.max(commits.c.committed_date_utc)).where(
     commits.c.project_id == _PROJECT, commits.c.branch_name == _BRANCH
+)
+_FIRST_WITH_COMMITS = (
+    select(commits.c.project_id, commits.c.branch_name)
+    .order_by(commits.c.project_id, commits.c.branch_name)
+    .limit(1)
+)
+_NEXT_WITH_COMMITS = _FIRST_WITH_COMMITS.where(
+    tuple_(commits.c.project_id, commits.c.branch_name) > tuple_(_PROJECT, _BRANCH)
 )
 _UNFOLLOW = (
     update(commit_targets)
@@ -78,14 +90,19 @@ _FINISH_RANGE = _COUNT.values(
 def follow(connection: Connection, target: Target, *, is_default: bool = False) -> bool:
     """Take a branch among the targets; false if it was one already."""
     before = get(connection, target)
-    values = {"is_followed": True, "is_default": is_default}
-    statement = insert_into(connection.dialect, commit_targets).values(
-        project_id=target.project_id, branch_name=target.branch, **values
-    )
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=["project_id", "branch_name"], set_=values)
-    )
+    values = {**_key(target), "is_default": is_default}
+    execute(connection, _follow(connection.dialect), values)
     return before is None or not before.is_followed
+
+
+@lru_cache
+def _follow(dialect: Dialect) -> Any:
+    values = {"is_followed": True, **parameters_for(commit_targets, "is_default")}
+    return (
+        insert_into(dialect, commit_targets)
+        .values(project_id=_PROJECT, branch_name=_BRANCH, **values)
+        .on_conflict_do_update(index_elements=["project_id", "branch_name"], set_=values)
+    )
 
 
 def unfollow(connection: Connection, target: Target) -> bool:
@@ -102,12 +119,8 @@ def add_targets_with_commits(connection: Connection) -> None:
 
 
 def find(connection: Connection, *, with_unfollowed: bool = False) -> list[TargetState]:
-    statement = select(commit_targets).order_by(
-        commit_targets.c.project_id, commit_targets.c.branch_name
-    )
-    if not with_unfollowed:
-        statement = statement.where(commit_targets.c.is_followed.is_(True))
-    return [_state(row) for row in connection.execute(statement)]
+    rows = execute(connection, _ALL if with_unfollowed else _FOLLOWED)
+    return [_state(row) for row in rows.all()]
 
 
 def get(connection: Connection, target: Target) -> TargetState | None:
@@ -164,19 +177,11 @@ def _counted(
 
 def _with_history(connection: Connection) -> Iterator[Target]:
     """Each pair once, by one look into the index per pair instead of a walk through all commits."""
-    pair = tuple_(commits.c.project_id, commits.c.branch_name)
-    first = (
-        select(commits.c.project_id, commits.c.branch_name)
-        .order_by(commits.c.project_id, commits.c.branch_name)
-        .limit(1)
-    )
-    row = connection.execute(first).one_or_none()
+    row = execute(connection, _FIRST_WITH_COMMITS).one_or_none()
     while row is not None:
-        target = Target(row.project_id, row.branch_name)
+        target = Target(*row)
         yield target
-        row = connection.execute(
-            first.where(pair > tuple_(target.project_id, target.branch))
-        ).one_or_none()
+        row = execute(connection, _NEXT_WITH_COMMITS, _key(target)).one_or_none()
 
 
 def _key(target: Target) -> dict[str, int | str]:
