@@ -59,6 +59,7 @@ def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | N
     """
     arguments: dict[str, Any] = {"mail": False} if no_mail else {}
     with open_application(invocation) as application:
+        books_service(application).require_job(name)
         run_and_wait(invocation, application, name, arguments=arguments, timeout=timeout)
 
 

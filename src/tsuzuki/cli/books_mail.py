@@ -73,6 +73,7 @@ def mail(
         _show_next(invocation, name, html=False)
     else:
         with open_application(invocation) as application:
+            books_service(application).require_job(name)
             run_and_wait(invocation, application, name, arguments={"collect": False}, timeout=None)
 
 
@@ -105,7 +106,7 @@ def _decide(
 
 
 def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
-    with open_application(invocation, dry_run=True) as application:
+    with open_application(invocation) as application:
         shown = books_service(application).preview(name)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, shown, columns=[Column("job"), Column("digest"), Column("books")])

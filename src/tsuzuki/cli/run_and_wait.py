@@ -29,7 +29,7 @@ def run_and_wait(
 
     application.jobs.apply()
     submission = application.runs.submit(Request(job=name, arguments=arguments))
-    with application.local_engine.ensure_running(on_start=say_started):
+    with application.local_engine.ensure_running(only_job=name, on_start=say_started):
         ended = watch_run(invocation, application, submission.run_id, timeout=timeout)
     emit(
         invocation,

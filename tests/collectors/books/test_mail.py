@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,7 +66,16 @@ def books(books_fixture: BooksFixture) -> Books:
 
 
 def no_file() -> Configuration:
-    raise AssertionError("the service of books reads no file")
+    """Every job is in the database only."""
+    return Configuration(
+        workspace=Path(),
+        file=None,
+        database_url="",
+        redis_url=None,
+        timezone="UTC",
+        log_archive=None,
+        jobs=(),
+    )
 
 
 def mails(books_fixture: BooksFixture) -> list[Mail]:
