@@ -296,3 +296,40 @@ def test_a_preview_follows_the_file_before_it_is_applied(shop: Workspace) -> Non
     shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
     shop.file.write_text(shop.file.read_text().replace("mail_limit: 3", "mail_limit: 7"))
     assert len(shop.data("books", "preview", "novelties")["books"]) == 7
+
+
+# --- what a collection says at its end ------------------------------------------------------------
+
+
+def test_a_collection_ends_in_sentences_and_a_table(shop: Workspace, source: GoogleBooks) -> None:
+    source.catalogue = volumes(60)
+    first = shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
+    assert "Collected 50 results on 2 pages; 50 new books." in first.err
+    assert "max_per_run is reached; the next run of novelties goes on at index 50." in first.err
+    assert "Mail 1 was taken by the server." in first.err
+    heads, figures = first.out.splitlines()
+    assert heads.split() == "PAGES RETURNED NEW BOOKS NEXT INDEX STOPPED BY".split()
+    assert figures.split() == ["2", "50", "50", "50", "max_per_run"]
+    second = shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
+    assert "The search is exhausted at index 60: there is nothing more." in second.err
+    third = shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
+    assert "tsuzuki job cursor reset novelties --yes" in third.err
+    assert third.out == ""
+
+
+def test_a_used_up_quota_says_when_it_goes_on(shop: Workspace) -> None:
+    ended = shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY, DAILY_BOOKS_API_LIMIT="1")
+    assert "Today's quota is used up; it goes on at index 40 at 20" in ended.err
+
+
+def test_an_unsettled_mail_is_told_with_what_to_do(
+    shop: Workspace, mail_server: MailServer
+) -> None:
+    mail_server.fail_at(Step.GARBAGE)
+    ended = shop.run("books", "collect", "novelties", BOOKS_KEY=KEY)
+    assert ended.code == 1
+    assert "it is unknown whether mail 1 arrived" in ended.err
+    assert "--mark-sent 1 --yes" in ended.err
+    assert "mail_unsettled" in ended.out
+    again = shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
+    assert "it is unknown whether mail 1 arrived" in again.err

@@ -4,6 +4,7 @@ has to decide."""
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.books_result import tell_books_result
 from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
@@ -74,7 +75,14 @@ def mail(
     else:
         with open_application(invocation) as application:
             books_service(application).require_job(name)
-            run_and_wait(invocation, application, name, arguments={"collect": False}, timeout=None)
+            run_and_wait(
+                invocation,
+                application,
+                name,
+                arguments={"collect": False},
+                timeout=None,
+                tell=tell_books_result,
+            )
 
 
 def _list(invocation: Invocation) -> None:
