@@ -222,8 +222,8 @@ class _Handler(BaseHTTPRequestHandler):
             wire.write(bytes([byte]))
             wire.flush()
             if not self._hold(seconds):
-                break
-        self.close_connection = True
+                self.close_connection = True
+                return
 
     def _hold(self, seconds: float | None) -> bool:
         """Keep the client waiting; false if it did not wait until it was let go."""
