@@ -221,7 +221,11 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     shop: Workspace, mail_server: MailServer
 ) -> None:
     mail_server.fail_at(Step.ANSWER)
-    shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
+    ended = shop.run("books", "collect", "novelties", "--output", "json", BOOKS_KEY=KEY)
+    assert (ended.code, ended.data["state"]) == (1, "FAILED")
+    assert ended.data["error"].startswith("mail_unsettled: it is not known whether mail 1 arrived")
+    assert ended.data["result"]["mail"] == {"mails": [], "unsettled": [1]}
+    assert ended.data["result"]["collect"]["new_books"] == 50
     listed = shop.ok("books", "mail")
     assert "unsettled" in listed.out
     assert "it is unknown whether 1 arrived" in listed.err
@@ -230,3 +234,102 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     assert shop.data("books", "mail", "--mark-sent", "1", "--yes")["state"] == "sent"
     assert shop.run("books", "mail", "--resend", "1", "--yes").code == 6
     assert shop.run("books", "mail", "novelties", "--resend", "1").code == 2
+
+
+# --- one job, and only that -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop_and_more(shop: Workspace) -> Workspace:
+    """The shop beside a command and another books job, both of them due."""
+    shop.file.write_text(
+        shop.file.read_text()
+        + """
+  hello:
+    command: [echo, hello]
+    on_event: look
+  others:
+    type: books
+    queries: [things]
+    on_event: look
+"""
+    )
+    return shop
+
+
+@pytest.mark.parametrize("command", ["collect", "mail"])
+def test_a_job_that_is_no_books_job_is_refused_and_nothing_runs(
+    shop_and_more: Workspace, command: str
+) -> None:
+    ended = shop_and_more.run("books", command, "hello", BOOKS_KEY=KEY)
+    assert ended.code == 4
+    assert "error[not_a_books_job]: 'hello' is no books job: its type is command" in ended.err
+    assert "tsuzuki job run hello" in ended.err
+    assert shop_and_more.data("run", "ls") == []
+
+
+@pytest.mark.parametrize("command", ["collect", "mail"])
+def test_other_jobs_that_are_due_are_left_alone(shop_and_more: Workspace, command: str) -> None:
+    shop_and_more.ok("job", "apply")
+    shop_and_more.ok("job", "run", "hello")
+    shop_and_more.ok("event", "emit", "look")
+    shop_and_more.ok("books", command, "novelties", BOOKS_KEY=KEY)
+    ended = {run["job_name"]: run["state"] for run in shop_and_more.data("run", "ls")}
+    assert ended.pop("novelties") == "SUCCEEDED"
+    assert set(ended.values()) <= {"PENDING"}
+    assert shop_and_more.run("run-due", BOOKS_KEY=KEY).code == 0
+    assert {run["state"] for run in shop_and_more.data("run", "ls")} == {"SUCCEEDED"}
+
+
+# --- before there is a key, or anything else --------------------------------------------------------
+
+
+def test_quota_and_preview_need_no_key_and_no_applied_job(shop: Workspace) -> None:
+    assert shop.data("books", "quota")["left"] == 100
+    ended = shop.ok("books", "preview", "novelties")
+    assert "Nothing to mail." in ended.err
+    assert shop.ok("books", "mail", "novelties", "--dry-run").out == ""
+    assert shop.data("run", "ls") == []
+
+
+def test_a_preview_follows_the_file_before_it_is_applied(shop: Workspace) -> None:
+    shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
+    shop.file.write_text(shop.file.read_text().replace("mail_limit: 3", "mail_limit: 7"))
+    assert len(shop.data("books", "preview", "novelties")["books"]) == 7
+
+
+# --- what a collection says at its end ------------------------------------------------------------
+
+
+def test_a_collection_ends_in_sentences_and_a_table(shop: Workspace, source: GoogleBooks) -> None:
+    source.catalogue = volumes(60)
+    first = shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
+    assert "Collected 50 results on 2 pages; 50 new books." in first.err
+    assert "max_per_run is reached; the next run of novelties goes on at index 50." in first.err
+    assert "Mail 1 was taken by the server." in first.err
+    heads, figures = first.out.splitlines()
+    assert heads.split() == "PAGES RETURNED NEW BOOKS NEXT INDEX STOPPED BY".split()
+    assert figures.split() == ["2", "50", "50", "50", "max_per_run"]
+    second = shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
+    assert "The search is exhausted at index 60: there is nothing more." in second.err
+    third = shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
+    assert "tsuzuki job cursor reset novelties --yes" in third.err
+    assert third.out == ""
+
+
+def test_a_used_up_quota_says_when_it_goes_on(shop: Workspace) -> None:
+    ended = shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY, DAILY_BOOKS_API_LIMIT="1")
+    assert "Today's quota is used up; it goes on at index 40 at 20" in ended.err
+
+
+def test_an_unsettled_mail_is_told_with_what_to_do(
+    shop: Workspace, mail_server: MailServer
+) -> None:
+    mail_server.fail_at(Step.GARBAGE)
+    ended = shop.run("books", "collect", "novelties", BOOKS_KEY=KEY)
+    assert ended.code == 1
+    assert "it is unknown whether mail 1 arrived" in ended.err
+    assert "--mark-sent 1 --yes" in ended.err
+    assert "mail_unsettled" in ended.out
+    again = shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
+    assert "it is unknown whether mail 1 arrived" in again.err

@@ -20,7 +20,7 @@ from tsuzuki.model.states import ContinuationState, RunState, Trigger
 TIMEOUT_SECONDS = 20.0
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
-_RUN = Run(
+RUN = Run(
     id=1,
     job_definition_id=1,
     job_name="hello",
@@ -62,7 +62,7 @@ def a_task(
     handler: str, options: dict[str, Any], *, run_id: int = 1, event: Any = None, **changes: Any
 ) -> Task:
     return Task(
-        run=dataclasses.replace(_RUN, id=run_id, **changes),
+        run=dataclasses.replace(RUN, id=run_id, **changes),
         started=Started(id=run_id, version=3, epoch=1),
         spec=JobSpec(name="hello", handler=handler, options=options),
         event=event,

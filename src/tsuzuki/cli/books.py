@@ -7,6 +7,7 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.books_mail import mail, preview
+from tsuzuki.cli.books_result import tell_books_result
 from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.formatting import format_list
@@ -59,7 +60,15 @@ def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | N
     """
     arguments: dict[str, Any] = {"mail": False} if no_mail else {}
     with open_application(invocation) as application:
-        run_and_wait(invocation, application, name, arguments=arguments, timeout=timeout)
+        books_service(application).require_job(name)
+        run_and_wait(
+            invocation,
+            application,
+            name,
+            arguments=arguments,
+            timeout=timeout,
+            tell=tell_books_result,
+        )
 
 
 @books.command()

@@ -4,6 +4,7 @@ has to decide."""
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.books_result import tell_books_result
 from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
@@ -73,7 +74,15 @@ def mail(
         _show_next(invocation, name, html=False)
     else:
         with open_application(invocation) as application:
-            run_and_wait(invocation, application, name, arguments={"collect": False}, timeout=None)
+            books_service(application).require_job(name)
+            run_and_wait(
+                invocation,
+                application,
+                name,
+                arguments={"collect": False},
+                timeout=None,
+                tell=tell_books_result,
+            )
 
 
 def _list(invocation: Invocation) -> None:
@@ -105,7 +114,7 @@ def _decide(
 
 
 def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
-    with open_application(invocation, dry_run=True) as application:
+    with open_application(invocation) as application:
         shown = books_service(application).preview(name)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, shown, columns=[Column("job"), Column("digest"), Column("books")])

@@ -14,6 +14,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.commits_progress_lines import ProgressLines
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -138,9 +139,9 @@ def _watch(
     engine: "OneRunEngine",
 ) -> None:
     """Show how a collection goes until it ends, or until asked to stop."""
-    quiet = invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr)
+    no_bars = invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr)
     pause = FIRST_LOOK_SECONDS
-    with _Nothing() if quiet else _bars(invocation) as shown:
+    with ProgressLines(invocation) if no_bars else _bars(invocation) as shown:
         while True:
             progress = commits_service(application).bulk_runs.progress(run_id)
             engine.check(is_running=progress.job_run_state is RunState.RUNNING)
@@ -183,16 +184,3 @@ def _bars(invocation: Invocation) -> "Bars":
     from tsuzuki.cli.commits_progress import Bars  # noqa: PLC0415 - rich is slow to load
 
     return Bars(invocation)
-
-
-class _Nothing:
-    """Shows nothing while it runs: the result says it all."""
-
-    def __enter__(self) -> "_Nothing":
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        """Nothing is left on the screen."""
-
-    def show(self, progress: "BulkProgress") -> None:
-        """There is no terminal."""

@@ -21,6 +21,7 @@ from tsuzuki.cli.values import neutralise
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
+    IncompleteRun,
     Interrupted,
     NotFound,
     NotPermitted,
@@ -54,6 +55,7 @@ class UnexpectedError(TsuzukiError):
 EXIT_CODES: dict[type[TsuzukiError], int] = {
     TsuzukiError: 1,
     RunFailed: 1,
+    IncompleteRun: 1,
     UsageError: 2,
     ConfigurationError: 3,
     NotFound: 4,

@@ -1,4 +1,5 @@
-"""Watching a run until it ends: a progress bar on a terminal, a line per change elsewhere.
+"""Watching a run until it ends: a progress bar on a terminal, elsewhere a line for each state and one every few
+seconds for the progress.
 
 The exit code is the run's: 0 if it succeeded, 1 if not.
 """
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, is_terminal, say
+from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
@@ -43,16 +46,20 @@ def exit_with_result(run: "Run") -> None:
 
 
 class StateLines:
-    """One line whenever the state has changed."""
+    """One line whenever the state has changed, and every few seconds one with the progress, if there is any."""
 
-    def __init__(self, invocation: Invocation) -> None:
+    def __init__(self, invocation: Invocation, *, clock: Clock | None = None) -> None:
         self._invocation = invocation
         self._told: RunState | None = None
+        self._interval = ProgressInterval(clock or SystemClock())
 
     def show(self, run: "Run") -> None:
         if run.state is not self._told:
             self._told = run.state
             say(self._invocation, sentence(run))
+        elif run.progress_processed and self._interval.is_over():
+            total = f" of {run.progress_total}" if run.progress_total is not None else ""
+            say(self._invocation, f"Run {run.id}: {run.progress_processed}{total} done")
 
 
 class ProgressBar:

@@ -4,7 +4,7 @@ Every command loads the records, `tsuzuki --help` too. So the parts of a record 
 they need when they are called, and its faces are import strings.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -31,12 +31,12 @@ class CollectorContext:
 
     database: "Database"
     workspace: Path
-    read_section: "Callable[[], BaseModel | None]"
+    read_section: "Callable[..., BaseModel | None]"
 
-    def section(self, model: type[Model]) -> Model:
-        """What the installation says for the collector's kind of job, as its `section_model`. Raises
-        `ConfigurationError`."""
-        found = self.read_section()
+    def section(self, model: type[Model], *, only: Collection[str] | None = None) -> Model:
+        """What the installation says for the collector's kind of job, as its `section_model`. With `only` these
+        keys are read, and the rest have their defaults. Raises `ConfigurationError`."""
+        found = self.read_section() if only is None else self.read_section(only=only)
         if not isinstance(found, model):
             raise TypeError(f"the section is a {type(found).__name__}, not a {model.__name__}")
         return found

@@ -4,7 +4,7 @@ Environment and current folder are handed in; nothing here looks at the process 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,11 +46,11 @@ class Configuration:
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The origin of each field: a flag, a variable or a place in the file. The rest are defaults."""
 
-    def section(self, kind: str) -> BaseModel | None:
-        """The section of a `kind` of job with its variables expanded; None for a kind without one.
-        Raises `ConfigurationError`."""
+    def section(self, kind: str, *, only: Collection[str] | None = None) -> BaseModel | None:
+        """The section of a `kind` of job with its variables expanded, or `only` some keys of it; None for a
+        kind without one. Raises `ConfigurationError`."""
         found = self.sections.get(kind)
-        return found.read() if found else None
+        return found.read(only=only) if found else None
 
 
 def load_configuration(

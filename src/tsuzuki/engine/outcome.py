@@ -37,11 +37,13 @@ SUCCEEDED = Succeeded()
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """The handler raised, or its process failed. `retry_after_seconds` is what a server asked for."""
+    """The handler raised, or its process failed. `retry_after_seconds` is what a server asked for, `result`
+    what was done before."""
 
     reason: Reason
     error: str
     retry_after_seconds: float | None = None
+    result: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)

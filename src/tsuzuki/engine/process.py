@@ -116,6 +116,7 @@ class Engine:
             random=self._jitter,
             coordination=self.coordination,
             local_worker=self.worker if self.role.work else None,
+            only_job=self.role.only_job,
         )
         self._build_steps()
 

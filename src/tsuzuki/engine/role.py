@@ -8,12 +8,14 @@ from tsuzuki.store.wakeups.channels import Channel
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """`tags` are what this process offers; a job with tags runs only where all of them are."""
+    """`tags` are what this process offers; a job with tags runs only where all of them are. With `only_job`
+    the leader of this process assigns its own worker nothing but runs of that job."""
 
     lead: bool = True
     work: bool = True
     capacity: int = DEFAULT_CAPACITY
     tags: frozenset[str] = frozenset()
+    only_job: str | None = None
 
     @property
     def channels(self) -> frozenset[Channel]:

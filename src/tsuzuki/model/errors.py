@@ -12,6 +12,7 @@
     ├── NotPermitted          the caller may not do this
     ├── WaitTimedOut          what was waited for did not happen in time
     ├── RunFailed             a run that was waited for ended other than by success
+    ├── IncompleteRun         a handler did part of its work, and `result` says which
     └── Interrupted           the user asked to stop
 
 An error has four facts for its caller: a stable `code`, whether a retry can help (`permanent`), when to retry
@@ -141,6 +142,16 @@ class WaitTimedOut(TsuzukiError):
 
     code = "wait_timed_out"
     permanent = False
+
+
+class IncompleteRun(TsuzukiError):
+    """A handler did part of its work. Its run fails, and `result` is stored with it."""
+
+    code = "incomplete"
+
+    def __init__(self, message: str, *, result: Any, **about: Any) -> None:
+        super().__init__(message, **about)
+        self.result = result
 
 
 class RunFailed(TsuzukiError):

@@ -28,6 +28,9 @@ class FaultKind(StrEnum):
     SLOW = "slow"
     """The true answer is sent after `seconds`."""
 
+    DRIP = "drip"
+    """The true answer is sent byte by byte from its first one, with `seconds` between two bytes."""
+
     CUT = "cut"
     """The true answer's head and the first half of its body are sent, then the connection ends."""
 

@@ -68,6 +68,9 @@ class GoogleBooks:
     page_size_max: int = PAGE_SIZE_MAX
     """Pages are never longer, whatever was asked for."""
 
+    page_size_min: int = 0
+    """Pages are never shorter while there is more, whatever was asked for: a server that breaks its word."""
+
     calls_per_minute: int | None = None
     calls_per_day: int | None = None
     """After so many good answers, its error; `new_minute` and `new_day` let calls in again."""
@@ -110,7 +113,8 @@ class GoogleBooks:
     def _page(self, query: Mapping[str, str], wander: int) -> Response:
         found = self._search(query)
         start = int(query.get("startIndex", 0))
-        size = min(int(query.get("maxResults", PAGE_SIZE_DEFAULT)), self.page_size_max)
+        asked = int(query.get("maxResults", PAGE_SIZE_DEFAULT))
+        size = max(min(asked, self.page_size_max), self.page_size_min)
         items = found[start : start + size]
         document: dict[str, Any] = {
             "kind": "books#volumes",

@@ -14,6 +14,7 @@ same faults are to be had over HTTP (`control`). HTTP/1.1 with connections kept 
 connection. A request is logged just before its response is sent, so a client that has the response finds it.
 """
 
+import io
 import logging
 import select
 import socket
@@ -150,6 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
         stand_in.note(request, response.status if response else None)
         if response is None:
             self._reset()
+        elif fault is not None and fault.kind is FaultKind.DRIP:
+            self._drip(response, fault.seconds)
         else:
             self._send(response, cut=fault is not None and fault.kind is FaultKind.CUT)
 
@@ -165,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             case FaultKind.HANG | FaultKind.SLOW:
                 seconds = fault.seconds if fault.kind is FaultKind.SLOW else None
                 return self._ask(request) if self._hold(seconds) else None
-            case FaultKind.CUT:
+            case FaultKind.CUT | FaultKind.DRIP:
                 return self._ask(request)
             case FaultKind.RESET:
                 return None
@@ -209,6 +212,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(response.body[: len(response.body) // 2] if cut else response.body)
         if cut:
             self.close_connection = True
+
+    def _drip(self, response: Response, seconds: float) -> None:
+        """Send an answer byte by byte, until the client is gone or the fault is released."""
+        wire, self.wfile = self.wfile, io.BytesIO()
+        self._send(response)
+        sent, self.wfile = self.wfile.getvalue(), wire
+        for byte in sent:
+            wire.write(bytes([byte]))
+            wire.flush()
+            if not self._hold(seconds):
+                self.close_connection = True
+                return
 
     def _hold(self, seconds: float | None) -> bool:
         """Keep the client waiting; false if it did not wait until it was let go."""

@@ -35,6 +35,9 @@ class Step(StrEnum):
     ANSWER = "answer"
     """The message is taken, and the connection ends before the answer."""
 
+    GARBAGE = "garbage"
+    """The message is taken, and what is answered is no SMTP reply."""
+
     HANG = "hang"
     """The message is taken, and no answer comes until `release`."""
 
@@ -54,6 +57,9 @@ class MailServer:
 
         self.when_recipient_named: Callable[[], object] = lambda: None
         """Called at each recipient, before anything is sent."""
+
+        self.taken_reply = "250 taken"
+        """What a message that was taken is answered with. Any reply with a first digit of 2 means that."""
 
         self._failing: Step | None = None
         self._released = threading.Event()
@@ -113,9 +119,11 @@ class MailServer:
         await server.loop.run_in_executor(None, self.when_taken, message)
         if self._fails(Step.ANSWER) and server.transport is not None:
             server.transport.close()
+        if self._fails(Step.GARBAGE):
+            return "<html>Bad Gateway</html>"
         if self._fails(Step.HANG):
             await server.loop.run_in_executor(None, self._released.wait)
-        return "250 taken"
+        return self.taken_reply
 
     def _fails(self, step: Step) -> bool:
         is_due = self._failing is step

@@ -64,9 +64,13 @@ class LocalEngine:
         capacity: int = DEFAULT_CAPACITY,
         tags: Sequence[str] = (),
         functions: Functions | None = None,
+        only_job: str | None = None,
     ) -> None:
-        """Lead and work in threads of this process. Raises `Conflict` if it does already."""
-        role = Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
+        """Lead and work in threads of this process. Raises `Conflict` if it does already. With `only_job`
+        runs of other jobs are not executed here."""
+        role = Role(
+            lead=lead, work=work, capacity=capacity, tags=frozenset(tags), only_job=only_job
+        )
         engine = self._new_engine(role, functions)
         with self._forgotten_if_it_fails():
             engine.start()
@@ -156,6 +160,7 @@ class LocalEngine:
         *,
         capacity: int = DEFAULT_CAPACITY,
         is_late: bool = False,
+        only_job: str | None = None,
         on_start: Callable[[], None] = lambda: None,
     ) -> bool:
         """Start an engine here, unless one of this process runs or a leader and a worker live elsewhere. If
@@ -170,14 +175,16 @@ class LocalEngine:
         on_start()
         if (term := self._liveness.term_of_leader_that_died_here()) is not None:
             self._workers.depose(term)
-        self.start(capacity=capacity)
+        self.start(capacity=capacity, only_job=only_job)
         return True
 
     @contextmanager
-    def ensure_running(self, *, on_start: Callable[[], None] = lambda: None) -> Iterator[None]:
+    def ensure_running(
+        self, *, only_job: str | None = None, on_start: Callable[[], None] = lambda: None
+    ) -> Iterator[None]:
         """While the block runs there is a leader and a worker: those that live, else an engine of this
-        process, which runs whatever is due."""
-        is_ours = self.start_if_needed(on_start=on_start)
+        process, which runs whatever is due, or with `only_job` what is due of that job."""
+        is_ours = self.start_if_needed(only_job=only_job, on_start=on_start)
         try:
             yield
         finally:

@@ -105,7 +105,7 @@ class BooksFixture:
         return CollectorContext(
             database=self.database,
             workspace=Path(),
-            read_section=lambda: BooksSection.model_validate(said),
+            read_section=lambda **_only: BooksSection.model_validate(said),
         )
 
     def start(

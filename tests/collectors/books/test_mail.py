@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tsuzuki.collectors.books.collect import collect
+from tsuzuki.collectors.books.mail import MailUnsettled
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.service import Books
@@ -64,7 +66,16 @@ def books(books_fixture: BooksFixture) -> Books:
 
 
 def no_file() -> Configuration:
-    raise AssertionError("the service of books reads no file")
+    """Every job is in the database only."""
+    return Configuration(
+        workspace=Path(),
+        file=None,
+        database_url="",
+        redis_url=None,
+        timezone="UTC",
+        log_archive=None,
+        jobs=(),
+    )
 
 
 def mails(books_fixture: BooksFixture) -> list[Mail]:
@@ -219,14 +230,43 @@ def test_a_mail_that_is_refused_for_good_waits_for_a_person(
     assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
 
 
-def test_a_mail_whose_answer_was_never_heard_is_not_sent_again_by_itself(
-    mailing_books: BooksFixture, mail_server: MailServer
+@pytest.mark.parametrize("reply", ["200 fine", "251 will forward", "252 probably", "299 odd"])
+def test_any_reply_that_begins_with_2_is_delivery(
+    mailing_books: BooksFixture, mail_server: MailServer, reply: str
 ) -> None:
-    mail_server.fail_at(Step.ANSWER)
+    mail_server.taken_reply = reply
+    assert mailing_books.start().work()["mail"] == {"mails": [1], "unsettled": []}
     mailing_books.start().work()
+    assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
+
+
+UNKNOWN_REPLIES = ["", "25", "what?", "150 wait", "354 go ahead", "+25 0", "650 more than that"]
+
+
+@pytest.mark.parametrize("reply", UNKNOWN_REPLIES)
+def test_a_reply_that_is_none_leaves_the_mail_unsettled(
+    mailing_books: BooksFixture, mail_server: MailServer, reply: str
+) -> None:
+    mail_server.taken_reply = reply
+    with pytest.raises(MailUnsettled):
+        mailing_books.start().work()
+    mail_server.taken_reply = "250 taken"
+    mailing_books.start().work()
+    assert (states(mailing_books), len(mail_server.messages)) == (["unsettled"], 1)
+
+
+@pytest.mark.parametrize("step", [Step.ANSWER, Step.GARBAGE])
+def test_a_mail_whose_answer_was_never_heard_fails_its_run_and_is_not_sent_again_by_itself(
+    mailing_books: BooksFixture, mail_server: MailServer, step: Step
+) -> None:
+    mail_server.fail_at(step)
+    with pytest.raises(MailUnsettled, match="not known whether mail 1 arrived") as caught:
+        mailing_books.start().work()
+    assert caught.value.result["collect"]["new_books"] == 5
+    assert caught.value.result["mail"] == {"mails": [], "unsettled": [1]}
     assert states(mailing_books) == ["unsettled"]
     assert "It is not known whether mail 1 arrived" in mailing_books.log[-1]
-    mailing_books.start().work()
+    assert mailing_books.start().work()["mail"] == {"mails": [], "unsettled": [1]}
     assert (states(mailing_books), len(mail_server.messages)) == (["unsettled"], 1)
 
 
@@ -245,7 +285,8 @@ def test_a_sender_that_was_interrupted_leaves_its_mail_unsettled(
         collect(mailing_books.collector_context, run.context)
     assert states(mailing_books) == ["sending"]
     mail_server.forget_hooks()
-    mailing_books.start().work()
+    with pytest.raises(MailUnsettled, match="mail 1"):
+        mailing_books.start().work()
     assert (states(mailing_books), len(mail_server.messages)) == (["unsettled"], 1)
 
 
@@ -279,7 +320,8 @@ def test_a_person_settles_a_mail_and_the_audit_says_who(
     for decide, state in ((books.mark_sent, "sent"), (books.resend, "intended")):
         mailing_books.source.catalogue = volumes(5, first=100 * (len(mails(mailing_books)) + 1))
         mail_server.fail_at(Step.ANSWER)
-        mailing_books.start(f"job-{state}", queries=["python", state]).work()
+        with pytest.raises(MailUnsettled):
+            mailing_books.start(f"job-{state}", queries=["python", state]).work()
         unsettled = mails(mailing_books)[-1]
         assert unsettled.state is OutboxState.UNSETTLED
         assert decide(unsettled.id).state == state
@@ -297,7 +339,8 @@ def test_a_mail_sent_again_is_the_same_mail(
     mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
     mail_server.fail_at(Step.ANSWER)
-    mailing_books.start().work()
+    with pytest.raises(MailUnsettled):
+        mailing_books.start().work()
     books.resend(1)
     mailing_books.start().work()
     first, again = (message.as_bytes() for message in mail_server.messages)

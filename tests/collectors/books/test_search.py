@@ -236,3 +236,19 @@ def test_progress_is_stored_with_the_page(books_fixture: BooksFixture) -> None:
         stored = runs.get(connection, run.context.id)
     assert stored is not None
     assert (stored.progress_processed, stored.progress_total) == (100, 100)
+
+
+@pytest.mark.parametrize("length", [120, 20_000])
+def test_a_page_longer_than_asked_is_cut_to_what_was_asked(
+    books_fixture: BooksFixture, length: int
+) -> None:
+    books_fixture.source.catalogue = [
+        {"id": f"v{n}", "volumeInfo": {"title": "python"}} for n in range(length)
+    ]
+    books_fixture.source.page_size_min = length
+    result = books_fixture.collect(max_per_run=100)
+    assert (result["returned"], result["new_books"], result["start_index"]) == (100, 100, 100)
+    assert result["stop_reason"] == "max_per_run"
+    assert len(books_fixture.stored()) == 100
+    assert books_fixture.cursor() == (100, False)
+    assert books_fixture.asked() == [(0, 40), (40, 40), (80, 20)]

@@ -184,6 +184,8 @@ def test_a_used_up_day_is_continued_by_one_run_at_its_end(books_fixture: BooksFi
     [
         old_limit_error("dailyLimitExceeded", "Daily Limit Exceeded"),
         old_limit_error("quotaExceeded", "The request cannot be completed: Queries per day"),
+        old_limit_error("quotaExceeded", "The request cannot be completed: quota exceeded"),
+        old_limit_error("dailyLimitExceededUnreg", "Sign up to go on"),
     ],
 )
 def test_a_day_that_google_calls_used_up_is_used_up_for_every_job(
@@ -200,13 +202,18 @@ def test_a_day_that_google_calls_used_up_is_used_up_for_every_job(
     assert books_fixture.collect()["stop_reason"] == "exhausted"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        old_limit_error("userRateLimitExceeded", "slow down"),
+        old_limit_error("quotaExceeded", "Quota exceeded: Queries per minute per user"),
+    ],
+)
 def test_an_older_servers_limit_of_a_minute_is_waited_for(
-    books_fixture: BooksFixture, clock: MovingClock
+    books_fixture: BooksFixture, clock: MovingClock, error: dict[str, object]
 ) -> None:
     before = clock.now()
-    books_fixture.server.faults.add(
-        error_fault(old_limit_error("userRateLimitExceeded", "slow down"))
-    )
+    books_fixture.server.faults.add(error_fault(error))
     assert books_fixture.collect(max_per_run=40)["stop_reason"] == "max_per_run"
     assert clock.now() - before >= timedelta(seconds=60)
 

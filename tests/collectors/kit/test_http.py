@@ -17,7 +17,7 @@ from tsuzuki.collectors.kit.errors import (
 from tsuzuki.collectors.kit.http import HttpClient, HttpResponse, checked_base_url
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.sandbox.exchange import Request, Response, json_response
+from tsuzuki.sandbox.exchange import Application, Request, Response, json_response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
@@ -95,6 +95,34 @@ def test_a_server_that_does_not_answer_is_given_up(server: StandIn) -> None:
         pytest.raises(SourceUnavailable, match="did not answer in time"),
     ):
         client.get("/", {})
+
+
+@pytest.mark.parametrize(
+    "application",
+    [
+        pytest.param(echo, id="in the head"),
+        pytest.param(lambda _request: Response(body=b"x" * 10_000), id="in the body"),
+    ],
+)
+def test_an_answer_that_drips_byte_by_byte_is_given_up_at_the_deadline(
+    server: StandIn, application: Application
+) -> None:
+    server.application = application
+    server.faults.add(
+        Fault(kind=FaultKind.DRIP, seconds=0.001 if application is not echo else 0.05)
+    )
+    with (
+        client_of(server, answer_seconds=0.5) as client,
+        pytest.raises(SourceUnavailable, match="did not answer in time"),
+    ):
+        client.get("/", {})
+
+
+def test_an_answer_that_drips_fast_enough_comes_whole(server: StandIn) -> None:
+    server.faults.add(Fault(kind=FaultKind.DRIP, seconds=0.0001))
+    with client_of(server) as client:
+        assert client.get("/", {"q": "a"}).json() == {"query": {"q": "a"}}
+        assert client.get("/", {"q": "b"}).json() == {"query": {"q": "b"}}
 
 
 def test_an_answer_that_is_too_large_is_refused(server: StandIn) -> None:

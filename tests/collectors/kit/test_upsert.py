@@ -74,3 +74,12 @@ def test_an_empty_page_stores_nothing(database: Database) -> None:
     with database.write() as connection:
         upsert.send(connection, [], {"seen_by": "a", "first_seen_at": MOMENT})
     assert stored(database) == []
+
+
+def test_more_rows_than_one_statement_can_hold_are_sent_in_several(database: Database) -> None:
+    upsert = PageUpsert(items, columns=COLUMNS, constants=CONSTANTS, keep=["first_seen_at"])
+    rows = [(f"title {n}", n, MOMENT) for n in range(60_000)]
+    with database.write() as connection:
+        upsert.send(connection, rows, {"seen_by": "a", "first_seen_at": MOMENT})
+    found = stored(database)
+    assert (len(found), found[-1]) == (60_000, (59_999, "title 59999", MOMENT, "a", MOMENT))

@@ -234,3 +234,24 @@ def test_a_statement_timeout_is_named(live_database: Database) -> None:
 
     with pytest.raises(Unreachable, match="statement timeout"):
         take_too_long()
+
+
+@only_on_postgresql
+def test_more_parameters_than_a_statement_may_have_are_not_called_an_outage(
+    live_database: Database,
+) -> None:
+    values = {f"p{n}": n for n in range(65_536)}
+    row = ", ".join(f":{name}" for name in values)
+    with pytest.raises(SqlOperationalError), live_database.read() as connection:
+        connection.execute(text(f"SELECT 1 WHERE 1 IN ({row})"), values)
+    look(live_database)
+
+
+@only_on_postgresql
+def test_a_value_too_large_for_an_index_is_not_called_an_outage(live_database: Database) -> None:
+    value = "SELECT string_agg(md5(n::text), '') FROM generate_series(1, 2000) AS n"
+    with live_database.write() as connection:
+        connection.execute(text("CREATE TABLE keys (id text PRIMARY KEY)"))
+    with pytest.raises(SqlOperationalError), live_database.write() as connection:
+        connection.execute(text("INSERT INTO keys " + value))
+    look(live_database)

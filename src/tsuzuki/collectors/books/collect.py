@@ -1,9 +1,9 @@
 """The handler of a books job: collect, then mail what is new. If collecting fails, what is stored already is
-mailed all the same."""
+mailed all the same. If it is not known whether a mail arrived, the run fails, and its result says what was done."""
 
 from typing import Any
 
-from tsuzuki.collectors.books.mail import Mailing
+from tsuzuki.collectors.books.mail import Mailed, Mailing, MailUnsettled
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import books
 from tsuzuki.collectors.books.search import Collected, SearchCollection, Skipped
@@ -26,10 +26,14 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
         else None
     )
     result: dict[str, Any] = {"collect": collected and _summary(run, collector_context, collected)}
+    mailed = Mailed()
     if _wants_mail(run, section, collected):
-        result["mail"] = _mail(run, collector_context, options, section)
+        mailed = _mail(run, collector_context, options, section)
+        result["mail"] = mailed.as_dict()
     if collected and collected.stop_reason is StopReason.ERROR and collected.failure:
         raise collected.failure
+    if mailed.newly_unsettled:
+        raise MailUnsettled(mailed.newly_unsettled, result=result)
     return result
 
 
@@ -76,14 +80,14 @@ def _mail(
     collector_context: CollectorContext,
     options: BooksOptions,
     section: BooksSection,
-) -> dict[str, Any]:
+) -> Mailed:
     mailing = Mailing(
         run=run,
         database=collector_context.database,
         options=options,
         server=smtp_server_of(section.mail, section="books.mail"),
     )
-    return {"mails": [mail.id for mail in mailing.send()]}
+    return mailing.send()
 
 
 def _wants_mail(run: RunContext, section: BooksSection, collected: Collected | None) -> bool:

@@ -2,13 +2,15 @@
 
 The intent is stored before the server is talked to; that the server may go ahead is stored before the
 message leaves; that it was taken is stored after its answer. A crash before the go-ahead costs nothing:
-the next run sends the same mail. A crash after it leaves the mail unsettled, for a person to decide:
-mail cannot be looked up, and it is never sent a second time by itself.
+the next run sends the same mail. A crash after it, or an answer that is none, leaves the mail unsettled, for a
+person to decide: mail cannot be looked up, and it is never sent a second time by itself.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.digest import compose, message_of
@@ -18,6 +20,7 @@ from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.collectors.kit.smtp import Delivery, MailFailed, MailRefused, SmtpServer
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.errors import IncompleteRun
 from tsuzuki.store.sql.database import Connection, Database
 
 MAILS_PER_RUN_MAX = 10
@@ -30,6 +33,46 @@ def select_books(connection: Connection, job_name: str, options: BooksOptions) -
     if own or options.mail_limit == 0:
         return own
     return books.found_by_others(connection, job_name, limit=options.fallback_limit)
+
+
+UNKNOWN = "the server's answer did not come, or could not be understood"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mailed:
+    """What came of the mails of one run, by their ids."""
+
+    sent: tuple[int, ...] = ()
+    newly_unsettled: tuple[int, ...] = ()
+    """It became unknown, or was found out by this run, whether they arrived."""
+
+    unsettled: tuple[int, ...] = ()
+    """All of the job that wait for a person's word, those of earlier runs too."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"mails": list(self.sent), "unsettled": list(self.unsettled)}
+
+
+class MailUnsettled(IncompleteRun):
+    """The rest of the run is done, and it is not known whether a mail arrived."""
+
+    code = "mail_unsettled"
+
+    def __init__(self, mail_ids: Sequence[int], *, result: dict[str, Any]) -> None:
+        named = ", ".join(map(str, mail_ids))
+        super().__init__(
+            f"it is not known whether mail {named} arrived",
+            hint=f"Look, then say: {_decisions(mail_ids[0])}",
+            result=result,
+        )
+
+
+def _decisions(mail_id: int) -> str:
+    """What a person may say of an unsettled mail."""
+    return (
+        f"tsuzuki books mail --mark-sent {mail_id} --yes, "
+        f"or: tsuzuki books mail --resend {mail_id} --yes"
+    )
 
 
 class _TakenByAnother(Exception):
@@ -46,28 +89,35 @@ class Mailing:
         self._database = database
         self._options = options
         self._server = server
+        self._newly_unsettled: list[int] = []
 
-    def send(self) -> list[Mail]:
-        """Send what was intended before, then one mail of what is new. Answers what was sent."""
+    def send(self) -> Mailed:
+        """Send what was intended before, then one mail of what is new."""
         self._settle()
-        sent: list[Mail] = []
+        sent: list[int] = []
         for _ in range(MAILS_PER_RUN_MAX):
             self._run.raise_if_cancelled()
             mail = self._left_over()
             if mail is None:
                 break
             if self._deliver(mail):
-                sent.append(mail)
+                sent.append(mail.id)
         mail = self._intend()
         if mail is not None and self._deliver(mail):
-            sent.append(mail)
-        return sent
+            sent.append(mail.id)
+        with self._database.read() as connection:
+            unsettled = outbox.unsettled(connection, self._run.job_name)
+        return Mailed(
+            sent=tuple(sent),
+            newly_unsettled=tuple(self._newly_unsettled),
+            unsettled=tuple(unsettled),
+        )
 
     def _settle(self) -> None:
         with self._run.transaction() as connection:
             lost = outbox.settle(connection, self._run.job_name, now=self._database.now(connection))
         for mail in lost:
-            self._say_unsettled(mail.id)
+            self._note_unsettled(mail.id)
 
     def _left_over(self) -> Mail | None:
         with self._database.read() as connection:
@@ -111,10 +161,8 @@ class Mailing:
             self._move(mail, OutboxState.SENDING, OutboxState.INTENDED, failure.message)
             raise
         if delivery is Delivery.UNKNOWN:
-            self._move(
-                mail, OutboxState.SENDING, OutboxState.UNSETTLED, "no answer from the server"
-            )
-            self._say_unsettled(mail.id)
+            self._move(mail, OutboxState.SENDING, OutboxState.UNSETTLED, UNKNOWN)
+            self._note_unsettled(mail.id)
             return False
         self._move(mail, OutboxState.SENDING, OutboxState.SENT)
         self._say(f"Mail {mail.id} with {len(selected)} books was taken by the server")
@@ -148,9 +196,9 @@ class Mailing:
     def _say(self, words: str) -> None:
         self._run.log(f"[mail][{self._run.job_name}] {words}")
 
-    def _say_unsettled(self, mail_id: int) -> None:
+    def _note_unsettled(self, mail_id: int) -> None:
+        self._newly_unsettled.append(mail_id)
         self._run.log(
             f"[WARN][mail][{self._run.job_name}] It is not known whether mail {mail_id} arrived. "
-            f"Look, then say: tsuzuki books mail --mark-sent {mail_id} --yes, "
-            f"or: tsuzuki books mail --resend {mail_id} --yes"
+            f"Look, then say: {_decisions(mail_id)}"
         )

@@ -15,12 +15,14 @@ from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
-from tsuzuki.model.job import Job
+from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.sql.database import Connection
 
 HANDLER = "books"
+ALLOWANCE_KEYS = ("daily_limit", "quota_zone")
+"""The keys of the section that the quota needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,17 @@ class Books:
     def __init__(self, context: ServiceContext) -> None:
         self._context = context
         self._database = context.database
+
+    def require_job(self, job_name: str) -> JobSpec:
+        """A books job of the file or the database. Raises `NotFound` for any other."""
+        spec = self._context.jobs.get(job_name).spec
+        if spec.handler != HANDLER:
+            raise NotFound(
+                f"{job_name!r} is no books job: its type is {spec.handler}",
+                hint=f"Run it with: tsuzuki job run {job_name}",
+                code="not_a_books_job",
+            )
+        return spec
 
     # --- cursors --------------------------------------------------------------------------------
 
@@ -126,21 +139,22 @@ class Books:
 
     def quota(self) -> QuotaUse:
         """What is left of today's calls."""
-        allowance = self._context.section(BooksSection).allowance
+        # Only what counts here: a variable that is missing elsewhere, such as the key's, does no harm.
+        allowance = self._context.section(BooksSection, only=ALLOWANCE_KEYS).allowance
         with self._database.read() as connection:
             return use_of_today(connection, allowance, self._database.now(connection))
 
     # --- mail -----------------------------------------------------------------------------------
 
     def preview(self, job_name: str) -> Preview:
-        """The next mail of a job. Nothing is sent and nothing is changed."""
+        """The next mail of a job as the file has it, applied or not. Nothing is sent and nothing is changed."""
+        options = BooksOptions.model_validate(self.require_job(job_name).options)
         with self._database.read() as connection:
-            job = _books_job(connection, job_name)
             left_over = outbox.oldest_intended(connection, job_name)
             chosen = (
                 outbox.contents(connection, left_over.id)
                 if left_over
-                else select_books(connection, job_name, _options(job))
+                else select_books(connection, job_name, options)
             )
         return Preview(
             job=job_name,

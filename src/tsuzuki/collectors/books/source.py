@@ -22,8 +22,32 @@ KIND = "books#volumes"
 PAGE_SIZE_MAX = 40
 MINUTE_SECONDS = 60.0
 
-_DAY_REASONS = frozenset({"dailyLimitExceeded", "dailyLimitExceededUnreg"})
-_LIMIT_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"})
+_DAY_REASONS = frozenset(
+    {
+        "dailyLimitExceeded",
+        "dailyLimitExceededUnreg",
+        "quotaExceeded",
+        "quotaLimitExceeded",
+        "variableTermExpiredDailyExceeded",
+    }
+)
+"""A day's allowance, unless the error names a shorter time."""
+
+_LIMIT_REASONS = frozenset(
+    {
+        "concurrentLimitExceeded",
+        "limitExceeded",
+        "rateLimitExceeded",
+        "rateLimitExceededUnreg",
+        "servingLimitExceeded",
+        "userRateLimitExceeded",
+        "userRateLimitExceededUnreg",
+        "variableTermLimitExceeded",
+        "RATE_LIMIT_EXCEEDED",
+    }
+)
+_DAY_NAMES = ("per day", "perday", "1/d/", "daily")
+_SHORT_NAMES = ("per minute", "perminute", "1/min/", "per second", "per 100 seconds")
 _KEY_REASONS = frozenset({"keyInvalid", "keyExpired", "API_KEY_INVALID", "accessNotConfigured"})
 
 
@@ -66,9 +90,11 @@ class GoogleBooks:
             document = None
         if answer.status != 200 or _is_error(document):
             raise self._failure(answer, document, day_ends_at)
-        return self._understood(document)
+        return self._understood(document, max_results)
 
-    def _understood(self, document: object) -> Page:
+    def _understood(self, document: object, max_results: int) -> Page:
+        """The page in a good answer. What is beyond `max_results` was not asked for, and is left for the
+        next request."""
         malformed = self._client.malformed
         if not isinstance(document, Mapping):
             raise malformed("this is not a JSON object")
@@ -80,6 +106,7 @@ class GoogleBooks:
         items = document.get("items", [])
         if not isinstance(items, list):
             raise malformed("items is not a list")
+        del items[max_results:]
         books = ((offset, book_of(item)) for offset, item in enumerate(items))
         return Page(
             books=tuple((offset, book) for offset, book in books if book is not None),
@@ -110,7 +137,9 @@ class GoogleBooks:
     ) -> RateLimitedUntil:
         """Too many questions: in a minute, or in a day."""
         said = str(error.get("message", ""))
-        if _reasons(error) & _DAY_REASONS or _speaks_of_a_day(error):
+        if _names(error, _DAY_NAMES) or (
+            _reasons(error) & _DAY_REASONS and not _names(error, _SHORT_NAMES)
+        ):
             return OutOfQuota(
                 f"{SERVICE} says that today's allowance is used up{self._client.quoted(said)}",
                 until=day_ends_at,
@@ -132,13 +161,11 @@ def _reasons(error: Mapping[str, Any]) -> set[str]:
     return {str(entry["reason"]) for entry in entries if "reason" in entry}
 
 
-def _speaks_of_a_day(error: Mapping[str, Any]) -> bool:
-    """Google calls a day's limit `rateLimitExceeded` too, and only its name tells: "Queries per
-    day", `defaultPerDayPerProject`, `1/d/{project}`."""
-    names = [str(error.get("message", "")), json.dumps(_listed(error.get("details")))]
-    return any(
-        sign in name.lower() for name in names for sign in ("per day", "perday", "1/d/", "daily")
-    )
+def _names(error: Mapping[str, Any], names: tuple[str, ...]) -> bool:
+    """Whether an error names one of these limits. Google calls a day's limit `rateLimitExceeded` too, and only
+    its name tells: "Queries per day", `defaultPerDayPerProject`, `1/d/{project}`."""
+    said = f"{error.get('message', '')} {json.dumps(_listed(error.get('details')))}".lower()
+    return any(name in said for name in names)
 
 
 def _listed(value: object) -> list[Mapping[str, Any]]:

@@ -19,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx2
 
+from tsuzuki.collectors.kit.deadline import Deadline, set_deadline
 from tsuzuki.collectors.kit.errors import (
     RateLimitedUntil,
     SourceFailed,
@@ -83,18 +84,22 @@ class HttpClient:
             verify=_trusted() if self._base_url.startswith("https:") else False,
             headers={"Accept": "application/json", "User-Agent": "tsuzuki"},
         )
+        self._deadline = Deadline(clock)
+        set_deadline(self._client, self._deadline)
 
     def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
-        """The response to a GET, read whole. Raises `SourceUnavailable` if there is none."""
+        """The response to a GET, read whole within `answer_seconds`. Raises `SourceUnavailable` if there is
+        none."""
         url = f"{self._base_url}{path}?{urlencode(params)}"
         try:
             # Made here: the client would parse the URL twice, and merge in cookies.
             question = httpx2.Request(
                 "GET", url, headers=self._client.headers, extensions=self._extensions
             )
-            response = self._client.send(question, stream=True)
-            with closing(response):
-                body = self._read(response)
+            with self._deadline.within(self._answer_seconds):
+                response = self._client.send(question, stream=True)
+                with closing(response):
+                    body = self._read(response)
             return HttpResponse(status=response.status_code, headers=response.headers, body=body)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
             # Not chained: the library's exceptions carry the request, and that the key.
@@ -133,8 +138,7 @@ class HttpClient:
         return f": {words}" if words else ""
 
     def _read(self, response: httpx2.Response) -> bytes:
-        """The body, unless it is too large or drips for too long."""
-        deadline = self._clock.monotonic() + self._answer_seconds
+        """The body, unless it is too large."""
         body = bytearray()
         for part in response.iter_bytes():
             body += part
@@ -142,15 +146,13 @@ class HttpClient:
                 raise SourceRefused(
                     f"{self.service} sent more than {self._body_bytes_max} bytes in one answer"
                 )
-            if self._clock.monotonic() > deadline:
-                raise SourceUnavailable(
-                    f"{self.service} was still sending after {self._answer_seconds:g} s"
-                )
         return bytes(body)
 
     def _unavailable(self, problem: Exception) -> SourceUnavailable:
         if isinstance(problem, httpx2.TimeoutException):
-            return SourceUnavailable(f"{self.service} did not answer in time")
+            return SourceUnavailable(
+                f"{self.service} did not answer in time ({self._answer_seconds:g} s for the whole answer)"
+            )
         kind = type(problem).__name__
         return SourceUnavailable(
             f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}"

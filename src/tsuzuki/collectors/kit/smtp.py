@@ -1,5 +1,7 @@
 """SMTP, step by step: before the server's go-ahead nothing has been sent, after it everything is. In
-between, the caller records that; an answer that was never heard is reported as unknown.
+between, the caller records that; an answer that was never heard, or that is none, is reported as unknown.
+
+A reply is understood by its first digit, as RFC 5321 asks of a client: 2 is yes, 4 not now, 5 never.
 
     connect, greet, encrypt, sign in, MAIL, RCPT, DATA → 354 │ `before_sending()` │ the message → its answer
 
@@ -21,6 +23,9 @@ from tsuzuki.model.errors import ConfigurationError, Unreachable
 
 TIMEOUT_SECONDS = 30.0
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+_YES, _GO_AHEAD, _NO = 2, 3, (4, 5)
+"""First digits of replies."""
+
 _ADDRESS = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9.\[\]:-]{1,255}")
 
 
@@ -42,7 +47,7 @@ class Delivery(Enum):
 
     ACCEPTED = auto()
     UNKNOWN = auto()
-    """The connection ended before the answer."""
+    """The connection ended before the answer, or what came is no answer to a message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +74,16 @@ class SmtpServer:
         body = re.sub(rb"(?m)^\.", b"..", message.as_bytes())
         with self._session() as session:
             self._envelope(session)
-            self._expect(session.docmd("DATA"), 354)
+            self._expect(session.docmd("DATA"), _GO_AHEAD)
             before_sending()
             try:
                 session.send(body + (b"" if body.endswith(b"\r\n") else b"\r\n") + b".\r\n")
                 answer = session.getreply()
             except (OSError, smtplib.SMTPException):
                 return Delivery.UNKNOWN
-            self._expect(answer, 250)
+            if answer[0] // 100 not in (_YES, *_NO):
+                return Delivery.UNKNOWN
+            self._expect(answer, _YES)
             with suppress(OSError, smtplib.SMTPException):
                 session.quit()
             return Delivery.ACCEPTED
@@ -118,15 +125,15 @@ class SmtpServer:
         return session
 
     def _envelope(self, session: smtplib.SMTP) -> None:
-        self._expect(session.mail(address_in(self.sender)), 250)
+        self._expect(session.mail(address_in(self.sender)), _YES)
         for recipient in self.recipients:
-            self._expect(session.rcpt(address_in(recipient)), 250, 251)
+            self._expect(session.rcpt(address_in(recipient)), _YES)
 
-    def _expect(self, answer: tuple[int, bytes], *good: int) -> None:
+    def _expect(self, answer: tuple[int, bytes], first_digit: int) -> None:
         """Go on if the server agrees. It may repeat an address in what it says, so only the number is
         told."""
         code = answer[0]
-        if code in good:
+        if code // 100 == first_digit:
             return
         if 500 <= code <= 599:
             raise MailRefused(

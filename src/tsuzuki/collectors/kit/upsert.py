@@ -1,4 +1,4 @@
-"""Insert or update the rows of a page in one statement."""
+"""Insert or update the rows of a page, in one statement unless there are more than one can hold."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -9,6 +9,13 @@ from sqlalchemy.engine import Dialect
 from tsuzuki.store.sql.batch import Columns, pack, unpack
 from tsuzuki.store.sql.dialect import insert_into, is_sqlite, upsert_from
 from tsuzuki.store.sql.prepared import execute
+
+ROWS_MAX = 1_000
+"""Rows in one statement."""
+
+SQLITE_VARIABLES_MAX = 32_766
+"""Parameters in one statement; some builds allow more. PostgreSQL allows 65,535, and a batch has one for each
+column."""
 
 
 def insert_from(dialect: Dialect, table: Table, values: Mapping[str, ColumnElement[Any]]) -> Any:
@@ -32,13 +39,21 @@ class PageUpsert:
         self._keep = keep
         self._statements: dict[tuple[Dialect, int | tuple[str, ...]], Any] = {}
         self._row_names: list[list[str]] = []
+        self._sqlite_rows_max = min(
+            SQLITE_VARIABLES_MAX // (len(columns) + len(constants)), ROWS_MAX
+        )
 
     def send(
         self, connection: Connection, rows: Sequence[tuple[Any, ...]], constants: Mapping[str, Any]
     ) -> None:
         """Store `rows`, each in the order of `columns`. The order of `constants` does not matter."""
-        if not rows:
-            return
+        rows_max = self._sqlite_rows_max if is_sqlite(connection.dialect) else ROWS_MAX
+        for first in range(0, len(rows), rows_max):
+            self._send(connection, rows[first : first + rows_max], constants)
+
+    def _send(
+        self, connection: Connection, rows: Sequence[tuple[Any, ...]], constants: Mapping[str, Any]
+    ) -> None:
         dialect = connection.dialect
         if is_sqlite(dialect):
             # To read a page of books as a batch takes SQLite half as long again.

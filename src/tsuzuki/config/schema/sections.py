@@ -5,7 +5,7 @@ that `TSUZUKI_BOOKS_API_KEY_FILE` names. Variables are expanded when a section i
 missing one stops only those who use this kind of job.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,14 @@ class Section:
     environ: Mapping[str, str] = field(repr=False)
     cwd: Path
 
-    def read(self) -> BaseModel:
-        """The section with its variables expanded. Raises `ConfigurationError`."""
-        body = self._expanded(self.written, (self.name,))
+    def read(self, *, only: Collection[str] | None = None) -> BaseModel:
+        """The section with its variables expanded. With `only` these keys are read, and the rest have their
+        defaults. Raises `ConfigurationError`."""
+        wanted = keys_of(self.model) if only is None else only
+        written = {key: value for key, value in self.written.items() if key in wanted}
+        body = self._expanded(written, (self.name,))
         for path in _leaf_paths(self.model):
-            value = self._from_environment(path)
+            value = self._from_environment(path) if path[0] in wanted else None
             if value is not None:
                 _set_path(body, path, value)
         problems: list[Problem] = []

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 from traceback import TracebackException
+from typing import Any
 
 from tsuzuki.engine.outcome import Failed
-from tsuzuki.model.errors import TsuzukiError, Unreachable
+from tsuzuki.model.errors import IncompleteRun, TsuzukiError, Unreachable, UsageError
+from tsuzuki.model.jsontext import decode, encode
 from tsuzuki.model.states import Reason
 
 ERROR_CHARACTERS_MAX = 2_000
@@ -25,8 +27,19 @@ def failure_of(problem: BaseException) -> Failed:
             reason=Reason.NOT_CONFIRMED if is_database else Reason.HANDLER_FAILED,
             error=f"{problem.specific_code}: {problem.message}{hint}"[:ERROR_CHARACTERS_MAX],
             retry_after_seconds=problem.retry_after_seconds,
+            result=_result_of(problem),
         )
     return Failed(reason=Reason.HANDLER_FAILED, error=sentence_of(problem))
+
+
+def _result_of(problem: TsuzukiError) -> Any:
+    """What an incomplete run has done, if it can be stored."""
+    if not isinstance(problem, IncompleteRun):
+        return None
+    try:
+        return decode(encode(problem.result))
+    except UsageError:
+        return None
 
 
 def sentence_of(problem: BaseException) -> str:

@@ -52,9 +52,12 @@ class Assigner:
         database: Database,
         coordination: Coordination | None = None,
         local_worker: LocalWorker | None = None,
+        only_job: str | None = None,
     ) -> None:
+        """`only_job` is the one job that the local worker may have."""
         self._database = database
         self._local_worker = local_worker
+        self._only_job = only_job
         self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
         self._free_slots = 1
@@ -81,7 +84,7 @@ class Assigner:
             due = found.due
             if due is None or not self._knows(due.job_id, due.job_version):
                 return 0
-            placement = Placement(found, jobs=self._jobs)
+            placement = self._placement(found)
             self._block_disabled(placement, {due.job_id})
             worker_id = placement.place(due)
             if worker_id is None:
@@ -90,6 +93,12 @@ class Assigner:
             assigned = self._assign(connection, local, term, chosen)
         self._after_commit(chosen, assigned)
         return len(assigned)
+
+    def _placement(self, found: capacity.Capacity) -> Placement:
+        if self._only_job is None or self._local_worker is None:
+            return Placement(found, jobs=self._jobs)
+        only_job = {self._local_worker.worker_id: self._only_job}
+        return Placement(found, jobs=self._jobs, only_job=only_job)
 
     def _local_start(self) -> AbstractContextManager[LocalStart | None]:
         return self._local_worker.local_start() if self._local_worker else nullcontext()
@@ -134,7 +143,7 @@ class Assigner:
         found = queue.due_runs(connection, limit=limit)
         if not found:
             return []
-        placement = Placement(capacity.load(connection), jobs=self._jobs)
+        placement = self._placement(capacity.load(connection))
         free = placement.free_slots()
         wanted = min(free, BATCH_MAX)
         chosen: list[Assignment] = []

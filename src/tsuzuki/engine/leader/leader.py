@@ -60,6 +60,7 @@ class Leader:
         random: Random,
         coordination: Coordination,
         local_worker: LocalWorker | None = None,
+        only_job: str | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -69,7 +70,10 @@ class Leader:
             database=database, settings=settings, random=random, coordination=coordination
         )
         self._assigner = Assigner(
-            database=database, coordination=coordination, local_worker=local_worker
+            database=database,
+            coordination=coordination,
+            local_worker=local_worker,
+            only_job=only_job,
         )
         self._silence_guard = SilenceGuard(clock=database.clock, settings=settings)
         self._planned_for: tuple[int, ...] | None = None

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from types import MappingProxyType
 
-from tsuzuki.model.job import Job
+from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
 from tsuzuki.store.runs.queue import DueRun
+
+ANY_JOB: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(kw_only=True)
@@ -54,14 +57,18 @@ class Placement:
     """Free slots and limits, kept up to date while runs are placed. Blocked jobs and keys are remembered,
     so that they are left out of the next query."""
 
-    def __init__(self, capacity: Capacity, *, jobs: Mapping[int, Job]) -> None:
+    def __init__(
+        self, capacity: Capacity, *, jobs: Mapping[int, Job], only_job: Mapping[str, str] = ANY_JOB
+    ) -> None:
+        """`only_job` is the one job that a worker may have, by the worker's id."""
         self.blocked_jobs: set[int] = set()
         self.blocked_keys: set[tuple[int, str]] = set()
         self._workers = capacity.workers
         self._held = capacity.held
         self._jobs = jobs
+        self._only_job = only_job
         self._limits: dict[int, _JobLimits] = {}
-        self._by_tags: dict[frozenset[str], _LeastLoaded] = {}
+        self._able: dict[tuple[frozenset[str], str | None], _LeastLoaded] = {}
 
     def free_slots(self) -> int:
         held = self._held.by_worker
@@ -92,12 +99,17 @@ class Placement:
         limit = limits.key_limit
         return limit is not None and self._held.by_key.get((job_id, key), 0) >= limit
 
+    def _may_have(self, worker: WorkerCapacity, spec: JobSpec) -> bool:
+        is_its_job = self._only_job.get(worker.id, spec.name) == spec.name
+        return is_its_job and spec.tags <= worker.tags
+
     def _limits_of(self, job_id: int) -> _JobLimits:
         spec = self._jobs[job_id].spec
-        workers = self._by_tags.get(spec.tags)
+        needs = spec.tags, spec.name if self._only_job else None
+        workers = self._able.get(needs)
         if workers is None:
-            able = [worker for worker in self._workers if spec.tags <= worker.tags]
-            workers = self._by_tags[spec.tags] = _LeastLoaded(able, self._held.by_worker)
+            able = [worker for worker in self._workers if self._may_have(worker, spec)]
+            workers = self._able[needs] = _LeastLoaded(able, self._held.by_worker)
         limits = self._limits[job_id] = _JobLimits(
             limit=spec.concurrency_limit,
             key_limit=spec.max_concurrent_per_key,

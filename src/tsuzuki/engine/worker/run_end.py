@@ -16,8 +16,10 @@ def run_end_of(task: Task, outcome: Outcome) -> RunEnd | None:
     match outcome:
         case Succeeded(result=result):
             return RunEnd(run=task.started, state=RunState.SUCCEEDED, result=result)
-        case Failed(reason=reason, error=error):
-            return RunEnd(run=task.started, state=RunState.FAILED, reason=reason, error=error)
+        case Failed(reason=reason, error=error, result=result):
+            return RunEnd(
+                run=task.started, state=RunState.FAILED, reason=reason, error=error, result=result
+            )
         case Stopped(cause=cause):
             return _end_of_stopped(task, cause)
         case _:

@@ -54,6 +54,12 @@ POSTGRES_ERRORS = {
 }
 """By SQLSTATE."""
 
+LIMIT_EXCEEDED = "54"
+"""The class of SQLSTATE for a value or a statement that is too large."""
+
+TOO_MANY_PARAMETERS = "number of parameters must be between"
+"""Said by libpq, which sends nothing then and has no SQLSTATE."""
+
 TOO_MANY_CONNECTIONS = ("too many clients already", "remaining connection slots")
 """In messages of errors while connecting, where the driver keeps no SQLSTATE."""
 
@@ -65,8 +71,8 @@ def translate_errors(url: URL) -> Iterator[None]:
     try:
         yield
     except (SqlOperationalError, InterfaceError) as problem:
-        if getattr(problem.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
-            raise  # a mistake in the statement
+        if _is_mistake(problem.orig):
+            raise
         raise _unreachable(problem.orig, url) from problem
     except DBAPIError as problem:
         is_known = getattr(problem.orig, "sqlstate", None) in POSTGRES_ERRORS
@@ -78,6 +84,16 @@ def translate_errors(url: URL) -> Iterator[None]:
         if isinstance(problem.orig, TsuzukiError):
             raise problem.orig from None
         raise
+
+
+def _is_mistake(problem: BaseException | None) -> bool:
+    """Whether the statement or its values are wrong, although the driver calls it an operational error: a retry
+    would fail the same way."""
+    return (
+        getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+        or (getattr(problem, "sqlstate", None) or "").startswith(LIMIT_EXCEEDED)
+        or TOO_MANY_PARAMETERS in str(problem)
+    )
 
 
 def _is_corrupt(problem: DBAPIError) -> bool:

@@ -58,6 +58,15 @@ _COUNT_BOOKS = (
     .group_by(book_deliveries.c.mail_id)
 )
 
+_UNSETTLED = (
+    select(book_mails.c.id)
+    .where(
+        book_mails.c.job_name == bindparam("job", type_=Text()),
+        book_mails.c.state == OutboxState.UNSETTLED.value,
+    )
+    .order_by(book_mails.c.id)
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mail:
@@ -134,6 +143,11 @@ def find(
         if wanted is not None:
             statement = statement.where(column == wanted)
     return [_mail(dict(row)) for row in connection.execute(statement).mappings()]
+
+
+def unsettled(connection: Connection, job_name: str) -> list[int]:
+    """The mails of a job that wait for a person's word, oldest first."""
+    return list(execute(connection, _UNSETTLED, {"job": job_name}).scalars())
 
 
 def oldest_intended(connection: Connection, job_name: str) -> Mail | None:

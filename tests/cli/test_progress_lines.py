@@ -1,0 +1,59 @@
+"""Progress without a terminal: a line every few seconds, and none for what is over at once."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from support.executions import RUN
+from tsuzuki.cli.commits_progress_lines import ProgressLines
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.run_watch import StateLines
+from tsuzuki.model.clock import ManualClock
+
+TABLE = Invocation(environ={})
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(datetime(2026, 3, 1, tzinfo=UTC))
+
+
+def progress(done: int) -> Any:
+    summary = SimpleNamespace(success_count=done, failed_count=1, total_targets=30)
+    return SimpleNamespace(summary=summary, new_commits=done * 10)
+
+
+def test_a_run_tells_its_progress_every_five_seconds(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = StateLines(TABLE, clock=clock)
+    for second in range(13):
+        lines.show(replace(RUN, progress_processed=second, progress_total=40))
+        clock.advance(1)
+    _, *told = capsys.readouterr().err.splitlines()
+    assert told == [f"Run {RUN.id}: 5 of 40 done", f"Run {RUN.id}: 10 of 40 done"]
+
+
+def test_a_collection_of_commits_tells_its_progress_every_five_seconds(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ProgressLines(TABLE, clock=clock) as lines:
+        for second in range(13):
+            lines.show(progress(second))
+            clock.advance(1)
+    assert capsys.readouterr().err.splitlines() == [
+        "6 of 30 targets, 1 failed; 50 new commits, 10 per second",
+        "11 of 30 targets, 1 failed; 100 new commits, 10 per second",
+    ]
+
+
+def test_a_program_that_reads_json_is_told_nothing(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ProgressLines(Invocation(environ={}, output=OutputFormat.JSON), clock=clock)
+    clock.advance(60)
+    lines.show(progress(1))
+    assert capsys.readouterr().err == ""
