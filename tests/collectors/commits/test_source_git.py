@@ -10,11 +10,16 @@ import pytest
 from support import git_oracle
 from support.daemons import eventually, is_alive
 from support.git_histories import AWKWARD_BRANCH, straight
-from tsuzuki.collectors.commits import source_git
+from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_program import Git, GitOutput
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
-from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
+from tsuzuki.collectors.kit.errors import (
+    RateLimited,
+    SourceFailed,
+    SourceRefused,
+    SourceUnavailable,
+)
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import SystemClock
 
@@ -90,7 +95,8 @@ def test_a_large_history_read_in_small_pieces_is_the_same(
 def test_heads_are_found_whatever_is_in_the_name(crooked_history: Path) -> None:
     source = source_of(crooked_history)
     for branch in ("main", "arm/1", AWKWARD_BRANCH):
-        assert source.head(branch) == Head(sha=git_oracle.head(crooked_history, branch))
+        expected = Head(sha=git_oracle.head(crooked_history, branch), is_default=branch == "main")
+        assert source.head(branch) == expected
     assert source.head("arm") is Absence.NO_BRANCH
     assert source.default_branch() == "main"
 
@@ -122,7 +128,7 @@ def test_variables_of_the_surroundings_do_not_lead_git_elsewhere(
 ) -> None:
     astray = {"GIT_DIR": str(crooked_history), "GIT_CONFIG_COUNT": "x", "GIT_TRACE": "1"}
     source = source_of(long, environ={**os.environ, **astray})
-    assert source.head("main") == Head(sha=git_oracle.head(long))
+    assert source.head("main") == Head(sha=git_oracle.head(long), is_default=True)
 
 
 # --- what can be wrong ----------------------------------------------------------------------------
@@ -179,7 +185,7 @@ def test_a_corrupt_repository_gives_what_it_has_and_then_fails(long: Path) -> No
 
 def test_what_is_not_a_commit_is_refused() -> None:
     with pytest.raises(SourceRefused, match="not a commit"):
-        parse_commits(b"\0" + b"z" * 40 + b"\n")
+        parse_commits(b"\0" + b"z" * 40 + b"\n", {})
 
 
 def fake_git(folder: Path, script: str) -> dict[str, str]:
@@ -227,13 +233,13 @@ def test_without_git_the_message_says_so(tmp_path: Path) -> None:
         ("error: RPC failed; curl 18 transfer closed", SourceUnavailable),
         ("fatal: unable to access: The requested URL returned error: 503", SourceUnavailable),
         ("fatal: unable to access: The requested URL returned error: 403", SourceRefused),
-        ("fatal: unable to access: The requested URL returned error: 429", source_git.RateLimited),
+        ("fatal: unable to access: The requested URL returned error: 429", RateLimited),
         ("fatal: transport 'ext' not allowed", SourceRefused),
         ("fatal: something else", SourceRefused),
     ],
 )
 def test_what_git_complains_of_is_told_apart(said: str, kind: type[SourceFailed]) -> None:
-    assert type(source_git.refusal(GitOutput(code=128, output=b"", stderr=said))) is kind
+    assert type(refusal(GitOutput(code=128, output=b"", stderr=said))) is kind
 
 
 def test_a_copy_of_the_repository_elsewhere_is_read_alike(long: Path, tmp_path: Path) -> None:
