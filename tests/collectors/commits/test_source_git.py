@@ -22,6 +22,7 @@ from tsuzuki.collectors.kit.errors import (
 )
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.sandbox.gitlab.repository import Repository
 
 ABSENT = "0123456789" * 4
 
@@ -99,6 +100,40 @@ def test_heads_are_found_whatever_is_in_the_name(crooked_history: Path) -> None:
         assert source.head(branch) == expected
     assert source.head("arm") is Absence.NO_BRANCH
     assert source.default_branch() == "main"
+
+
+@pytest.mark.parametrize("name", ["a\u0085b", "a\u2028b", "end\u2028"])
+def test_line_ends_of_unicode_are_part_of_a_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "named.git"
+    straight(folder, 2, branch=name)
+    source = source_of(folder)
+    assert source.head(name) == Head(sha=git_oracle.head(folder, name), is_default=True)
+    assert source.default_branch() == name
+    assert list(source.branches()) == [name]
+    assert [found.name for found in Repository(folder).branches()] == [name]
+    assert Repository(folder).default_branch() == name
+
+
+def test_the_default_of_a_clone_is_where_origin_leads_whatever_is_checked_out(
+    long: Path, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    git_oracle.git(tmp_path, "clone", "-q", str(long), str(tree))
+    git_oracle.git(tree, "checkout", "-q", "-b", "feature")
+    source = source_of(tree)
+    assert (source.default_branch(), source.why_default()) == ("main", "where origin/HEAD leads")
+    for branch in ("main", "feature"):
+        expected = Head(sha=git_oracle.head(tree, branch), is_default=branch == "main")
+        assert source.head(branch) == expected
+    git_oracle.git(tree, "remote", "set-head", "origin", "--delete")
+    assert source.default_branch() == "feature"
+    assert "checked out" in source.why_default()
+    assert source.head("main") == Head(sha=git_oracle.head(tree, "main"), is_default=None)
+
+
+def test_a_reset_is_told_from_a_force_push(long: Path) -> None:
+    head, earlier = (git_oracle.ids(long, "main")[place] for place in (0, 4))
+    assert source_of(long).lineage(head, earlier) is Lineage.RESET
 
 
 def test_a_former_head_is_an_ancestor_rewritten_or_unknown(crooked_history: Path) -> None:
