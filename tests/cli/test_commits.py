@@ -290,6 +290,49 @@ def test_of_two_processes_that_start_at_once_one_starts_and_the_other_is_told(
     assert answers["began"] in answers["already_running"]
 
 
+# --- which branch ---------------------------------------------------------------------------------
+
+
+def clone_of(history: RepositoryBuilder, folder: Path) -> Path:
+    git_oracle.git(folder, "clone", "-q", str(history.folder), str(folder / "tree"))
+    git_oracle.git(folder / "tree", "checkout", "-q", "-b", "feature")
+    (folder / "tree" / "sub" / "folder").mkdir(parents=True)
+    return folder / "tree"
+
+
+def test_a_folder_is_followed_at_its_default_branch_also_from_below_and_it_is_told(
+    workspace: Workspace, history: RepositoryBuilder, tmp_path: Path
+) -> None:
+    tree = clone_of(history, tmp_path)
+    ended = workspace.ok("commits", "add-target", str(tree / "sub" / "folder"))
+    assert f"Following main of {tree}: where origin/HEAD leads." in ended.err
+    git_oracle.git(tree, "remote", "set-head", "origin", "--delete")
+    ended = workspace.ok("commits", "add-target", str(tree))
+    assert "Following feature" in ended.err
+    assert "which is checked out" in ended.err
+    found = workspace.data("commits", "targets")
+    assert {(target["project"], target["branch"]) for target in found} == {
+        (str(tree), "main"),
+        (str(tree), "feature"),
+    }
+
+
+def test_a_branch_that_is_not_there_is_refused_with_the_one_that_may_be_meant(
+    workspace: Workspace, history: RepositoryBuilder
+) -> None:
+    ended = workspace.run("commits", "add-target", str(history.folder), "mian")
+    assert ended.code == 4
+    assert "has no branch 'mian'" in ended.err
+    assert 'Did you mean "main"?' in ended.err
+    assert workspace.data("commits", "targets") == []
+
+
+def test_detached_without_an_engine_it_says_that_it_waits(following: Workspace) -> None:
+    ended = following.ok("commits", "collect", "--detach")
+    assert "No engine is at work" in ended.err
+    assert "ENGINE AT WORK  no" in ended.out
+
+
 # --- who does the work ----------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Git repositories with the edge cases of counting and paging commits."""
 
 import random
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,3 +82,22 @@ def straight(folder: Path, count: int, *, branch: str = "main", seed: int = 1) -
         )
     make.write()
     return make
+
+
+def with_raw_commit(folder: Path, *, committed: str, authored: str = "1300000000 +0000") -> str:
+    """Put a commit on `main` whose dates are any text at all, and return its id."""
+    git = ["git", "-C", str(folder)]
+    tree, parent = (
+        subprocess.run([*git, "rev-parse", name], check=True, capture_output=True).stdout.strip()
+        for name in ("main^{tree}", "main")
+    )
+    raw = b"tree %s\nparent %s\nauthor A <a@x.org> %s\ncommitter C <c@x.org> %s\n\nOdd\n" % (
+        tree,
+        parent,
+        authored.encode(),
+        committed.encode(),
+    )
+    store = [*git, "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
+    sha = subprocess.run(store, input=raw, check=True, capture_output=True).stdout.decode().strip()
+    subprocess.run([*git, "update-ref", "refs/heads/main", sha], check=True)
+    return sha

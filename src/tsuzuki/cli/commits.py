@@ -141,6 +141,8 @@ def add_target(invocation: Invocation, project: str, branch: str | None) -> None
     """
     with open_application(invocation) as application:
         view = commits_service(application).commits.add_target(project, branch, base=invocation.cwd)
+    if view.why_default is not None:
+        say(invocation, f"Following {view.branch} of {view.project}: {view.why_default}.")
     emit(invocation, [view], columns=TARGETS)
 
 

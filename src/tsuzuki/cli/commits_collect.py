@@ -114,7 +114,14 @@ def _follow(
     else:
         say(invocation, f"Collection {started.run_id} of {started.total_targets} targets.")
     if detach:
-        emit(invocation, asdict(started))
+        is_executed = application.liveness.has_live_leader_and_worker()
+        if not is_executed:
+            say(
+                invocation,
+                "No engine is at work, so it waits until one is: "
+                "start one with `tsuzuki up`, or do it here with `tsuzuki commits collect`.",
+            )
+        emit(invocation, {**asdict(started), "engine_at_work": is_executed})
         return
     _see_through(invocation, application, started.run_id)
 

@@ -8,6 +8,8 @@ import pytest
 from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight
+from tsuzuki.collectors.commits.queries import targets
+from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 
@@ -176,6 +178,43 @@ def test_a_branch_that_never_was_is_a_failure_that_names_the_default(
     result = collecting.only(collecting.collect()["run_id"])
     assert result.status is ResultStatus.FAILED
     assert result.error_message == "there is no branch 'mian' (The project starts at 'main'.)"
+
+
+def follow_default(collecting: Collecting, project: int, branch: str) -> None:
+    with collecting.database.write() as connection:
+        targets.follow(connection, Target(project, branch), is_default=True)
+
+
+def followed(collecting: Collecting) -> set[tuple[str, bool]]:
+    with collecting.database.read() as connection:
+        return {(s.target.branch, s.is_default) for s in targets.find(connection)}
+
+
+def test_a_moved_default_branch_of_a_folder_is_noted_and_followed(
+    collecting: Collecting, tmp_path: Path
+) -> None:
+    folder = tmp_path / "default.git"
+    make = straight(folder, 4)
+    make.point("trunk", git_oracle.head(folder))
+    make.write()
+    follow_default(collecting, collecting.repository(folder), "main")
+    collecting.collect()
+    git_oracle.git(folder, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    assert notes(collecting, collecting.collect()["run_id"]) == [NoteKind.DEFAULT_MOVED]
+    assert followed(collecting) == {("main", False), ("trunk", True)}
+
+
+def test_an_adopted_branch_that_vanishes_does_not_block_the_default(
+    collecting: Collecting, tmp_path: Path
+) -> None:
+    folder = tmp_path / "vanished.git"
+    straight(folder, 4)
+    follow_default(collecting, collecting.repository(folder), "adopted")
+    ended = collecting.collect()
+    assert ended["failed"] == 0
+    assert notes(collecting, ended["run_id"]) == [NoteKind.BRANCH_GONE, NoteKind.DEFAULT_MOVED]
+    assert followed(collecting) == {("main", True)}
+    assert collecting.collect()["new_commits"] == 4
 
 
 def test_a_range_whose_branch_moved_on_meanwhile_is_finished_first(

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
-from support.git_histories import AWKWARD_BRANCH, lines, straight, wayward
+from support.git_histories import AWKWARD_BRANCH, lines, straight, wayward, with_raw_commit
 from tsuzuki.collectors.commits import source_gitlab
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.sandbox.faults import Fault, FaultKind
@@ -195,6 +196,143 @@ def test_a_range_that_lost_its_old_end_halfway_is_started_anew(
     assert collecting.collect()["failed"] == 0
     assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
     collecting.check()
+
+
+def test_a_branch_reset_to_an_ancestor_is_noted_and_goes_on_from_there(
+    collecting: Collecting, api: GitLabApi, folder: Path
+) -> None:
+    make = straight(folder / "group" / "reset.git", 8)
+    project = follow(collecting, api, "group/reset", "main")
+    collecting.collect()
+    before = set(collecting.rows(project))
+    ancestor = git_oracle.ids(make.folder, "main")[3]
+    git_oracle.git(make.folder, "update-ref", "refs/heads/main", ancestor)
+    ended = collecting.collect()
+    assert (ended["failed"], ended["new_commits"]) == (0, 0)
+    assert kinds(collecting, ended["run_id"]) == [NoteKind.FORCE_PUSH]
+    assert "was reset from" in collecting.only(ended["run_id"]).notes[0].sentence
+    make.commit("main", {"after": lines(4)}, at=1_700_000_000)
+    make.write()
+    ended = collecting.collect()
+    assert (ended["new_commits"], kinds(collecting, ended["run_id"])) == (1, [])
+    assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
+    collecting.check()
+
+
+def test_a_stored_range_that_leads_back_is_finished(
+    collecting: Collecting, api: GitLabApi, folder: Path
+) -> None:
+    make = straight(folder / "group" / "stuck.git", 6)
+    project = follow(collecting, api, "group/stuck", "main")
+    collecting.collect()
+    head, ancestor = (git_oracle.ids(make.folder, "main")[place] for place in (0, 2))
+    set_range(collecting, old=head, new=ancestor)
+    make.commit("main", {"after": lines(4)}, parents=[ancestor], at=1_700_000_000)
+    make.write()
+    ended = collecting.collect()
+    assert (ended["failed"], ended["new_commits"]) == (0, 1)
+    assert git_oracle.rows(make.folder, "main") < set(collecting.rows(project))
+
+
+def test_a_stored_range_that_cannot_be_walked_is_given_up_with_one_note(
+    collecting: Collecting, api: GitLabApi, folder: Path
+) -> None:
+    make = straight(folder / "group" / "lost.git", 6)
+    project = follow(collecting, api, "group/lost", "main")
+    collecting.collect()
+    head = git_oracle.head(make.folder)
+    set_range(collecting, old=head, new="0123456789" * 4)
+    make.commit("main", {"after": lines(4)}, at=1_700_000_000)
+    make.write()
+    ended = collecting.collect()
+    assert (ended["failed"], ended["new_commits"]) == (0, 1)
+    (note,) = collecting.only(ended["run_id"]).notes
+    assert f"the range {head[:12]}..012345678901 can no longer be walked" in note.sentence
+    assert set(collecting.rows(project)) == git_oracle.rows(make.folder, "main")
+    assert kinds(collecting, collecting.collect()["run_id"]) == []
+
+
+def test_a_first_range_that_was_lost_halfway_is_begun_anew_without_a_bound(
+    collecting: Collecting, api: GitLabApi, folder: Path
+) -> None:
+    make = RepositoryBuilder(folder / "group" / "first.git")
+    for number in range(2 * PAGE_SIZE):
+        make.commit("main", {"f": lines(number)}, at=1_500_000_000 + number * 40 * 86_400)
+    make.write()
+    project = follow(collecting, api, "group/first", "main")
+    with pytest.raises(Crash):
+        collecting.collect(after=crash_after(3))
+    assert len(collecting.rows(project)) == PAGE_SIZE
+    before = set(collecting.rows(project))
+    older = git_oracle.ids(make.folder, "main")[PAGE_SIZE + 1]
+    make.commit("main", {"g": lines(1)}, parents=[older], at=1_600_000_000)
+    make.write()
+    prune(make.folder)
+    ended = collecting.collect()
+    assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
+    assert kinds(collecting, ended["run_id"]) == [NoteKind.HISTORY_REPLACED]
+
+
+def set_range(collecting: Collecting, *, old: str, new: str) -> None:
+    with collecting.database.write() as connection:
+        connection.execute(
+            text("UPDATE commit_targets SET range_old = :old, range_new = :new"),
+            {"old": old, "new": new},
+        )
+
+
+@pytest.mark.parametrize(
+    ("committed", "stored", "noted"),
+    [  # git reads the first one, and GitLab sends the second one as git shows it
+        ("1313584730 +051800", "2011-08-17T12:38:50Z", ["group/dates"]),
+        ("garbage +0000", "1970-01-01T00:00:00Z", ["local"]),
+        ("99999999999999 +0000", "9999-12-31T23:59:59Z", ["group/dates", "local"]),
+    ],
+)
+def test_a_date_that_is_not_valid_is_stored_as_one_that_is_and_noted_by_the_commits_id(
+    collecting: Collecting,
+    api: GitLabApi,
+    folder: Path,
+    committed: str,
+    stored: str,
+    noted: list[str],
+) -> None:
+    make = straight(folder / "group" / "dates.git", 3)
+    odd = with_raw_commit(make.folder, committed=committed)
+    make.commit("main", {"after": lines(4)}, at=1_700_000_000)
+    make.write()
+    remote = follow(collecting, api, "group/dates", "main")
+    local = collecting.repository(make.folder, "main", path="local")
+    results = collecting.results(collecting.collect()["run_id"])
+    rows = collecting.rows(remote)
+    assert sorted(rows) == sorted(collecting.rows(local))
+    assert len(rows) == 5
+    assert [row.committed_date_utc for row in rows if row.sha == odd] == [stored]
+    assert [path for (path, _branch), result in sorted(results.items()) if result.notes] == noted
+    for path in noted:
+        (note,) = results[path, "main"].notes
+        assert note.kind is NoteKind.DATE_NOT_VALID
+        assert odd[:12] in note.sentence
+        assert stored in note.sentence
+    collecting.check()
+
+
+def test_a_repository_that_is_hidden_is_not_taken_for_a_deleted_branch(
+    collecting: Collecting, api: GitLabApi, server: StandIn
+) -> None:
+    follow(collecting, api, "group/wayward", "main")
+    collecting.collect()
+    server.faults.add(
+        Fault(
+            path="/api/v4/*/repository/branches/*",
+            status=404,
+            body='{"message":"404 Repository Not Found"}',
+            times=None,
+        )
+    )
+    result = collecting.only(collecting.collect()["run_id"])
+    assert result.status is ResultStatus.FAILED
+    assert "does not show the repository" in str(result.error_message)
 
 
 def prune(repository: Path) -> None:

@@ -10,13 +10,19 @@ import pytest
 from support import git_oracle
 from support.daemons import eventually, is_alive
 from support.git_histories import AWKWARD_BRANCH, straight
-from tsuzuki.collectors.commits import source_git
+from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_program import Git, GitOutput
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_commits
-from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
+from tsuzuki.collectors.kit.errors import (
+    RateLimited,
+    SourceFailed,
+    SourceRefused,
+    SourceUnavailable,
+)
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.sandbox.gitlab.repository import Repository
 
 ABSENT = "0123456789" * 4
 
@@ -90,9 +96,44 @@ def test_a_large_history_read_in_small_pieces_is_the_same(
 def test_heads_are_found_whatever_is_in_the_name(crooked_history: Path) -> None:
     source = source_of(crooked_history)
     for branch in ("main", "arm/1", AWKWARD_BRANCH):
-        assert source.head(branch) == Head(sha=git_oracle.head(crooked_history, branch))
+        expected = Head(sha=git_oracle.head(crooked_history, branch), is_default=branch == "main")
+        assert source.head(branch) == expected
     assert source.head("arm") is Absence.NO_BRANCH
     assert source.default_branch() == "main"
+
+
+@pytest.mark.parametrize("name", ["a\u0085b", "a\u2028b", "end\u2028"])
+def test_line_ends_of_unicode_are_part_of_a_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "named.git"
+    straight(folder, 2, branch=name)
+    source = source_of(folder)
+    assert source.head(name) == Head(sha=git_oracle.head(folder, name), is_default=True)
+    assert source.default_branch() == name
+    assert list(source.branches()) == [name]
+    assert [found.name for found in Repository(folder).branches()] == [name]
+    assert Repository(folder).default_branch() == name
+
+
+def test_the_default_of_a_clone_is_where_origin_leads_whatever_is_checked_out(
+    long: Path, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    git_oracle.git(tmp_path, "clone", "-q", str(long), str(tree))
+    git_oracle.git(tree, "checkout", "-q", "-b", "feature")
+    source = source_of(tree)
+    assert (source.default_branch(), source.why_default()) == ("main", "where origin/HEAD leads")
+    for branch in ("main", "feature"):
+        expected = Head(sha=git_oracle.head(tree, branch), is_default=branch == "main")
+        assert source.head(branch) == expected
+    git_oracle.git(tree, "remote", "set-head", "origin", "--delete")
+    assert source.default_branch() == "feature"
+    assert "checked out" in source.why_default()
+    assert source.head("main") == Head(sha=git_oracle.head(tree, "main"), is_default=None)
+
+
+def test_a_reset_is_told_from_a_force_push(long: Path) -> None:
+    head, earlier = (git_oracle.ids(long, "main")[place] for place in (0, 4))
+    assert source_of(long).lineage(head, earlier) is Lineage.RESET
 
 
 def test_a_former_head_is_an_ancestor_rewritten_or_unknown(crooked_history: Path) -> None:
@@ -122,7 +163,7 @@ def test_variables_of_the_environment_do_not_lead_git_elsewhere(
 ) -> None:
     astray = {"GIT_DIR": str(crooked_history), "GIT_CONFIG_COUNT": "x", "GIT_TRACE": "1"}
     source = source_of(long, environ={**os.environ, **astray})
-    assert source.head("main") == Head(sha=git_oracle.head(long))
+    assert source.head("main") == Head(sha=git_oracle.head(long), is_default=True)
 
 
 # --- what can be wrong ----------------------------------------------------------------------------
@@ -179,7 +220,7 @@ def test_a_corrupt_repository_gives_what_it_has_and_then_fails(long: Path) -> No
 
 def test_what_is_not_a_commit_is_refused() -> None:
     with pytest.raises(SourceRefused, match="not a commit"):
-        parse_commits(b"\0" + b"z" * 40 + b"\n")
+        parse_commits(b"\0" + b"z" * 40 + b"\n", {})
 
 
 def fake_git(folder: Path, script: str) -> dict[str, str]:
@@ -227,13 +268,13 @@ def test_without_git_the_message_says_so(tmp_path: Path) -> None:
         ("error: RPC failed; curl 18 transfer closed", SourceUnavailable),
         ("fatal: unable to access: The requested URL returned error: 503", SourceUnavailable),
         ("fatal: unable to access: The requested URL returned error: 403", SourceRefused),
-        ("fatal: unable to access: The requested URL returned error: 429", source_git.RateLimited),
+        ("fatal: unable to access: The requested URL returned error: 429", RateLimited),
         ("fatal: transport 'ext' not allowed", SourceRefused),
         ("fatal: something else", SourceRefused),
     ],
 )
 def test_what_git_complains_of_is_told_apart(said: str, kind: type[SourceFailed]) -> None:
-    assert type(source_git.refusal(GitOutput(code=128, output=b"", stderr=said))) is kind
+    assert type(refusal(GitOutput(code=128, output=b"", stderr=said))) is kind
 
 
 def test_a_copy_of_the_repository_elsewhere_is_read_alike(long: Path, tmp_path: Path) -> None:

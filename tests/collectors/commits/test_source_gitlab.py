@@ -13,7 +13,7 @@ import pytest
 from support import git_oracle
 from support.git_histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.collectors.commits import gitlab_client, source_gitlab
-from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
+from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range, RangeLost
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost, GitLabSource
 from tsuzuki.collectors.kit.errors import (
     RateLimited,
@@ -300,7 +300,7 @@ def test_an_unknown_project_is_refused(host: GitLabHost) -> None:
         (Fault(body="{}"), SourceUnavailable, "other than a list"),
         (Fault(body='[{"id": "a@b.c"}]'), SourceUnavailable, "other than a commit"),
         (Fault(body="[null]"), SourceUnavailable, "other than a commit"),
-        (Fault(body="[]"), SourceUnavailable, "no longer has one end"),
+        (Fault(body="[]"), RangeLost, "no longer has one end"),
     ],
 )
 def test_each_fault_is_told_for_what_it_is_and_the_next_request_works(

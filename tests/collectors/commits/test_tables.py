@@ -11,7 +11,9 @@ from support.commit_collection import Collecting
 from tsuzuki.collectors.commits.queries import ledger, reports
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import COMPONENT
+from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.schema.migration_steps import drift
+from tsuzuki.store.sql.database import Database
 
 RUN = {
     "run_id": "550e8400-e29b-41d4-a716-446655440000",
@@ -148,3 +150,45 @@ def test_a_target_is_settled_once(collecting: Collecting) -> None:
     assert collecting.ask("SELECT success_count, failed_count FROM bulk_collection_runs") == [
         (1, 0)
     ]
+
+
+@pytest.mark.parametrize(
+    "run_id",
+    [
+        "550e8400-e29b-11d4-a716-446655440000",  # version 1
+        "550e8400-e29b-41d4-c716-446655440000",  # another variant
+        "550e8400-e29b-41d4-a716-44665544000g",
+        "550e8400-e29b-41d4-a716-4466554400-0",
+        "550E8400-E29B-41D4-A716-446655440000",
+    ],
+)
+def test_the_id_of_a_collection_is_a_uuid_of_version_4(collecting: Collecting, run_id: str) -> None:
+    insert(collecting, "bulk_collection_runs", {**RUN, **ENDED, "run_id": str(uuid.uuid4())})
+    with pytest.raises(IntegrityError):
+        insert(collecting, "bulk_collection_runs", {**RUN, **ENDED, "run_id": run_id})
+
+
+def test_rows_with_another_id_survive_the_upgrade_and_new_ones_are_refused(
+    live_database: Database,
+) -> None:
+    upgrade(live_database, (ENGINE,))
+    upgrade(live_database, (COMPONENT,), to="0001")
+    other = {**RUN, **ENDED, "run_id": "z" * 36}
+    columns, values = ", ".join(other), ", ".join(f":{name}" for name in other)
+    adding = text(f"INSERT INTO bulk_collection_runs ({columns}) VALUES ({values})")
+    with live_database.write() as connection:
+        connection.execute(adding, other)
+        connection.execute(
+            text(
+                "INSERT INTO bulk_collection_results (run_id, project_id, branch_name, status)"
+                " VALUES (:run_id, 1, 'main', 'pending')"
+            ),
+            {"run_id": other["run_id"]},
+        )
+    upgrade(live_database, (COMPONENT,))
+    with live_database.read() as connection:
+        for table in ("bulk_collection_runs", "bulk_collection_results"):
+            found = connection.execute(text(f"SELECT run_id FROM {table}")).scalars()
+            assert list(found) == [other["run_id"]]
+    with pytest.raises(IntegrityError), live_database.write() as connection:
+        connection.execute(adding, {**other, "run_id": "y" * 36})

@@ -12,11 +12,20 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from tsuzuki.collectors.commits.queries import ledger, projects, targets
-from tsuzuki.collectors.commits.queries.ledger import Note, Settled
+from tsuzuki.collectors.commits.queries.ledger import Settled
+from tsuzuki.collectors.commits.queries.notes import Note, add_date_notes, add_notes
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import Target, TargetState
-from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range, Source
+from tsuzuki.collectors.commits.source import (
+    Absence,
+    Head,
+    Lineage,
+    Page,
+    Range,
+    RangeLost,
+    Source,
+)
 from tsuzuki.collectors.commits.tables import NoteKind
 from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.engine.run_context import RunContext, RunStopped
@@ -57,6 +66,7 @@ class Branch:
         self._project = project
         self._target = target
         self._notes: dict[NoteKind, str] = {}
+        self._given_up: Range | None = None
         self._renamed_to: str | None = None
         self._default_moved_to: str | None = None
         self.pages_stored = 0
@@ -72,7 +82,13 @@ class Branch:
         self._note_changes(found, state, source)
         while state.wanted is not None or state.head != found.sha:
             wanted, mark = self._next_range(source, state, found.sha)
-            self._walk(source.pages(wanted, mark=mark), wanted, ends=wanted.new == found.sha)
+            try:
+                self._walk(source.pages(wanted, mark=mark), wanted, ends=wanted.new == found.sha)
+            except RangeLost:
+                if wanted is not state.wanted:
+                    raise  # begun a moment ago: the source contradicts itself
+                self._given_up = wanted
+                continue
             if wanted.new == found.sha:
                 return
             state = self._state()
@@ -89,41 +105,64 @@ class Branch:
     def _next_range(
         self, source: Source, state: TargetState, head: str
     ) -> tuple[Range, str | None]:
-        if state.wanted is not None and _can_go_on(source, state.wanted, head):
-            return state.wanted, state.mark
+        begun = state.wanted
+        if begun is not None:
+            if begun != self._given_up and _can_go_on(source, begun, head):
+                return begun, state.mark
+            self._note(
+                NoteKind.HISTORY_REPLACED,
+                f"the range {(begun.old or 'the beginning')[:12]}..{begun.new[:12]} can no longer be "
+                "walked and was begun anew; what was collected before is kept",
+            )
         wanted = self._new_range(source, state, head)
         with self._context.run.transaction() as connection:
             self._context.require_ours(connection)
             targets.start_range(connection, self._target, wanted, run_id=self._context.run_id)
+            self._keep_notes(connection)
         return wanted, None
 
     def _new_range(self, source: Source, state: TargetState, head: str) -> Range:
         if state.head is None:
-            since = self._since()
+            since = self._since(state)
             if since is not None:
-                self._notes[NoteKind.HEAD_UNKNOWN] = (
+                self._note(
+                    NoteKind.HEAD_UNKNOWN,
                     "commits were stored without the head they belong to: collected again with an "
-                    "overlap"
+                    "overlap",
                 )
             return Range(old=None, new=head, since=since)
         match source.lineage(state.head, head):
             case Lineage.ANCESTOR:
                 return Range(old=state.head, new=head)
             case Lineage.REWRITTEN:
-                self._notes[NoteKind.FORCE_PUSH] = (
+                self._note(
+                    NoteKind.FORCE_PUSH,
                     f"the branch was pushed by force: {state.head[:12]} is no longer on it; "
-                    "what was collected before is kept"
+                    "what was collected before is kept",
+                )
+                return Range(old=state.head, new=head)
+            case Lineage.RESET:
+                self._note(
+                    NoteKind.FORCE_PUSH,
+                    f"the branch was reset from {state.head[:12]} to {head[:12]}, an earlier commit; "
+                    "what was collected before is kept",
                 )
                 return Range(old=state.head, new=head)
             case Lineage.UNKNOWN:
-                self._notes[NoteKind.HISTORY_REPLACED] = (
+                self._note(
+                    NoteKind.HISTORY_REPLACED,
                     f"the source no longer has {state.head[:12]}: collected again with an overlap; "
-                    "what was collected before is kept"
+                    "what was collected before is kept",
                 )
-                return Range(old=None, new=head, since=self._since())
+                return Range(old=None, new=head, since=self._since(state))
 
-    def _since(self) -> datetime | None:
-        """The checkpoint less the overlap. A date in the future must not hide what comes next."""
+    def _since(self, state: TargetState) -> datetime | None:
+        """The checkpoint less the overlap. A date in the future must not hide what comes next.
+
+        A range that was given up may have stored its newest pages: then the checkpoint says nothing
+        about what is older, and the bound of that range holds."""
+        if state.wanted is not None:
+            return state.wanted.since
         with self._context.database.read() as connection:
             newest = targets.checkpoint(connection, self._target)
         if newest is None:
@@ -153,6 +192,7 @@ class Branch:
         with context.run.transaction() as connection:
             context.require_ours(connection)
             added = store_page(connection, target, page.commits)
+            add_date_notes(connection, context.run_id, target, page.date_notes)
             if not page.is_last:
                 targets.turn_page(
                     connection, target, mark=page.mark, added=added, run_id=context.run_id
@@ -175,8 +215,8 @@ class Branch:
         """Note a renamed project and a moved default branch."""
         if found.path is not None and found.path != self._project.path:
             self._renamed_to = found.path
-            self._notes[NoteKind.PROJECT_RENAMED] = (
-                f"the project {self._project.path} is now {found.path}"
+            self._note(
+                NoteKind.PROJECT_RENAMED, f"the project {self._project.path} is now {found.path}"
             )
         if state.is_default and found.is_default is False:
             self._note_default(source)
@@ -185,37 +225,55 @@ class Branch:
         default = source.default_branch()
         if default is not None and default != self._target.branch:
             self._default_moved_to = default
-            self._notes[NoteKind.DEFAULT_MOVED] = (
-                f"the project now starts at {default}, which is a target from the next collection on"
+            self._note(
+                NoteKind.DEFAULT_MOVED,
+                f"the project now starts at {default}, which is a target from the next collection on",
             )
+
+    def _note(self, kind: NoteKind, sentence: str) -> None:
+        """Note it once; a second thing of the same kind is told behind the first."""
+        before = self._notes.get(kind)
+        if before is None:
+            self._notes[kind] = sentence
+        elif sentence not in before:
+            self._notes[kind] = f"{before}; {sentence}"
 
     def _settle_absence(self, absence: Absence, state: TargetState, source: Source) -> None:
         branch = self._target.branch
-        if state.head is None and absence is Absence.NO_BRANCH:
+        if absence is Absence.EMPTY_REPOSITORY:
+            kept = "; what was collected before is kept" if state.head else " yet"
+            self._note(NoteKind.EMPTY_REPOSITORY, f"the repository has no commits{kept}")
+            self._settle()
+            return
+        if state.is_default:
+            self._note_default(source)
+        if state.has_commits:
+            self._note(
+                NoteKind.BRANCH_GONE,
+                f"the branch {branch} was deleted; what was collected before is kept",
+            )
+        elif self._default_moved_to is not None:
+            self._note(
+                NoteKind.BRANCH_GONE,
+                f"the branch {branch} was deleted before it was collected, and is no longer a target",
+            )
+        else:
             default = source.default_branch()
             raise SourceRefused(
                 f"there is no branch {branch!r}",
                 hint=f"The project starts at {default!r}." if default else None,
                 code="branch_unknown",
             )
-        if absence is Absence.EMPTY_REPOSITORY:
-            self._notes[NoteKind.EMPTY_REPOSITORY] = "the repository has no commits" + (
-                "; what was collected before is kept" if state.head else " yet"
-            )
-        else:
-            self._notes[NoteKind.BRANCH_GONE] = (
-                f"the branch {branch} was deleted; what was collected before is kept"
-            )
-            if state.is_default:
-                self._note_default(source)
-        self._settle()
+        self._settle(is_followed=state.has_commits)
 
     # --- the end --------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
+    def _settle(self, *, is_followed: bool = True) -> None:
         with self._context.run.transaction() as connection:
             self._context.require_ours(connection)
             self._settle_in(connection)
+            if not is_followed:
+                targets.unfollow(connection, self._target)
 
     def _settle_in(self, connection: Connection) -> None:
         if self._renamed_to is not None:
@@ -223,8 +281,13 @@ class Branch:
         if self._default_moved_to is not None:
             self._follow_default(connection, self._default_moved_to)
         added = targets.added_in(connection, self._target, self._context.run_id)
-        notes = tuple(Note(kind=kind, sentence=text) for kind, text in self._notes.items())
-        self._context.settle(connection, self._target, Settled(new_commits=added, notes=notes))
+        self._keep_notes(connection)
+        self._context.settle(connection, self._target, Settled(new_commits=added))
+
+    def _keep_notes(self, connection: Connection) -> None:
+        """Store them with the range they are about: a crash before its last page loses none."""
+        notes = [Note(kind=kind, sentence=text) for kind, text in self._notes.items()]
+        add_notes(connection, self._context.run_id, self._target, notes)
 
     def _follow_default(self, connection: Connection, branch: str) -> None:
         projects.move_default(connection, self._project.project_id, branch)

@@ -1,15 +1,15 @@
 """The git program, started so that it can harm nothing and hang no thread.
 
 It never asks for a password, runs no hook, speaks only protocols we allow, and ignores the environment's
-GIT_ variables. It leads its own process group: all it has started ends with it. Its output comes in
-pieces as it is written, so a long history takes no more memory than a short one.
+GIT_ variables. It leads its own process group: all it has started ends with it, and it ends with us. Its
+output comes in pieces as it is written, so a long history takes no more memory than a short one.
 """
 
 import fcntl
 import itertools
 import os
 import select
-import signal
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tsuzuki.collectors.commits.process_guard import GUARD
 from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.run_context import RunStopped
@@ -76,11 +77,18 @@ class Git:
             return GitOutput(code=process.end(), output=bytes(output), stderr=process.stderr())
 
     @contextmanager
-    def started(self, folder: Path | None, arguments: Sequence[str]) -> "Iterator[GitProcess]":
+    def started(
+        self,
+        folder: Path | None,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> "Iterator[GitProcess]":
         """A command whose output is read while it runs; it is killed on leaving."""
         command = ["git", *(part for one in _SETTINGS for part in ("-c", one)), *arguments]
         with tempfile.TemporaryFile() as stderr:
-            process = _spawn(command, folder, self._environment(folder), stderr)
+            surroundings = {**self._environment(folder), **(environment or {})}
+            process = _spawn(command, folder, surroundings, stderr)
             running = GitProcess(process, stderr, self)
             try:
                 yield running
@@ -158,8 +166,7 @@ class GitProcess:
 
     def kill(self) -> None:
         """End it with all it has started. Harmless once it has ended."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        GUARD.ended(self._process)
         self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
@@ -168,23 +175,14 @@ class GitProcess:
 def _spawn(
     command: Sequence[str], folder: Path | None, environment: Mapping[str, str], errors: IO[bytes]
 ) -> "subprocess.Popen[bytes]":
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
+        raise SourceRefused("the git program is not installed", hint="Install git 2.31 or newer.")
     try:
-        process = subprocess.Popen(  # noqa: S603 -- a list of words, no shell
-            command,
-            cwd=folder or "/",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            bufsize=0,
-            start_new_session=True,
+        process = GUARD.spawn(
+            command, folder=folder or Path("/"), environment=environment, stderr=errors
         )
     except FileNotFoundError:
-        if folder is not None and not folder.is_dir():
-            raise SourceRefused(f"there is no folder {folder}") from None
-        raise SourceRefused(
-            "the git program is not installed", hint="Install git 2.31 or newer."
-        ) from None
+        raise SourceRefused(f"there is no folder {folder}") from None
     except (NotADirectoryError, PermissionError) as problem:
         raise SourceRefused(f"{folder} cannot be entered: {problem.strerror}") from None
     if process.stdout is not None:

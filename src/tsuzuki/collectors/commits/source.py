@@ -9,11 +9,13 @@ Every failure is one of `kit.errors`, whose messages never hold a token or an e-
 host asks for holds for all its targets.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+from tsuzuki.collectors.kit.errors import SourceUnavailable
 
 
 class Commit(NamedTuple):
@@ -57,6 +59,8 @@ class Lineage(StrEnum):
     """The branch only grew."""
     REWRITTEN = "rewritten"
     """The branch was pushed by force: some of what it had is no longer on it."""
+    RESET = "reset"
+    """The branch was put back to an earlier commit of its own: nothing on it is new."""
     UNKNOWN = "unknown"
     """The former head is no longer in the repository."""
 
@@ -80,6 +84,14 @@ class Page:
     commits: Sequence[Commit]
     mark: str
     is_last: bool
+    date_notes: Mapping[str, str] = field(default_factory=dict)
+    """By commit id, for dates that could not be stored as they are: what was there and what is stored."""
+
+
+class RangeLost(SourceUnavailable):
+    """The source can no longer walk this range. One that was begun earlier is given up."""
+
+    code = "range_lost"
 
 
 class Source(Protocol):
@@ -91,6 +103,14 @@ class Source(Protocol):
 
     def default_branch(self) -> str | None:
         """The branch the project starts at; None if it has none yet."""
+        ...
+
+    def why_default(self) -> str:
+        """How the default branch is known, in words that follow its name."""
+        ...
+
+    def branches(self) -> Iterator[str]:
+        """The name of every branch."""
         ...
 
     def lineage(self, old: str, new: str) -> Lineage:

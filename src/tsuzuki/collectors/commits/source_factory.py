@@ -130,7 +130,7 @@ def described(
         return _looked_at(_of_url(location), sources)
     folder = (base / Path(location).expanduser()).resolve()
     if folder.is_dir():
-        return _looked_at(_of_folder(folder), sources)
+        return _looked_at(_of_folder(_top_of(folder)), sources)
     if or_remote and sources.has_gitlab:
         return sources.gitlab().project(location)
     raise NotFound(
@@ -143,6 +143,15 @@ def described(
 def _looked_at(found: NewProject, sources: SourceFactory) -> NewProject:
     with closing(sources.open_new(found)) as source:
         return replace(found, default_branch=source.default_branch())
+
+
+def _top_of(folder: Path) -> Path:
+    """The repository that a folder is in, as git finds it; the folder itself if there is none."""
+    for place in (folder, *folder.parents):
+        is_bare = (place / "HEAD").is_file() and (place / "objects").is_dir()
+        if is_bare or (place / ".git").exists():
+            return place
+    return folder
 
 
 def _of_folder(folder: Path) -> NewProject:

@@ -3,29 +3,29 @@
     git log --shortstat -M --diff-merges=first-parent
 
 gives per commit the sums that `--numstat` gives per file: insertions and deletions of the diff to the
-first parent with renames found, binary files as nothing. Options of the user's that would change them
-are overruled. A range is read from a stream; a page is what came in a while. Its mark is how many commits
-came before, and the last of them: git walks a fixed range in one order, and if it ever did not, the
-range would be read from its beginning and the unique key would keep each commit once.
+first parent with renames found, binary files as nothing. It is read through a bare view, in which no
+configuration and no attributes can change them. A range is read from a stream; a page is what came in a
+while. Its mark is how many commits came before, and the last of them: git walks a fixed range in one order,
+and if it ever did not, the range would be read from its beginning and the unique key would keep each commit
+once.
 """
 
+import os
 import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from tsuzuki.collectors.commits.committed_date import committed_date
+from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_program import Git, GitOutput, GitProcess
+from tsuzuki.collectors.commits.git_view import ObjectStore, bare_view
 from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
-from tsuzuki.collectors.kit.errors import (
-    RateLimited,
-    SourceFailed,
-    SourceRefused,
-    SourceUnavailable,
-)
+from tsuzuki.collectors.kit.errors import SourceRefused
 
 PAGE_SECONDS_MAX = 0.5
-RATE_LIMIT_SECONDS = 60.0
 
 _FORMAT = "%x00%H%n%cd%n%an%n%ae"
 _LOG = (
@@ -44,10 +44,26 @@ _LOG = (
     "--diff-algorithm=default",
     "--ignore-submodules=none",
 )
-_RECORD = re.compile(
-    r"\x00([0-9a-f]{40,64})\n([^\n]*)\n([^\n]*)\n([^\n]*)\n"
+_VALID_DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+_RECORD = (
+    r"\x00([0-9a-f]{40,64})\n(%s)\n([^\n]*)\n([^\n]*)\n"
     r"(?:\n? \d+ files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?\n)?"
 )
+_VALID = re.compile(_RECORD % _VALID_DATE)
+_ANY = re.compile(_RECORD % r"[^\n]*")
+
+_HEADS = "refs/heads/"
+_ORIGIN_HEAD = "refs/remotes/origin/HEAD"
+_REF_FORMAT = "%(objectname)%00%(HEAD)%00%(refname)%00%(symref)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Refs:
+    """Some branches with their heads; which one is checked out; where `origin/HEAD` leads."""
+
+    heads: dict[str, str]
+    checked_out: str | None = None
+    origin_default: str | None = None
 
 
 class GitSource:
@@ -66,23 +82,56 @@ class GitSource:
         self._page_commits_max = page_commits_max
 
     def head(self, branch: str) -> Head | Absence:
-        refs = self._heads(f"refs/heads/{branch}")
-        if f"refs/heads/{branch}" in refs:
-            return Head(sha=refs[f"refs/heads/{branch}"])
-        return Absence.NO_BRANCH if self._heads("refs/heads/") else Absence.EMPTY_REPOSITORY
+        refs = self._refs(f"{_HEADS}{branch}", _ORIGIN_HEAD)
+        if branch in refs.heads:
+            return Head(sha=refs.heads[branch], is_default=self._is_default(branch, refs))
+        return Absence.NO_BRANCH if self._refs(_HEADS).heads else Absence.EMPTY_REPOSITORY
 
     def default_branch(self) -> str | None:
+        """The branch that `origin/HEAD` leads to, if it is here; else the one that is checked out."""
+        origin = self._origin_default()
+        if origin is not None:
+            return origin
         answer = self._git.ask(self._folder, "symbolic-ref", "--quiet", "HEAD")
         if answer.code not in (0, 1):
             raise refusal(answer)
-        name = answer.output.decode("utf-8", "replace").strip()
-        return name.removeprefix("refs/heads/") or None
+        name = answer.output.decode("utf-8", "replace").removesuffix("\n")
+        return name.removeprefix(_HEADS) or None
+
+    def why_default(self) -> str:
+        if self._origin_default() is not None:
+            return "where origin/HEAD leads"
+        if self._is_bare():
+            return "the repository's HEAD"
+        return "which is checked out, because no origin/HEAD leads to a branch here"
+
+    def branches(self) -> Iterator[str]:
+        yield from self._refs(_HEADS).heads
+
+    def _origin_default(self) -> str | None:
+        refs = self._refs(_HEADS, _ORIGIN_HEAD)
+        return refs.origin_default if refs.origin_default in refs.heads else None
+
+    def _is_default(self, branch: str, refs: _Refs) -> bool | None:
+        """None if only the work tree could say: what a person has checked out is not a default."""
+        if refs.origin_default == branch:
+            return True
+        if refs.origin_default is not None and self._origin_default() is not None:
+            return False
+        if self._is_bare():
+            return refs.checked_out == branch
+        return None
+
+    def _is_bare(self) -> bool:
+        return self._folder.name != ".git" and not (self._folder / ".git").exists()
 
     def lineage(self, old: str, new: str) -> Lineage:
         answer = self._git.ask(self._folder, "merge-base", "--is-ancestor", old, new)
         match answer.code:
             case 0:
                 return Lineage.ANCESTOR
+            case 1 if self._is_ancestor(new, old):
+                return Lineage.RESET
             case 1:
                 return Lineage.REWRITTEN
             case _ if not self.has(old):
@@ -90,24 +139,30 @@ class GitSource:
             case _:
                 raise refusal(answer)
 
+    def _is_ancestor(self, old: str, new: str) -> bool:
+        return self._git.ask(self._folder, "merge-base", "--is-ancestor", old, new).code == 0
+
     def has(self, sha: str) -> bool:
         """Whether the repository holds a commit."""
         return self._git.ask(self._folder, "cat-file", "-e", f"{sha}^{{commit}}").code == 0
 
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
-        self._require_whole()
+        objects = self._whole()
         done, last = _read_mark(mark)
-        with closing(self._commits(wanted, skip=max(done - 1, 0))) as batches:
+        notes: dict[str, str] = {}
+        with closing(self._commits(wanted, objects, notes, skip=max(done - 1, 0))) as batches:
             rest = _behind(last, batches) if done else []
             if rest is not None:
-                yield from self._paged(chain([rest], batches), done)
+                yield from self._paged(chain([rest], batches), done, notes)
                 return
         yield from self.pages(wanted)
 
     def close(self) -> None:
         """Nothing is held between two questions."""
 
-    def _paged(self, batches: Iterator[list[Commit]], done: int) -> Iterator[Page]:
+    def _paged(
+        self, batches: Iterator[list[Commit]], done: int, notes: dict[str, str]
+    ) -> Iterator[Page]:
         commits: list[Commit] = []
         began = self._clock.monotonic()
         mark = ""
@@ -121,39 +176,55 @@ class GitSource:
                 )
                 done += len(page)
                 mark = f"{done}:{page[-1].sha}"
-                yield Page(commits=page, mark=mark, is_last=False)
+                yield Page(
+                    commits=page, mark=mark, is_last=False, date_notes=_notes_of(page, notes)
+                )
                 began, late = self._clock.monotonic(), False
         done += len(commits)
         mark = f"{done}:{commits[-1].sha}" if commits else mark
-        yield Page(commits=commits, mark=mark, is_last=True)
+        yield Page(commits=commits, mark=mark, is_last=True, date_notes=_notes_of(commits, notes))
 
-    def _commits(self, wanted: Range, *, skip: int) -> Generator[list[Commit], None, None]:
-        """The range in small lists, as git gives it."""
+    def _commits(
+        self, wanted: Range, objects: ObjectStore, notes: dict[str, str], *, skip: int
+    ) -> Generator[list[Commit], None, None]:
+        """The range in small lists, as git gives it; `notes` gets what was wrong with a date."""
         ends = [wanted.new] if wanted.old is None else [wanted.new, f"^{wanted.old}"]
         command = [*_LOG, f"--skip={skip}", *ends, "--"]
-        with self._git.started(self._folder, command) as process:
-            yield from read_commits(process)
+        with (
+            bare_view(objects) as (view, environment),
+            self._git.started(view, command, environment=environment) as process,
+        ):
+            yield from read_commits(process, notes)
             if process.end() != 0:
                 raise refusal(GitOutput(code=process.end(), output=b"", stderr=process.stderr()))
 
-    def _heads(self, pattern: str) -> dict[str, str]:
+    def _refs(self, *patterns: str) -> _Refs:
+        answer = self._git.ask(self._folder, "for-each-ref", f"--format={_REF_FORMAT}", *patterns)
+        if answer.code != 0:
+            raise refusal(answer)
+        return _read_refs(answer.output)
+
+    def _whole(self) -> ObjectStore:
+        """Where its objects are. A shallow clone is refused."""
         answer = self._git.ask(
-            self._folder, "for-each-ref", "--format=%(objectname) %(refname)", pattern
+            self._folder,
+            "rev-parse",
+            "--path-format=absolute",
+            "--is-shallow-repository",
+            "--show-object-format",
+            "--git-path",
+            "objects",
         )
         if answer.code != 0:
             raise refusal(answer)
-        return parse_refs(answer.output)
-
-    def _require_whole(self) -> None:
-        answer = self._git.ask(self._folder, "rev-parse", "--is-shallow-repository")
-        if answer.code != 0:
-            raise refusal(answer)
-        if answer.output.strip() == b"true":
+        is_shallow, object_format, folder = os.fsdecode(answer.output).split("\n", 2)
+        if is_shallow == "true":
             raise SourceRefused(
                 "the repository is a shallow clone: its oldest commits would look like the first ones",
                 hint="Complete it with: git fetch --unshallow",
                 code="shallow_clone",
             )
+        return ObjectStore(folder=folder.removesuffix("\n"), object_format=object_format)
 
 
 def _behind(last: str, batches: Iterator[list[Commit]]) -> list[Commit] | None:
@@ -162,7 +233,13 @@ def _behind(last: str, batches: Iterator[list[Commit]]) -> list[Commit] | None:
     return first[1:] if first and first[0].sha == last else None
 
 
-def read_commits(process: GitProcess) -> Iterator[list[Commit]]:
+def _notes_of(page: list[Commit], notes: dict[str, str]) -> dict[str, str]:
+    return (
+        {commit.sha: notes[commit.sha] for commit in page if commit.sha in notes} if notes else {}
+    )
+
+
+def read_commits(process: GitProcess, notes: dict[str, str]) -> Iterator[list[Commit]]:
     """Commits out of the stream of `git log`; each record is whole when the next one has begun."""
     rest = b""
     for piece in process.pieces():
@@ -170,15 +247,18 @@ def read_commits(process: GitProcess) -> Iterator[list[Commit]]:
         if not separator:
             rest += piece
             continue
-        yield parse_commits(rest + whole)
+        yield parse_commits(rest + whole, notes)
         rest = separator + tail
-    yield parse_commits(rest)
+    yield parse_commits(rest, notes)
 
 
-def parse_commits(text: bytes) -> list[Commit]:
-    """The commits of some whole records."""
-    found = _RECORD.findall(text.decode("utf-8", "replace"))
-    if len(found) != text.count(b"\0"):
+def parse_commits(text: bytes, notes: dict[str, str]) -> list[Commit]:
+    """The commits of some whole records. Where a date is not valid, all are read once more with care."""
+    decoded, count = text.decode("utf-8", "replace"), text.count(b"\0")
+    found = _VALID.findall(decoded)
+    if len(found) != count:
+        found = [_with_valid_date(record, notes) for record in _ANY.findall(decoded)]
+    if len(found) != count:
         raise SourceRefused("git wrote something that is not a commit", code="git_output")
     return [
         Commit(sha, name, email, date, int(added or 0), int(deleted or 0))
@@ -186,9 +266,32 @@ def parse_commits(text: bytes) -> list[Commit]:
     ]
 
 
+def _with_valid_date(record: tuple[str, ...], notes: dict[str, str]) -> tuple[str, ...]:
+    sha, date, *rest = record
+    committed = committed_date(date)
+    if committed.note is not None:
+        notes[sha] = committed.note
+    return sha, committed.stored, *rest
+
+
+def _read_refs(output: bytes) -> _Refs:
+    """A name may hold any character but control characters, so lines end with a newline only."""
+    heads: dict[str, str] = {}
+    checked_out = origin_default = None
+    for line in output.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+        sha, mark, name, leads_to = line.split("\0")
+        if name == _ORIGIN_HEAD:
+            origin_default = leads_to.removeprefix("refs/remotes/origin/")
+            continue
+        heads[name.removeprefix(_HEADS)] = sha
+        if mark == "*":
+            checked_out = name.removeprefix(_HEADS)
+    return _Refs(heads=heads, checked_out=checked_out, origin_default=origin_default)
+
+
 def parse_refs(output: bytes) -> dict[str, str]:
     """`<sha> <name>` lines as a mapping from name to sha."""
-    lines = output.decode("utf-8", "surrogateescape").splitlines()
+    lines = output.decode("utf-8", "surrogateescape").split("\n")[:-1]
     return {
         name: sha for sha, _, name in (line.replace("\t", " ").partition(" ") for line in lines)
     }
@@ -197,75 +300,3 @@ def parse_refs(output: bytes) -> dict[str, str]:
 def _read_mark(mark: str | None) -> tuple[int, str]:
     count, _, sha = (mark or "0:").partition(":")
     return (int(count), sha) if sha else (0, "")
-
-
-# --- what stderr means ----------------------------------------------------------------------------
-
-_MEANINGS: tuple[tuple[str, type[SourceFailed], str, str], ...] = (
-    (
-        "dubious ownership",
-        SourceRefused,
-        "the repository belongs to another user, so git does not trust it (dubious ownership)",
-        "If you do: git config --global --add safe.directory <path>",
-    ),
-    (
-        "not a git repository",
-        SourceRefused,
-        "this is not a git repository",
-        "Is the path right?",
-    ),
-    ("could not read username", SourceRefused, "the server asks for a name and password", ""),
-    ("authentication failed", SourceRefused, "the server refused the name and password", ""),
-    ("permission denied", SourceRefused, "access is denied", ""),
-    ("returned error: 401", SourceRefused, "the server refused the name and password", ""),
-    ("returned error: 403", SourceRefused, "the server does not permit it", ""),
-    ("returned error: 404", SourceRefused, "there is no such repository on the server", ""),
-    ("returned error: 429", RateLimited, "the server asks for a pause", ""),
-    ("repository not found", SourceRefused, "there is no such repository on the server", ""),
-    (
-        "does not appear to be a git repository",
-        SourceRefused,
-        "there is no repository at this URL",
-        "",
-    ),
-    ("not allowed", SourceRefused, "this protocol is not allowed", "Use https, ssh or a path."),
-)
-_PASSING = (
-    "could not resolve",
-    "connection refused",
-    "connection reset",
-    "connection timed out",
-    "operation timed out",
-    "timed out",
-    "early eof",
-    "unexpected disconnect",
-    "hung up",
-    "rpc failed",
-    "returned error: 5",
-    "failed to connect",
-    "couldn't connect",
-    "empty reply",
-    "cannot lock ref",
-)
-
-
-def refusal(answer: GitOutput) -> SourceFailed:
-    """What a failed git means for the collection."""
-    said = answer.stderr
-    lower = said.lower()
-    for sign, kind, words, hint in _MEANINGS:
-        if sign in lower:
-            return kind(
-                words,
-                hint=hint or None,
-                retry_after_seconds=RATE_LIMIT_SECONDS if kind is RateLimited else None,
-            )
-    if any(sign in lower for sign in _PASSING):
-        return SourceUnavailable(f"git could not reach the repository: {said}")
-    if answer.code < 0:
-        return SourceUnavailable(f"git was ended by signal {-answer.code}")
-    return SourceRefused(
-        f"git cannot read the repository: {said or f'exit code {answer.code}'}",
-        hint="Look at it with: git fsck",
-        code="git_failed",
-    )

@@ -7,10 +7,11 @@ empty list instead of an error. Such a list is never taken for "nothing new".
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from tsuzuki.collectors.commits.committed_date import committed_date
 from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Reply, Server, next_query
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.source import (
@@ -20,6 +21,7 @@ from tsuzuki.collectors.commits.source import (
     Lineage,
     Page,
     Range,
+    RangeLost,
 )
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
@@ -101,7 +103,7 @@ class GitLabSource:
         path = f"{self._root}/repository/branches/{_segment(branch)}"
         reply = self._client.get(path, accept=[404])
         if reply.status == 404:
-            return Absence.EMPTY_REPOSITORY if self._is_empty() else Absence.NO_BRANCH
+            return self._absence(reply)
         try:
             is_default = reply.body.get("default")
             return Head(
@@ -114,6 +116,21 @@ class GitLabSource:
 
     def default_branch(self) -> str | None:
         return self._project().default_branch
+
+    def why_default(self) -> str:
+        return "the project's default branch"
+
+    def branches(self) -> Iterator[str]:
+        number: int | None = 1
+        while number is not None:
+            query = {"per_page": PAGE_SIZE, "page": number}
+            reply = self._client.get(f"{self._root}/repository/branches", query)
+            rows = _rows(reply)
+            try:
+                yield from (_text(entity["name"]) for entity in rows)
+            except (LookupError, TypeError):
+                raise _senseless("a branch") from None
+            number = _following(reply, number, len(rows))
 
     def lineage(self, old: str, new: str) -> Lineage:
         path, query = f"{self._root}/repository/merge_base", {"refs[]": [old, new]}
@@ -129,7 +146,9 @@ class GitLabSource:
                 f"GitLab at {self._server.name} no longer has the head it named"
             )
         base = reply.body.get("id") if isinstance(reply.body, dict) else None
-        return Lineage.ANCESTOR if base == old else Lineage.REWRITTEN
+        if base == old:
+            return Lineage.ANCESTOR
+        return Lineage.RESET if base == new else Lineage.REWRITTEN
 
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         number: int | None = _marked(mark)
@@ -138,17 +157,24 @@ class GitLabSource:
             return
         while number is not None:
             reply = self._client.get(f"{self._root}/repository/commits", _query(wanted, number))
-            commits = [_commit(entity) for entity in _rows(reply)]
+            notes: dict[str, str] = {}
+            commits = [_commit(entity, notes) for entity in _rows(reply)]
             self._check(wanted, number, commits)
             following = _following(reply, number, len(commits))
-            yield Page(commits=commits, mark=_mark(number + 1), is_last=following is None)
+            yield Page(
+                commits=commits,
+                mark=_mark(number + 1),
+                is_last=following is None,
+                date_notes=notes,
+            )
             number = following
 
     def close(self) -> None:
         """The connection is the host's."""
 
     def _check(self, wanted: Range, number: int, commits: list[Commit]) -> None:
-        """A range holds its own new end on the first page, and no page of it is empty."""
+        """A range holds its own new end on the first page, and no page of it is empty; unless the
+        branch was reset, then the whole range is."""
         if number == 1 and wanted.since is None:
             is_sound = any(commit.sha == wanted.new for commit in commits)
         else:
@@ -156,14 +182,26 @@ class GitLabSource:
         if is_sound:
             return
         known = self.lineage(wanted.old or wanted.new, wanted.new)
+        if known is Lineage.RESET and not commits:
+            return
         if known is Lineage.UNKNOWN or (number == 1 and wanted.since is None):
-            raise SourceUnavailable(
+            raise RangeLost(
                 f"GitLab at {self._server.name} no longer has one end of the range "
                 f"{(wanted.old or 'the beginning')[:12]}..{wanted.new[:12]}"
             )
 
-    def _is_empty(self) -> bool:
-        return self._project().default_branch is None
+    def _absence(self, reply: Reply) -> Absence:
+        """What a 404 on a branch is about: the branch, or the repository or project around it."""
+        if self._project().default_branch is None:
+            return Absence.EMPTY_REPOSITORY
+        if "branch" in reply.error_message.lower():
+            return Absence.NO_BRANCH
+        raise SourceRefused(
+            f"GitLab at {self._server.name} does not show the repository of project "
+            f"{self._remote_id}: {reply.error_message or '404'}",
+            hint="The repository may be switched off, or the token may not read it.",
+            code="repository_hidden",
+        )
 
     def _project(self) -> NewProject:
         reply = self._client.get(self._root, accept=[404])
@@ -221,15 +259,18 @@ def _rows(reply: Reply) -> list[Any]:
     return reply.body
 
 
-def _commit(entity: Any) -> Commit:
+def _commit(entity: Any, notes: dict[str, str]) -> Commit:
+    """A date that cannot be read is noted by the commit's id, and does not fail the others."""
     try:
-        committed = datetime.fromisoformat(entity["committed_date"]).astimezone(UTC)
-        stats = entity["stats"]
+        sha, stats = _text(entity["id"]), entity["stats"]
+        committed = committed_date(entity["committed_date"])
+        if committed.note is not None:
+            notes[sha] = committed.note
         return Commit(
-            sha=_text(entity["id"]),
+            sha=sha,
             author_name=entity["author_name"] or "",
             author_email=entity["author_email"] or "",
-            committed_date_utc=committed.strftime(TIME_FORMAT),
+            committed_date_utc=committed.stored,
             additions=int(stats["additions"]),
             deletions=int(stats["deletions"]),
         )

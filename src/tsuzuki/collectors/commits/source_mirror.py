@@ -9,9 +9,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range
-from tsuzuki.collectors.commits.source_git import GitSource, parse_refs, refusal
+from tsuzuki.collectors.commits.source_git import GitSource, parse_refs
 from tsuzuki.collectors.kit.errors import SourceUnavailable
 
 
@@ -61,6 +62,13 @@ class MirrorSource:
 
     def default_branch(self) -> str | None:
         return self._default_among(self._remote("HEAD"))
+
+    def why_default(self) -> str:
+        return "the repository's HEAD on the server"
+
+    def branches(self) -> Iterator[str]:
+        names = self._remote("refs/heads/*")
+        yield from (name.removeprefix("refs/heads/") for name in names if " " not in name)
 
     def lineage(self, old: str, new: str) -> Lineage:
         self._bring(new)

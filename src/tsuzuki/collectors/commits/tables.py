@@ -79,7 +79,17 @@ class NoteKind(StrEnum):
     EMPTY_REPOSITORY = "empty_repository"
     PROJECT_RENAMED = "project_renamed"
     DEFAULT_MOVED = "default_moved"
+    DATE_NOT_VALID = "date_not_valid"
+    """Kept commit by commit in `commit_date_notes`."""
 
+
+_NOTE_KINDS = ", ".join(f"'{kind}'" for kind in NoteKind if kind is not NoteKind.DATE_NOT_VALID)
+_IS_UUID4 = (
+    "run_id LIKE '________-____-4___-____-____________'"
+    " AND substr(run_id, 20, 1) IN ('8', '9', 'a', 'b')"
+    " AND length(replace(run_id, '-', '')) = 32"
+    " AND ltrim(run_id, '0123456789abcdef-') = ''"
+)
 
 projects = Table(
     "projects",
@@ -147,7 +157,7 @@ bulk_collection_runs = Table(
     Column("failed_count", Integer, nullable=False, server_default="0"),
     Column("success_count", Integer, nullable=False, server_default="0"),
     one_of("status", BulkStatus),
-    CheckConstraint("length(run_id) = 36", name="run_id"),
+    CheckConstraint(_IS_UUID4, name="run_id"),
     CheckConstraint(
         "completed_count >= 0 AND failed_count >= 0"
         " AND completed_count + failed_count <= total_targets",
@@ -226,7 +236,27 @@ bulk_collection_notes = Table(
         ],
         ondelete="CASCADE",
     ),
-    one_of("kind", NoteKind),
+    CheckConstraint(f"kind IN ({_NOTE_KINDS})", name="kind"),
+)
+
+# Commits whose date was not valid: `sentence` says what was there and what is stored instead.
+commit_date_notes = Table(
+    "commit_date_notes",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("project_id", BigId, primary_key=True, autoincrement=False),
+    Column("branch_name", Text, primary_key=True),
+    Column("sha", Text, primary_key=True),
+    Column("sentence", PlainText, nullable=False),
+    ForeignKeyConstraint(
+        ["run_id", "project_id", "branch_name"],
+        [
+            "bulk_collection_results.run_id",
+            "bulk_collection_results.project_id",
+            "bulk_collection_results.branch_name",
+        ],
+        ondelete="CASCADE",
+    ),
 )
 
 # Which run of the engine works on a bulk collection; any other that still believes it does is fenced.

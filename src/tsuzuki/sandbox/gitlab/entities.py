@@ -1,5 +1,6 @@
 """What GitLab says about a project, a branch, a commit: the JSON of its REST API, version 4."""
 
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -103,10 +104,21 @@ def commit(found: GitCommit, project: Project, base_url: str) -> dict[str, Any]:
     return entity
 
 
-def moment(iso: str) -> str:
-    """Git's time as GitLab writes it: milliseconds, and an offset even for UTC."""
-    text = iso.removesuffix("Z") + "+00:00" if iso.endswith("Z") else iso
-    return f"{text[:-6]}.000{text[-6:]}"
+def moment(raw: str) -> str:
+    """Git's raw time, `1304443458 +0900`, as GitLab writes it: milliseconds, and an offset even for UTC.
+
+    One that git cannot read is the beginning of 1970, as in `git log`; an offset may have any size."""
+    seconds, _, zone = raw.partition(" ")
+    try:
+        offset = int(zone or "0")
+        minutes = abs(offset) // 100 * 60 + abs(offset) % 100
+        there = time.gmtime(int(seconds) + (minutes if offset >= 0 else -minutes) * 60)
+    except (ValueError, OverflowError, OSError):
+        there, offset = time.gmtime(0), 0
+    date = f"{there.tm_year:04d}-{there.tm_mon:02d}-{there.tm_mday:02d}"
+    clock = f"{there.tm_hour:02d}:{there.tm_min:02d}:{there.tm_sec:02d}.000"
+    sign = "-" if offset < 0 else "+"
+    return f"{date}T{clock}{sign}{abs(offset) // 100:02d}:{abs(offset) % 100:02d}"
 
 
 def comparison(

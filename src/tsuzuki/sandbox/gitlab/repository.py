@@ -9,17 +9,19 @@ import re
 import subprocess
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from .object_view import object_view
 
 GIT_SECONDS_MAX = 120.0
 COMMITS_REMEMBERED = 50_000
 LISTS_REMEMBERED = 8
 FULL_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
-FIELDS = ("%H", "%P", "%an", "%ae", "%aI", "%cn", "%ce", "%cI", "%s", "%B")
+FIELDS = ("%H", "%P", "%an", "%ae", "%ad", "%cn", "%ce", "%cd", "%s", "%B")
 FORMAT = "--format=tformat:" + "%x00".join(FIELDS) + "%x00"
 BRANCH_FORMAT = "%(objectname) %(if)%(HEAD)%(then)%(HEAD)%(else)-%(end) %(refname:lstrip=2)"
 STATS = ("--shortstat", "-M", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv")
@@ -128,7 +130,7 @@ class Repository:
         """Every branch by name, whether or not its head can be read; `name` spares git the others."""
         below = f"refs/heads/{name}" if name else "refs/heads"
         text = self.git("for-each-ref", f"--format={BRANCH_FORMAT}", below)
-        rows = (line.split(" ", 2) for line in text.decode(errors="replace").splitlines())
+        rows = (line.split(" ", 2) for line in text.decode(errors="replace").split("\n")[:-1])
         found = [Branch(name=row[2], sha=row[0], is_default=row[1] == "*") for row in rows]
         return sorted(found, key=lambda branch: branch.name)
 
@@ -183,20 +185,34 @@ class Repository:
 
     def _read(self, shas: Sequence[str], *, stats: bool) -> Iterable[GitCommit]:
         options = STATS if stats else ("--no-patch",)
-        command = ("log", "--no-walk=unsorted", "--stdin", "--no-mailmap", FORMAT, *options)
-        return parse_log(self.git(*command, given="\n".join(shas).encode()), stats=stats)
+        # Raw dates: git refuses to write some of those it can read, and all the others with them.
+        command = ("log", "--no-walk=unsorted", "--stdin", "--no-mailmap", "--date=raw", FORMAT)
+        place = self.git(
+            "rev-parse", "--path-format=absolute", "--show-object-format", "--git-path", "objects"
+        )
+        object_format, objects = os.fsdecode(place).removesuffix("\n").split("\n", 1)
+        with object_view(objects, object_format) as environment:
+            given = "\n".join(shas).encode()
+            output = self._run((*command, *options), given, lambda code: code == 0, environment)
+        return parse_log(output, stats=stats)
 
     def changed_paths(self, old: str, new: str) -> bytes:
         return self.git("diff", "--raw", "-z", "-M", "--no-abbrev", old, new)
 
     def _line(self, *arguments: str) -> str | None:
         """One line of an answer; None if git says no with its exit code 1."""
-        return self._run(arguments, b"", lambda code: code in (0, 1)).decode().strip() or None
+        return self._run(arguments, b"", lambda code: code in (0, 1)).decode().strip("\n") or None
 
     def git(self, *arguments: str, given: bytes = b"") -> bytes:
         return self._run(arguments, given, lambda code: code == 0)
 
-    def _run(self, arguments: Sequence[str], given: bytes, accepts: Callable[[int], bool]) -> bytes:
+    def _run(
+        self,
+        arguments: Sequence[str],
+        given: bytes,
+        accepts: Callable[[int], bool],
+        environment: Mapping[str, str] | None = None,
+    ) -> bytes:
         try:
             done = subprocess.run(  # noqa: S603 -- a fixed program, its arguments a list
                 ["git", "-C", self.folder, *arguments],  # noqa: S607 -- the git on the path
@@ -204,7 +220,7 @@ class Repository:
                 capture_output=True,
                 check=False,
                 timeout=GIT_SECONDS_MAX,
-                env={**os.environ, **ENVIRONMENT},
+                env={**os.environ, **ENVIRONMENT, **(environment or {})},
             )
         except subprocess.TimeoutExpired as problem:
             raise GitFailed(f"git {arguments[0]} took too long") from problem

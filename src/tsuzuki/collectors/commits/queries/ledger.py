@@ -17,9 +17,7 @@ from sqlalchemy.engine import Dialect
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
     BulkStatus,
-    NoteKind,
     ResultStatus,
-    bulk_collection_notes,
     bulk_collection_owners,
     bulk_collection_results,
     bulk_collection_runs,
@@ -31,21 +29,13 @@ from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
 from tsuzuki.store.sql.types import to_text
 from tsuzuki.store.sql.value_list import in_list
 
-_runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
+_runs, _results = bulk_collection_runs, bulk_collection_results
 _owners = bulk_collection_owners
 
 _COLLECTION = bindparam("collection", type_=Text())
 _PROJECT = bindparam("project", type_=BigInteger())
 _BRANCH = bindparam("branch", type_=Text())
 _TARGET_COLUMNS: Columns = {"project_id": BigInteger(), "branch_name": Text()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Note:
-    """Something a person should know about a target that was collected."""
-
-    kind: NoteKind
-    sentence: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +52,6 @@ class Settled:
 
     new_commits: int | None = None
     error: str | None = None
-    notes: tuple[Note, ...] = ()
 
 
 # --- start and end --------------------------------------------------------------------------------
@@ -200,12 +189,6 @@ _COUNT_FAILED = _COUNT.values(failed_count=_runs.c.failed_count + 1)
 _COUNT_SUCCESS = _COUNT.values(
     success_count=_runs.c.success_count + 1, completed_count=_runs.c.completed_count + 1
 )
-_ADD_NOTE = insert(_notes).values(
-    run_id=_COLLECTION,
-    project_id=_PROJECT,
-    branch_name=_BRANCH,
-    **parameters_for(_notes, "kind", "sentence"),
-)
 
 
 def settle(
@@ -223,9 +206,6 @@ def settle(
     if execute(connection, _SETTLE, {**key, **values}).rowcount != 1:
         return False
     execute(connection, _COUNT_FAILED if has_failed else _COUNT_SUCCESS, {"collection": run_id})
-    for note in settled.notes:
-        values = {"kind": note.kind.value, "sentence": note.sentence}
-        execute(connection, _ADD_NOTE, {**key, **values})
     return True
 
 

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Integer, Text, and_, bindparam, case, func, select
 
-from tsuzuki.collectors.commits.queries.ledger import Note
+from tsuzuki.collectors.commits.queries.notes import Note, notes_of
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
     BulkStatus,
-    NoteKind,
     ResultStatus,
-    bulk_collection_notes,
     bulk_collection_results,
     bulk_collection_runs,
     commit_targets,
@@ -18,7 +16,7 @@ from tsuzuki.collectors.commits.tables import (
 )
 from tsuzuki.store.sql.prepared import execute
 
-_runs, _results, _notes = bulk_collection_runs, bulk_collection_results, bulk_collection_notes
+_runs, _results = bulk_collection_runs, bulk_collection_results
 _COLLECTION = bindparam("collection", type_=Text())
 
 
@@ -103,12 +101,11 @@ _RESULTS = (
     .where(_results.c.run_id == _COLLECTION)
     .order_by(projects.c.path, _results.c.project_id, _results.c.branch_name)
 )
-_NOTES = select(_notes).where(_notes.c.run_id == _COLLECTION).order_by(_notes.c.kind)
 
 
 def results(connection: Connection, run_id: str) -> list[Result]:
     """Every target of a collection, with what was noted about it."""
-    notes = _notes_of(connection, run_id)
+    notes = notes_of(connection, run_id)
     rows = execute(connection, _RESULTS, {"collection": run_id}).mappings()
     return [
         Result(
@@ -159,11 +156,3 @@ def in_work(connection: Connection, run_id: str) -> list[InWork]:
     """The targets whose pages are coming in."""
     rows = execute(connection, _IN_WORK, {"collection": run_id}).mappings()
     return [InWork(**row) for row in rows]
-
-
-def _notes_of(connection: Connection, run_id: str) -> dict[Target, list[Note]]:
-    found: dict[Target, list[Note]] = {}
-    for row in execute(connection, _NOTES, {"collection": run_id}).mappings():
-        note = Note(kind=NoteKind(row["kind"]), sentence=row["sentence"])
-        found.setdefault(Target(row["project_id"], row["branch_name"]), []).append(note)
-    return found

@@ -41,6 +41,11 @@ class TargetState:
     range_run_id: str | None
     range_commits: int
 
+    @property
+    def has_commits(self) -> bool:
+        """Whether anything of it was stored, be it the first pages of a range."""
+        return self.head is not None or self.mark is not None
+
 
 _COLUMNS = [column.name for column in commit_targets.c]
 _PROJECT = bindparam("project", type_=BigInteger())

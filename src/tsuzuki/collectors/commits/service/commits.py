@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from tsuzuki.collectors.commits.queries.projects import NewProject, Project, Pro
 from tsuzuki.collectors.commits.queries.statistics import Dimension
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
+from tsuzuki.collectors.commits.source import Absence, Source
 from tsuzuki.collectors.commits.source_factory import SourceFactory, described
 from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
 
 __all__ = ["Commits", "Dimension", "ProjectChange", "ProjectView", "TargetView"]
+
+BRANCHES_COMPARED = 1000
+"""How many names are looked through for one that may have been meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,8 @@ class TargetView:
     head: str | None
     collected_at_utc: str | None
     under_way: bool
+    why_default: str | None = None
+    """How the default branch was found, once it was chosen."""
 
 
 class Commits:
@@ -75,19 +83,19 @@ class Commits:
         """Follow a branch of a project, its default branch unless said. A path, a URL or a project
         of the configured GitLab that is not known yet is taken in first."""
         project = self._project(reference, base=base)
-        is_default = branch is None
-        name = branch or project.default_branch or self._default_of(project)
+        name, why_default = self._chosen(project, branch)
         target = Target(project.project_id, name)
         with self._database.write() as connection:
-            if targets.follow(connection, target, is_default=is_default):
+            if targets.follow(connection, target, is_default=branch is None):
                 record_change(
                     connection, self._context, "commits.target.add", f"{project.path} {name}"
                 )
-        return next(
+        view = next(
             view
             for view in self.targets()
             if (view.project_id, view.branch) == (target.project_id, target.branch)
         )
+        return replace(view, why_default=why_default)
 
     def remove_target(self, reference: str, branch: str) -> None:
         """Follow a branch no longer. What was collected stays."""
@@ -173,14 +181,19 @@ class Commits:
         with self._database.write() as connection:
             return self._record(connection, found).project
 
-    def _default_of(self, project: Project) -> str:
+    def _chosen(self, project: Project, branch: str | None) -> tuple[str, str | None]:
+        """The branch that is asked for, after a look whether it is there; else the default branch,
+        with how it is known."""
         with closing(self._sources()) as sources, closing(sources.open(project)) as source:
+            if branch is not None:
+                _require_branch(source, project, branch)
+                return branch, None
             default = source.default_branch()
-        if default is None:
-            raise UsageError(
-                f"{project.path} has no default branch yet", hint="Say which branch to follow."
-            )
-        return default
+            if default is None:
+                raise UsageError(
+                    f"{project.path} has no default branch yet", hint="Say which branch to follow."
+                )
+            return default, source.why_default()
 
     def _ids(self, connection: Connection, references: Sequence[str]) -> list[int] | None:
         if not references:
@@ -193,3 +206,17 @@ class Commits:
             workspace=self._context.workspace,
             clock=self._database.clock,
         )
+
+
+def _require_branch(source: Source, project: Project, branch: str) -> None:
+    """Refuse a branch that is not there; a repository without commits may get it later."""
+    if source.head(branch) is not Absence.NO_BRANCH:
+        return
+    known = list(islice(source.branches(), BRANCHES_COMPARED))
+    default = source.default_branch()
+    raise NotFound(
+        f"{project.path} has no branch {branch!r}",
+        hint=did_you_mean(branch, known)
+        + (f"Its default branch is {default!r}." if default else "Look with: git branch --list"),
+        code="branch_unknown",
+    )
