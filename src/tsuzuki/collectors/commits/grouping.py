@@ -4,7 +4,7 @@ The database groups by what is stored; here addresses are compared without case 
 that both databases answer alike.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
@@ -83,8 +83,9 @@ def added_up(
         row[0] += int(group.commits)
         row[1] += int(group.additions or 0)
         row[2] += int(group.deletions or 0)
+    fields = [*(field for dimension in by for field in _FIELDS[dimension]), *SUMS]
     return [
-        {**_shown(by, key, names), **dict(zip(SUMS, sums[key], strict=True))}
+        dict(zip(fields, [*_values(by, key, names), *sums[key]], strict=True))
         for key in sorted(sums)
     ]
 
@@ -109,19 +110,24 @@ def _part(dimension: Dimension, paths: Mapping[int, str]) -> Callable[[Any], Any
             return lambda group: period_of(dimension, group.period)
 
 
-def _shown(
+_FIELDS = {
+    **{dimension: (dimension.value,) for dimension in Dimension},
+    Dimension.AUTHOR: ("author_name", "author_email"),
+    Dimension.PROJECT: ("project", "project_id"),
+}
+
+
+def _values(
     by: Sequence[Dimension], key: tuple[Any, ...], names: Mapping[str, str]
-) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
+) -> Iterator[Any]:
     for dimension, value in zip(by, key, strict=True):
-        match dimension:
-            case Dimension.AUTHOR:
-                shown |= {"author_name": names[value], "author_email": value}
-            case Dimension.PROJECT:
-                shown |= dict(zip(("project", "project_id"), value, strict=True))
-            case _:
-                shown[dimension.value] = value
-    return shown
+        if dimension is Dimension.AUTHOR:
+            yield names[value]
+            yield value
+        elif dimension is Dimension.PROJECT:
+            yield from value
+        else:
+            yield value
 
 
 @lru_cache(maxsize=100_000)
