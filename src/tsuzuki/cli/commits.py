@@ -8,6 +8,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.commits_chart import chart
 from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
 from tsuzuki.cli.commits_statistics import export, stats
 from tsuzuki.cli.confirmation import confirm, yes_option
@@ -214,6 +215,7 @@ def cancel(invocation: Invocation, run: str | None) -> None:
 
 
 commits.add_command(stats)
+commits.add_command(chart)
 commits.add_command(export)
 
 

@@ -14,6 +14,7 @@ from tsuzuki.collectors.commits.queries import projects, statistics, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
+from tsuzuki.collectors.commits.service.chart import Chart, chart_of
 from tsuzuki.collectors.commits.service.selection import EVERYTHING, Selection, filter_of
 from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
 from tsuzuki.collectors.commits.source_factory import SourceFactory, described
@@ -142,6 +143,11 @@ class Commits:
             total=total_of(once),
             row_count=len(rows),
         )
+
+    def chart(self, selection: Selection = EVERYTHING, *, top: int, months: int) -> Chart:
+        """Commits per month of the `top` authors and of the others, in the last `months` months."""
+        found = self.statistics((Dimension.MONTH, Dimension.AUTHOR), selection)
+        return chart_of(found.rows, top=top, months=months)
 
     def export(self, selection: Selection = EVERYTHING) -> Iterator[dict[str, Any]]:
         """Every stored commit, a piece at a time."""
