@@ -21,10 +21,10 @@ from bench.commits.measure import (
     rss_mb,
     timed,
 )
+from tsuzuki.collectors.commits.grouping import Dimension
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.projects import NewProject
-from tsuzuki.collectors.commits.queries.statistics import Dimension
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
 from tsuzuki.collectors.commits.tables import ProjectKind

@@ -1,12 +1,22 @@
-"""Folders to type commands in: an empty one, and one as `tsuzuki init` leaves it."""
+"""Folders to type commands in: an empty one, one as `tsuzuki init` leaves it, and one with commits."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from support.workspace import Workspace
 from tsuzuki.cli import run_cli
+from tsuzuki.sandbox.gitlab.repository_builder import Person, RepositoryBuilder
+
+ANN = Person.named("Ann Abe", "ann@example.org")
+ANN_AT_WORK = Person.named("ann", "Ann@Example.org")
+BOB = Person.named("Bob & Co", "bob@example.org")
+
+
+def at(day: str) -> int:
+    return int(datetime.fromisoformat(day).replace(hour=23, minute=59, tzinfo=UTC).timestamp())
 
 
 @pytest.fixture
@@ -28,3 +38,40 @@ def workspace(initialised: Path, empty: Workspace) -> Workspace:
     switches it off first: its moment may come at any time."""
     shutil.copytree(initialised, empty.folder, dirs_exist_ok=True)
     return empty
+
+
+@pytest.fixture(scope="session")
+def collected_once(initialised: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five commits of two authors on main, and two more on side, collected."""
+    folder = tmp_path_factory.mktemp("collected")
+    make = RepositoryBuilder(folder / "shop.git", default_branch="main")
+    for number, (day, author) in enumerate(
+        [
+            ("2024-01-30", ANN),
+            ("2024-01-31", BOB),
+            ("2024-02-01", ANN_AT_WORK),
+            ("2024-02-29", ANN),
+            ("2024-04-01", ANN),
+        ]
+    ):
+        files = {f"{number}.txt": b"line\n" * (number + 1)}
+        last = make.commit("main", files, at=at(day), author=author, message=day)
+    make.point("side", last)
+    for day in ("2024-04-02", "2024-05-05"):
+        make.commit("side", {day: b"x\n"}, at=at(day), author=BOB, message=day)
+    make.write()
+    shutil.copytree(initialised, folder, dirs_exist_ok=True)
+    for words in (
+        ["job", "disable", "hello"],
+        ["commits", "add-target", "shop.git", "main"],
+        ["commits", "add-target", "shop.git", "side"],
+        ["commits", "collect", "--quiet"],
+    ):
+        assert run_cli(words, environ={}, cwd=folder) == 0
+    return folder
+
+
+@pytest.fixture
+def collected(collected_once: Path, capsys: pytest.CaptureFixture[str]) -> Workspace:
+    capsys.readouterr()
+    return Workspace(collected_once, capsys)

@@ -148,6 +148,18 @@ def test_a_command_on_a_database_that_is_up_to_date_loads_nothing_that_brings_it
     assert run([sys.executable, "-c", code], cwd=tmp_path).returncode == 0
 
 
+def test_a_command_that_starts_no_engine_does_not_load_what_an_engine_logs_with(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import sys; from tsuzuki.cli import run_cli; run_cli(['commits', 'stats', '--quiet']);"
+        "sys.exit(', '.join(sys.modules.keys() & {'structlog', 'rich'}))"
+    )
+    assert run([str(INSTALLED), "init"], cwd=tmp_path).returncode == 0
+    ended = run([sys.executable, "-c", code], cwd=tmp_path)
+    assert ended.stderr.strip() == ""
+
+
 def test_a_mistake_ends_with_2_and_a_missing_thing_with_4_and_both_leave_stdout_empty() -> None:
     usage, missing = run([str(INSTALLED), "--bogus"]), run(command_line("lose"))
     assert (usage.returncode, usage.stdout) == (2, "")

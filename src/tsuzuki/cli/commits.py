@@ -1,8 +1,5 @@
 """`tsuzuki commits`: continue the collection of every project and branch, and see what it brought."""
 
-import csv
-import json
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +8,15 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.commits_chart import chart
 from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
+from tsuzuki.cli.commits_statistics import export, stats
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from tsuzuki.collectors.commits.service.commits import Dimension, ProjectChange
+    from tsuzuki.collectors.commits.service.commits import ProjectChange
 
 PROJECTS = [
     Column("project_id", "ID", align="right"),
@@ -51,17 +49,6 @@ SYNCED = [
     Column("path", "PROJECT"),
     Column("change"),
 ]
-EXPORTED = (
-    "project",
-    "project_id",
-    "branch_name",
-    "sha",
-    "author_name",
-    "author_email",
-    "committed_date_utc",
-    "additions",
-    "deletions",
-)
 
 
 @click.group(cls=Group)
@@ -229,55 +216,9 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
 
 
-@commits.command()
-@click.option("--by", default="month", metavar="month,author,project", help="What to count by.")
-@click.option("--project", "references", multiple=True, metavar="PROJECT", help="Only of this one.")
-@click.option("--since", "since_month", metavar="YYYY-MM", help="From this month on.")
-@click.option("--until", "until_month", metavar="YYYY-MM", help="Up to this month.")
-@click.pass_obj
-def stats(invocation: Invocation, /, by: str, references: tuple[str, ...], **months: Any) -> None:
-    """Count commits and changed lines. A commit on several branches counts once.
-
-    \b
-    tsuzuki commits stats --by month,author
-    """
-    chosen = _dimensions(by)
-    with open_application(invocation) as application:
-        found = commits_service(application).commits.statistics(
-            chosen, references=references, **months
-        )
-    emit(invocation, found, columns=_columns(found), empty="No commits yet.")
-
-
-@commits.command()
-@click.option(
-    "--format", "form", type=click.Choice(["csv", "json", "jsonl"]), default="csv", help="As what."
-)
-@click.option("--project", "references", multiple=True, metavar="PROJECT", help="Only of this one.")
-@click.option("--branch", metavar="BRANCH", help="Only of this branch.")
-@click.pass_obj
-def export(
-    invocation: Invocation, form: str, references: tuple[str, ...], branch: str | None
-) -> None:
-    """Print every stored commit.
-
-    \b
-    tsuzuki commits export --format csv --branch main
-    """
-    with open_application(invocation) as application:
-        rows = commits_service(application).commits.export(references=references, branch=branch)
-        if form == "csv":
-            writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-            return
-        before = "["
-        for row in rows:
-            text = json.dumps(row, ensure_ascii=False)
-            click.echo(text if form == "jsonl" else f"{before}{text}", nl=form == "jsonl")
-            before = ",\n"
-        if form == "json":
-            click.echo("[]" if before == "[" else "]")
+commits.add_command(stats)
+commits.add_command(chart)
+commits.add_command(export)
 
 
 def _change(change: "ProjectChange") -> dict[str, Any]:
@@ -299,22 +240,3 @@ def _beside_summary(view: Any) -> dict[str, Any]:
         "job_run_id": view.job_run_id,
         "results": [asdict(result) for result in view.results],
     }
-
-
-def _dimensions(text: str) -> "list[Dimension]":
-    from tsuzuki.collectors.commits.service.commits import Dimension
-
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    known = [dimension.value for dimension in Dimension]
-    strange = [word for word in words if word not in known]
-    if strange or not words or len(set(words)) != len(words):
-        raise UsageError(
-            f"--by takes {', '.join(known)}, each once, not {text!r}",
-            hint="For example: --by month,author",
-        )
-    return [Dimension(word) for word in words]
-
-
-def _columns(found: list[dict[str, Any]]) -> list[Column]:
-    numbers = ("commits", "additions", "deletions", "project_id")
-    return [Column(key, align="right" if key in numbers else "left") for key in (found or [{}])[0]]

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tsuzuki.engine.garbage_collection import freeze_loaded_objects
-from tsuzuki.engine.log import JsonLines, TextLines
 from tsuzuki.engine.role import Role
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.states import RunState
@@ -203,6 +202,8 @@ class LocalEngine:
 
 def log_to_stderr(*, level: int, as_json: bool = False) -> None:
     """From now on the engine's log is written to stderr, in place of where it was written before."""
+    from tsuzuki.engine.log import JsonLines, TextLines  # noqa: PLC0415 - structlog loads rich
+
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else TextLines())
     logger = logging.getLogger("tsuzuki")

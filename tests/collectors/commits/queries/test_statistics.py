@@ -1,22 +1,26 @@
 """Statistics count each commit once, by whatever they are asked; pages are looked up, never scanned for."""
 
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.commit_collection import Collecting
 from support.query_plans import last_sent, ways_to
+from tsuzuki.collectors.commits.grouping import Dimension
 from tsuzuki.collectors.commits.queries import statistics
+from tsuzuki.collectors.commits.queries.commit_filter import CommitFilter
 from tsuzuki.collectors.commits.queries.pages import store_page
-from tsuzuki.collectors.commits.queries.statistics import Dimension
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
 
 
-def a_commit(number: int, *, month: int = 1, author: str = "ann") -> Commit:
-    return Commit(
-        f"{number:040x}", author.title(), f"{author}@x", f"2024-{month:02}-01T00:00:00Z", number, 1
-    )
+def a_commit(
+    number: int, *, month: int = 1, day: int = 1, author: str = "ann", email: str = ""
+) -> Commit:
+    moment = f"2024-{month:02}-{day:02}T00:00:00Z"
+    return Commit(f"{number:040x}", author.title(), email or f"{author}@x", moment, number, 1)
 
 
 @pytest.fixture
@@ -38,10 +42,15 @@ def filled(collecting: Collecting, tmp_path: Path) -> Collecting:
     return collecting
 
 
-def counted(collecting: Collecting, *by: Dimension, **wanted: object) -> list[tuple[object, ...]]:
+def counted(collecting: Collecting, *by: Dimension, **wanted: Any) -> list[tuple[object, ...]]:
     with collecting.database.read() as connection:
-        rows = statistics.totals(connection, by, **wanted)  # type: ignore[arg-type]
+        rows = statistics.totals(connection, by, CommitFilter(**wanted))
     return [tuple(row.values()) for row in rows]
+
+
+def store(collecting: Collecting, target: Target, *page: Commit) -> None:
+    with collecting.database.write() as connection:
+        assert store_page(connection, target, page) == len(page)
 
 
 def test_by_month_author_and_project(filled: Collecting) -> None:
@@ -54,11 +63,86 @@ def test_by_month_author_and_project(filled: Collecting) -> None:
     assert counted(filled, Dimension.PROJECT, Dimension.MONTH)[0] == ("one", 1, "2024-01", 2, 5, 2)
 
 
-def test_some_projects_and_months_only(filled: Collecting) -> None:
+def test_by_day_week_and_quarter(filled: Collecting) -> None:
+    days = [("2024-01-01", 3, 6, 3), ("2024-02-01", 2, 5, 2)]
+    assert counted(filled, Dimension.DAY) == days
+    assert counted(filled, Dimension.WEEK) == [("2024-W01", 3, 6, 3), ("2024-W05", 2, 5, 2)]
+    assert counted(filled, Dimension.QUARTER) == [("2024-Q1", 5, 11, 5)]
+    assert counted(filled) == [(5, 11, 5)]
+    assert counted(filled, project_ids=[]) == [(0, 0, 0)]
+
+
+def test_a_week_belongs_to_its_year_of_iso(filled: Collecting) -> None:
+    store(filled, Target(2, "main"), a_commit(9, month=12, day=30))
+    assert counted(filled, Dimension.WEEK)[-1] == ("2025-W01", 1, 9, 1)
+
+
+def test_by_branch_a_commit_counts_for_each(filled: Collecting) -> None:
+    assert counted(filled, Dimension.BRANCH) == [("main", 4, 7, 4), ("side", 3, 7, 3)]
+    assert counted(filled, Dimension.PROJECT, Dimension.BRANCH)[:2] == [
+        ("one", 1, "main", 3, 6, 3),
+        ("one", 1, "side", 3, 7, 3),
+    ]
+
+
+def test_of_some_branches_a_commit_counts_once(filled: Collecting) -> None:
+    assert counted(filled, Dimension.MONTH, branches=["side"]) == [
+        ("2024-01", 2, 5, 2),
+        ("2024-02", 1, 2, 1),
+    ]
+    assert counted(filled, branches=["main", "side"]) == counted(filled)
+    assert counted(filled, branches=["nowhere"]) == [(0, 0, 0)]
+
+
+def test_some_projects_and_authors_only(filled: Collecting) -> None:
     assert counted(filled, Dimension.MONTH, project_ids=[2]) == [("2024-01", 1, 1, 1)]
-    assert counted(filled, Dimension.MONTH, since_month="2024-02") == [("2024-02", 2, 5, 2)]
-    assert counted(filled, Dimension.MONTH, until_month="2024-01") == [("2024-01", 3, 6, 3)]
     assert counted(filled, Dimension.MONTH, project_ids=[]) == []
+    assert counted(filled, Dimension.PROJECT, emails=["bob@x"]) == [("one", 1, 2, 6, 2)]
+    assert counted(filled, Dimension.DAY, emails=["bob@x"])[0] == ("2024-01-01", 1, 4, 1)
+
+
+def test_both_days_are_included(filled: Collecting) -> None:
+    target = Target(2, "main")
+    store(filled, target, *(a_commit(number, month=3, day=number) for number in (10, 11, 12)))
+    first, last = date(2024, 3, 10), date(2024, 3, 11)
+    assert counted(filled, Dimension.MONTH, since=first, until=last) == [("2024-03", 2, 21, 2)]
+    assert counted(filled, Dimension.MONTH, since=first, until=first) == [("2024-03", 1, 10, 1)]
+    assert counted(filled, Dimension.MONTH, until=date(2024, 1, 31)) == [("2024-01", 3, 6, 3)]
+    assert counted(filled, since=date(2024, 2, 1), until=date.max) == [(5, 38, 5)]
+
+
+@pytest.mark.parametrize("by", [Dimension.MONTH, Dimension.QUARTER, Dimension.AUTHOR])
+def test_totals_and_commits_answer_alike(filled: Collecting, by: Dimension) -> None:
+    whole = counted(filled, by)
+    assert counted(filled, by, since=date(2023, 12, 31), until=date(2024, 12, 30)) == whole
+
+
+def test_an_author_is_known_by_the_address_without_case(filled: Collecting) -> None:
+    mixed = [a_commit(20 + n, author="robert", email="Bob@X") for n in range(3)]
+    store(filled, Target(2, "main"), *mixed)
+    assert counted(filled, Dimension.AUTHOR) == [
+        ("Ann", "ann@x", 3, 5, 3),
+        ("Robert", "bob@x", 5, 69, 5),
+    ]
+    names = [row[1] for row in counted(filled, Dimension.MONTH, Dimension.AUTHOR) if "bob@x" in row]
+    assert names == ["Robert", "Robert"]
+
+
+@pytest.mark.parametrize("by", [(Dimension.AUTHOR,), (Dimension.AUTHOR, Dimension.DAY)])
+def test_of_two_names_used_as_often_the_newest_is_shown(
+    filled: Collecting, by: tuple[Dimension, ...]
+) -> None:
+    used = [("zed", 5), ("new", 9), ("old", 2)]
+    page = [a_commit(30 + day, month=4, day=day, author=name, email="q@y") for name, day in used]
+    store(filled, Target(2, "main"), *page)
+    shown = {row[0] for row in counted(filled, *by) if row[1] == "q@y"}
+    assert shown == {"New"}
+
+
+def test_a_date_that_cannot_be_read_is_counted_all_the_same(filled: Collecting) -> None:
+    store(filled, Target(2, "main"), Commit("f" * 40, "Ann", "ann@x", "", 1, 1))
+    for by in (Dimension.DAY, Dimension.WEEK, Dimension.MONTH, Dimension.QUARTER):
+        assert counted(filled, by)[0] == ("", 1, 1, 1)
 
 
 def test_what_a_page_has_already_is_looked_up_not_walked_for(filled: Collecting) -> None:

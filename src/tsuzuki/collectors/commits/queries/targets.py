@@ -118,7 +118,7 @@ def unfollow(connection: Connection, target: Target) -> bool:
 def add_targets_with_commits(connection: Connection) -> None:
     """Every branch that has commits is a target, also one whose commits came some other way."""
     known = {state.target for state in find(connection, with_unfollowed=True)}
-    for target in _with_history(connection):
+    for target in with_history(connection):
         if target not in known:
             follow(connection, target)
 
@@ -180,7 +180,7 @@ def _counted(
     return {"run": run_id, "counted": added_in(connection, target, run_id) + added}
 
 
-def _with_history(connection: Connection) -> Iterator[Target]:
+def with_history(connection: Connection) -> Iterator[Target]:
     """Each pair once, by one look into the index per pair instead of a walk through all commits."""
     row = execute(connection, _FIRST_WITH_COMMITS).one_or_none()
     while row is not None:

@@ -9,19 +9,22 @@ from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.collect import named_project
+from tsuzuki.collectors.commits.grouping import Dimension, total_of
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import projects, statistics, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
-from tsuzuki.collectors.commits.queries.statistics import Dimension
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
+from tsuzuki.collectors.commits.service.chart import Chart, chart_of
+from tsuzuki.collectors.commits.service.selection import EVERYTHING, Selection, filter_of
+from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
 from tsuzuki.collectors.commits.source import Absence, Source
 from tsuzuki.collectors.commits.source_factory import SourceFactory, described
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
 
-__all__ = ["Commits", "Dimension", "ProjectChange", "ProjectView", "TargetView"]
+__all__ = ["Commits", "Dimension", "ProjectChange", "ProjectView", "Selection", "TargetView"]
 
 BRANCHES_COMPARED = 1000
 """How many names are looked through for one that may have been meant."""
@@ -83,7 +86,7 @@ class Commits:
         """Follow a branch of a project, its default branch unless said. A path, a URL or a project
         of the configured GitLab that is not known yet is taken in first."""
         project = self._project(reference, base=base)
-        name, why_default = self._chosen(project, branch)
+        name, why_default = self._branch_of(project, branch)
         target = Target(project.project_id, name)
         with self._database.write() as connection:
             if targets.follow(connection, target, is_default=branch is None):
@@ -132,27 +135,32 @@ class Commits:
     def statistics(
         self,
         by: Sequence[Dimension],
+        selection: Selection = EVERYTHING,
         *,
-        references: Sequence[str] = (),
-        since_month: str | None = None,
-        until_month: str | None = None,
-    ) -> list[dict[str, Any]]:
+        sort: str | None = None,
+        top: int | None = None,
+    ) -> Statistics:
+        """Counts for each value of the dimensions; `sort` is `KEY[:asc|desc]`, `top` how many rows."""
+        order = sort_of(sort, by) if sort else None
         with self._database.read() as connection:
-            return statistics.totals(
-                connection,
-                by,
-                project_ids=self._ids(connection, references),
-                since_month=since_month,
-                until_month=until_month,
-            )
+            wanted = filter_of(connection, selection)
+            rows = statistics.totals(connection, by, wanted)
+            once = statistics.totals(connection, (), wanted) if Dimension.BRANCH in by else rows
+        return Statistics(
+            rows=(order.sorted(rows) if order else rows)[:top],
+            total=total_of(once),
+            row_count=len(rows),
+        )
 
-    def export(
-        self, *, references: Sequence[str] = (), branch: str | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def chart(self, selection: Selection = EVERYTHING, *, top: int, months: int) -> Chart:
+        """Commits per month of the `top` authors and of the others, in the last `months` months."""
+        found = self.statistics((Dimension.MONTH, Dimension.AUTHOR), selection)
+        return chart_of(found.rows, top=top, months=months)
+
+    def export(self, selection: Selection = EVERYTHING) -> Iterator[dict[str, Any]]:
         """Every stored commit, a piece at a time."""
         with self._database.stream() as connection:
-            ids = self._ids(connection, references)
-            yield from statistics.export(connection, project_ids=ids, branch=branch)
+            yield from statistics.export(connection, filter_of(connection, selection))
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -181,7 +189,7 @@ class Commits:
         with self._database.write() as connection:
             return self._record(connection, found).project
 
-    def _chosen(self, project: Project, branch: str | None) -> tuple[str, str | None]:
+    def _branch_of(self, project: Project, branch: str | None) -> tuple[str, str | None]:
         """The branch that is asked for, after a look whether it is there; else the default branch,
         with how it is known."""
         with closing(self._sources()) as sources, closing(sources.open(project)) as source:
@@ -194,11 +202,6 @@ class Commits:
                     f"{project.path} has no default branch yet", hint="Say which branch to follow."
                 )
             return default, source.why_default()
-
-    def _ids(self, connection: Connection, references: Sequence[str]) -> list[int] | None:
-        if not references:
-            return None
-        return [named_project(connection, text).project_id for text in references]
 
     def _sources(self) -> SourceFactory:
         return SourceFactory(

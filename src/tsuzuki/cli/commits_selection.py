@@ -1,0 +1,97 @@
+"""The options by which a command of `tsuzuki commits` is told which commits are meant."""
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.service.selection import Selection
+
+_DAY = re.compile(r"([0-9]{4})-([0-9]{2})(?:-([0-9]{2}))?")
+
+
+class Day(click.ParamType[date]):
+    """A day, YYYY-MM-DD; or a month, YYYY-MM, which stands for its first or its last day."""
+
+    name = "day"
+
+    def __init__(self, *, last_of_month: bool) -> None:
+        self._last_of_month = last_of_month
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        del ctx
+        if isinstance(value, date):
+            return value
+        try:
+            return self._day(value.strip())
+        except ValueError as problem:
+            option = param.opts[0] if param else "this option"
+            raise UsageError(
+                f"{option} takes a day, not {value!r}: {problem}",
+                code="not_a_day",
+                hint=f"Write it as YYYY-MM-DD, for example: {option} 2024-02-29",
+            ) from None
+
+    def _day(self, text: str) -> date:
+        match = _DAY.fullmatch(text)
+        if match is None:
+            raise ValueError("it is not of the form YYYY-MM-DD")
+        year, month = int(match[1]), int(match[2])
+        first = date(year, month, 1)
+        if match[3]:
+            return date(year, month, int(match[3]))
+        return first.replace(day=monthrange(year, month)[1]) if self._last_of_month else first
+
+
+_OPTIONS = (
+    click.option(
+        "--since", type=Day(last_of_month=False), metavar="YYYY-MM-DD", help="From this day on."
+    ),
+    click.option(
+        "--until",
+        type=Day(last_of_month=True),
+        metavar="YYYY-MM-DD",
+        help="Up to this day, and with it. Days are days of UTC.",
+    ),
+    click.option(
+        "--author",
+        "authors",
+        multiple=True,
+        metavar="ADDRESS|NAME",
+        help="Only of this author; may be given again.",
+    ),
+    click.option(
+        "--project",
+        "projects",
+        multiple=True,
+        metavar="PROJECT",
+        help="Only of this project; may be given again.",
+    ),
+    click.option(
+        "--branch",
+        "branches",
+        multiple=True,
+        metavar="BRANCH",
+        help="Only of this branch; may be given again.",
+    ),
+)
+
+
+def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a selection."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def selection_of(options: dict[str, Any]) -> "Selection":
+    """The selection that the options stand for."""
+    from tsuzuki.collectors.commits.service.selection import Selection
+
+    return Selection(**options)

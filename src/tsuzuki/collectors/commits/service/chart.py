@@ -1,0 +1,81 @@
+"""The numbers of a chart: commits per month of the authors with the most, and of the others together."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+OTHERS = "others"
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+_MONTHS_OF_YEAR = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The commits of one author, or of the others, in each month of the chart."""
+
+    author: str
+    commits: Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """Months follow each other without a gap; series are sorted by size, the others last."""
+
+    months: Sequence[str]
+    series: Sequence[Series]
+    months_before: int
+    """How many older months with commits are not shown."""
+
+    def is_of_others(self, index: int) -> bool:
+        return self.series[index].author == OTHERS
+
+    @property
+    def month_totals(self) -> list[int]:
+        return [sum(of_month) for of_month in zip(*(s.commits for s in self.series), strict=True)]
+
+
+def chart_of(rows: Sequence[Mapping[str, Any]], *, top: int, months: int) -> Chart:
+    """`rows` are statistics by month and author."""
+    dated = [row for row in rows if _MONTH.fullmatch(row["month"])]
+    present = sorted({row["month"] for row in dated})
+    shown = list(_last_months(present, months))
+    counts: dict[str, Counter[str]] = {}
+    names: dict[str, str] = {}
+    for row in dated:
+        if row["month"] in shown:
+            counts.setdefault(row["author_email"], Counter())[row["month"]] += row["commits"]
+            names[row["author_email"]] = row["author_name"]
+    ranked = sorted(counts, key=lambda email: (-counts[email].total(), email))
+    labels = _labels(names)
+    series = [(labels[email], counts[email]) for email in ranked[:top]]
+    if rest := ranked[top:]:
+        series.append((OTHERS, sum((counts[email] for email in rest), Counter())))
+    return Chart(
+        months=shown,
+        series=[Series(author=a, commits=[of[month] for month in shown]) for a, of in series],
+        months_before=len([month for month in present if month not in shown]),
+    )
+
+
+def _last_months(present: Sequence[str], count: int) -> Iterator[str]:
+    """The last `count` months up to the newest one, none of them before the oldest."""
+    if not present:
+        return
+    oldest, newest = (_number(month) for month in (present[0], present[-1]))
+    for number in range(max(oldest, newest - count + 1), newest + 1):
+        yield f"{number // _MONTHS_OF_YEAR:04}-{number % _MONTHS_OF_YEAR + 1:02}"
+
+
+def _number(month: str) -> int:
+    return int(month[:4]) * _MONTHS_OF_YEAR + int(month[5:]) - 1
+
+
+def _labels(names: Mapping[str, str]) -> dict[str, str]:
+    """The name of each author; with the address if another author has the same name."""
+    uses = Counter([*names.values(), OTHERS])
+    return {
+        email: name if name and uses[name] == 1 else f"{name} <{email}>".strip()
+        for email, name in names.items()
+    }

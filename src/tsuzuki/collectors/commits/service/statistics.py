@@ -1,0 +1,54 @@
+"""What statistics answer, and in which order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tsuzuki.collectors.commits.grouping import SUMS, Dimension
+from tsuzuki.model.errors import UsageError
+from tsuzuki.model.suggestion import did_you_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """`total` is that of every commit that was asked for, each counted once, whatever rows are shown."""
+
+    rows: list[dict[str, Any]]
+    total: dict[str, int]
+    row_count: int
+    """How many rows there are; fewer are shown if only the top was asked for."""
+
+
+@dataclass(frozen=True)
+class Sort:
+    """The field of a row to sort by. Equal rows stay in the order of the dimensions."""
+
+    key: str
+    descending: bool
+
+    def sorted(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        field = "author_name" if self.key == Dimension.AUTHOR else self.key
+        return sorted(rows, key=lambda row: _comparable(row[field]), reverse=self.descending)
+
+
+def sort_of(text: str, by: Sequence[Dimension]) -> Sort:
+    """Read `KEY[:asc|desc]`. Numbers are sorted from the largest down unless it is said."""
+    key, _, direction = text.strip().lower().partition(":")
+    known = [*(dimension.value for dimension in by), *SUMS]
+    if key not in known:
+        raise UsageError(
+            f"--sort takes {', '.join(known)}, not {key!r}",
+            code="sort_unknown",
+            hint=f"{did_you_mean(key, known)}For example: --sort commits:desc",
+        )
+    if direction not in ("", "asc", "desc") or text.strip().endswith(":"):
+        raise UsageError(
+            f"--sort takes asc or desc after the colon, not {direction!r}",
+            code="sort_unknown",
+            hint=f"For example: --sort {key}:desc",
+        )
+    return Sort(key, direction == "desc" if direction else key in SUMS)
+
+
+def _comparable(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
