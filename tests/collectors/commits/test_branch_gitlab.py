@@ -252,7 +252,7 @@ def test_a_stored_range_that_cannot_be_walked_is_given_up_with_one_note(
     assert kinds(collecting, collecting.collect()["run_id"]) == []
 
 
-def test_a_first_range_that_was_lost_halfway_is_begun_anew_without_a_bound(
+def test_a_first_range_that_was_lost_halfway_is_started_anew_without_a_bound(
     collecting: Collecting, api: GitLabApi, folder: Path
 ) -> None:
     make = RepositoryBuilder(folder / "group" / "first.git")

@@ -86,7 +86,7 @@ class Branch:
                 self._walk(source.pages(wanted, mark=mark), wanted, ends=wanted.new == found.sha)
             except RangeLost:
                 if wanted is not state.wanted:
-                    raise  # begun a moment ago: the source contradicts itself
+                    raise  # started a moment ago: the source contradicts itself
                 self._given_up = wanted
                 continue
             if wanted.new == found.sha:
@@ -105,14 +105,14 @@ class Branch:
     def _next_range(
         self, source: Source, state: TargetState, head: str
     ) -> tuple[Range, str | None]:
-        begun = state.wanted
-        if begun is not None:
-            if begun != self._given_up and _can_go_on(source, begun, head):
-                return begun, state.mark
+        stored = state.wanted
+        if stored is not None:
+            if stored != self._given_up and _can_go_on(source, stored, head):
+                return stored, state.mark
             self._note(
                 NoteKind.HISTORY_REPLACED,
-                f"the range {(begun.old or 'the beginning')[:12]}..{begun.new[:12]} can no longer be "
-                "walked and was begun anew; what was collected before is kept",
+                f"the range {(stored.old or 'the beginning')[:12]}..{stored.new[:12]} can no longer be "
+                "walked and was started anew; what was collected before is kept",
             )
         wanted = self._new_range(source, state, head)
         with self._context.run.transaction() as connection:

@@ -87,8 +87,8 @@ class Git:
         """A command whose output is read while it runs; it is killed on leaving."""
         command = ["git", *(part for one in _SETTINGS for part in ("-c", one)), *arguments]
         with tempfile.TemporaryFile() as stderr:
-            surroundings = {**self._environment(folder), **(environment or {})}
-            process = _spawn(command, folder, surroundings, stderr)
+            variables = {**self._environment(folder), **(environment or {})}
+            process = _spawn(command, folder, variables, stderr)
             running = GitProcess(process, stderr, self)
             try:
                 yield running
