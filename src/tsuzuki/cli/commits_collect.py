@@ -119,7 +119,7 @@ def _follow(
             say(
                 invocation,
                 "No engine is at work, so it waits until one is: "
-                "start one with `tsuzuki up`, or do it here with `tsuzuki commits collect`.",
+                "start one with `tsuzuki up`, or do it here with `tsuzuki commits watch`.",
             )
         emit(invocation, {**asdict(started), "engine_at_work": is_executed})
         return
