@@ -11,6 +11,7 @@ from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.books import find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
 from tsuzuki.collectors.books.tables import COMPONENT
+from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import GoogleBooks, volumes
@@ -70,13 +71,13 @@ def stored(database: Database, job: str) -> set[str]:
         return {one.book.volume_id for one in find(connection, job_name=job, limit=100_000)}
 
 
-def last_of(runs: Runs, run_id: int) -> RunState:
-    """How the last retry of the run ended; the run itself if there is none."""
+def last_of(runs: Runs, run_id: int) -> Run:
+    """The last retry of the run, ended; the run itself if there is none."""
     while True:
         ended = runs.wait(run_id, timeout_seconds=60)
         retried = runs.get(run_id).retried_as
         if retried is None:
-            return ended.state
+            return ended
         run_id = retried
 
 
@@ -96,7 +97,7 @@ def test_a_kill_after_thirty_of_fifty_pages_costs_at_most_the_page_in_flight(
     assert len(stored(shop, "novelties")) == 30 * 40
 
     daemons.start("up")
-    assert last_of(runs, run_id) is RunState.SUCCEEDED
+    assert last_of(runs, run_id).state is RunState.SUCCEEDED
     assert len(starts(server)) - asked_before <= PAGES - 30 + 1
     assert stored(shop, "novelties") == {one["id"] for one in volumes(40 * PAGES)}
     with shop.read() as connection:
@@ -137,7 +138,9 @@ def test_a_sender_killed_while_the_server_answers_sends_no_second_mail(
     mail_server.release()
 
     daemons.start("up")
-    assert last_of(runs, run_id) is RunState.SUCCEEDED
+    last = last_of(runs, run_id)
+    assert last.state is RunState.FAILED
+    assert "mail_unsettled" in (last.error or "")
     with shop.read() as connection:
         mails = [(mail.state.value, mail.job_name) for mail in outbox.find(connection)]
     assert ("unsettled", "letters") in mails
