@@ -1,1 +1,1 @@
-"""Feeds: the rules of an item, from being found to being processed."""
+"""Feeds: each article screened once, summarised once and posted once, whatever crashes in between."""

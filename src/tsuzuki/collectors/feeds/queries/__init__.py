@@ -1,0 +1,1 @@
+"""Statements over the tables of feeds, one module per noun."""
