@@ -31,6 +31,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 from tsuzuki.collectors.kit.outbox import OutboxState
@@ -155,6 +156,9 @@ waiting_items = Table(
     Column("order_at", UtcTime, nullable=False),
     Column("not_before", UtcTime),
     Column("held_by_run", BigInteger),
+    # The last run that drew it, which does not draw it again.
+    Column("drawn_by_run", BigInteger),
+    Column("is_approved", Boolean, nullable=False, server_default=false()),
     one_of("state", WaitingState),
     CheckConstraint("(state = 'taken') = (held_by_run IS NOT NULL)", name="held_by_run"),
     CheckConstraint("(state = 'backoff') = (not_before IS NOT NULL)", name="not_before"),

@@ -114,6 +114,8 @@ def make_waiting_items() -> None:
         sa.Column("order_at", Time(), nullable=False),
         sa.Column("not_before", Time(), nullable=True),
         sa.Column("held_by_run", sa.BigInteger(), nullable=True),
+        sa.Column("drawn_by_run", sa.BigInteger(), nullable=True),
+        sa.Column("is_approved", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.CheckConstraint(
             "(state = 'backoff') = (not_before IS NOT NULL)",
             name=op.f("ck_waiting_items_not_before"),

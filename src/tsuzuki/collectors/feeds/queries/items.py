@@ -1,0 +1,175 @@
+"""Items: drawing the next one for a run.
+
+The rule: the pending item that was published first; if there is none, the unprocessed or deferred one that was
+checked longest ago. `waiting_items` has one row for each item that is not processed, in the order of this rule, so
+the choice costs the same however many are processed.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Connection,
+    bindparam,
+    null,
+    or_,
+    select,
+    update,
+)
+
+from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.tables import (
+    WaitingState,
+    feeds,
+    item_details,
+    items,
+    waiting_items,
+)
+from tsuzuki.model.states import RunState
+from tsuzuki.store.schema.tables import job_runs
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.types import UtcTime
+from tsuzuki.store.sql.value_list import in_list
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """An item as it is stored, with the feed that owns it and what that said about it."""
+
+    id: int
+    url: str
+    title: str
+    published_at: datetime
+    state: ItemState
+    created_at: datetime
+    last_checked_at: datetime
+    feed_id: int
+    canonical_url: str
+    author: str | None
+    attachments: list[dict[str, Any]]
+    content_hash: str
+    cause: str | None
+    """Why it is processed without a reason: filtered, or older than the first fetch."""
+
+    waiting: WaitingState | None
+    """None once it is processed."""
+
+    not_before: datetime | None
+    is_approved: bool | None
+
+
+_RUN = bindparam("run_id", type_=BigInteger())
+_ITEM = bindparam("that_item", type_=BigInteger())
+
+
+def _first_of_feed() -> Any:
+    """The item of a feed that is next, among its pending or its other items."""
+    candidate = waiting_items.alias("candidate")
+    return (
+        select(candidate.c.item_id)
+        .where(
+            candidate.c.feed_id == feeds.c.id,
+            candidate.c.state == WaitingState.READY.value,
+            candidate.c.is_pending == bindparam("is_pending", type_=Boolean()),
+            or_(candidate.c.drawn_by_run.is_(None), candidate.c.drawn_by_run != _RUN),
+        )
+        .order_by(candidate.c.order_at, candidate.c.item_id)
+        .limit(1)
+        .correlate(feeds)
+        .scalar_subquery()
+    )
+
+
+_NEXT = (
+    select(waiting_items.c.item_id)
+    .select_from(feeds.join(waiting_items, waiting_items.c.item_id == _first_of_feed()))
+    .where(in_list(feeds.c.id, "feed_ids"))
+    .order_by(waiting_items.c.order_at, waiting_items.c.item_id)
+    .limit(1)
+)
+_TAKE = (
+    update(waiting_items)
+    .where(waiting_items.c.item_id == _ITEM, waiting_items.c.state == WaitingState.READY.value)
+    .values(state=WaitingState.TAKEN.value, held_by_run=_RUN, drawn_by_run=_RUN)
+)
+_SELECT = (
+    select(
+        items,
+        item_details.c.feed_id,
+        item_details.c.canonical_url,
+        item_details.c.author,
+        item_details.c.attachments,
+        item_details.c.content_hash,
+        item_details.c.cause,
+        waiting_items.c.state.label("waiting"),
+        waiting_items.c.not_before,
+        waiting_items.c.is_approved,
+    )
+    .join(item_details, item_details.c.item_id == items.c.id)
+    .outerjoin(waiting_items, waiting_items.c.item_id == items.c.id)
+    .where(items.c.id == _ITEM)
+)
+_HOLDER_IS_RUNNING = (
+    select(job_runs.c.id)
+    .where(job_runs.c.id == waiting_items.c.held_by_run, job_runs.c.state == RunState.RUNNING.value)
+    .exists()
+)
+_RELEASE = (
+    update(waiting_items)
+    .where(
+        waiting_items.c.held_by_run.is_not(None),
+        or_(waiting_items.c.held_by_run == _RUN, ~_HOLDER_IS_RUNNING),
+    )
+    .values(state=WaitingState.READY.value, held_by_run=null(), drawn_by_run=null())
+)
+_END_BACKOFF = (
+    update(waiting_items)
+    .where(
+        waiting_items.c.not_before <= bindparam("now", type_=UtcTime()),
+        in_list(waiting_items.c.feed_id, "feed_ids"),
+    )
+    .values(state=WaitingState.READY.value, not_before=null())
+)
+
+
+def release_abandoned(connection: Connection, *, run_id: int) -> int:
+    """Give back what is held by a run that is no longer RUNNING, or by an earlier execution of this one. Returns
+    how many items these were."""
+    return execute(connection, _RELEASE, {"run_id": run_id}).rowcount
+
+
+def end_backoff(connection: Connection, *, feed_ids: Collection[int], now: datetime) -> int:
+    """Make the deferred items ready whose pause is over. Done once in a run, at its start."""
+    values = {"feed_ids": sorted(feed_ids), "now": now}
+    return execute(connection, _END_BACKOFF, values).rowcount
+
+
+def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> Item | None:
+    """Take the next item of these feeds for a run, or None if there is none that it has not drawn before."""
+    for is_pending in (True, False):
+        values = {"feed_ids": sorted(feed_ids), "is_pending": is_pending, "run_id": run_id}
+        while (item_id := execute(connection, _NEXT, values).scalar_one_or_none()) is not None:
+            # On PostgreSQL another run may have taken it meanwhile.
+            if execute(connection, _TAKE, {"that_item": item_id, "run_id": run_id}).rowcount == 1:
+                return get(connection, item_id)
+    return None
+
+
+def get(connection: Connection, item_id: int) -> Item | None:
+    row = execute(connection, _SELECT, {"that_item": item_id}).mapping_or_none()
+    return None if row is None else item_from(row)
+
+
+def item_from(row: dict[str, Any]) -> Item:
+    reason = row.pop("reason")
+    state = ItemState(
+        status=ItemStatus(row.pop("status")),
+        reason=None if reason is None else ItemReason(reason),
+        retry_count=row.pop("retry_count"),
+    )
+    waiting = row.pop("waiting")
+    return Item(state=state, waiting=waiting and WaitingState(waiting), **row)
