@@ -4,7 +4,8 @@
     DEFERRED ────┘
     any of these three ── deferred ─▶ DEFERRED, or PROCESSED when put off too often
 
-Nothing leaves PROCESSED. The numbers are the ones kept in the database.
+Nothing leaves PROCESSED by itself; a person may requeue what was not posted. The numbers are the ones kept in the
+database.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +44,7 @@ class ItemReason(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemState:
-    """`retry_count` is how often the item has been put off; it never falls."""
+    """`retry_count` is how often the item has been put off since it was found or requeued."""
 
     status: ItemStatus = ItemStatus.UNPROCESSED
     reason: ItemReason | None = None
@@ -73,6 +74,14 @@ def deferred(item: ItemState, reason: ItemReason, retry_limit: int) -> ItemState
             retry_count=retry_count,
         )
     return ItemState(status=ItemStatus.DEFERRED, reason=reason, retry_count=retry_count)
+
+
+def requeued(item: ItemState) -> ItemState:
+    """A person wants a processed item worked on again, from the start. Never one that was posted."""
+    _require_status(item, {ItemStatus.PROCESSED}, "requeued")
+    if item.reason is ItemReason.NONE:
+        raise Conflict("an item that was posted cannot be requeued", code="item_posted")
+    return ItemState()
 
 
 def _require_status(item: ItemState, allowed: set[ItemStatus], action: str) -> None:

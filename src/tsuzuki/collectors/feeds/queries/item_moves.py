@@ -70,7 +70,7 @@ _AWAIT_APPROVAL = (
 _GIVE_BACK = (
     update(waiting_items)
     .where(*_IS_HELD)
-    .values(state=WaitingState.READY.value, held_by_run=null())
+    .values(state=WaitingState.READY.value, held_by_run=null(), drawn_by_run=null())
 )
 _STOP_WAITING = delete(waiting_items).where(*_IS_HELD)
 _DROP_PAGE = delete(item_pages).where(item_pages.c.item_id == _ITEM)
@@ -124,7 +124,7 @@ def hold_for_approval(connection: Connection, item: Item, *, run_id: int) -> Non
 
 
 def give_back(connection: Connection, item: Item, *, run_id: int) -> None:
-    """Leave it as it is for another run: what stopped this one is not the item's doing."""
+    """Leave it as it was before it was drawn: what stopped the run is not the item's doing."""
     _change_waiting(connection, _GIVE_BACK, item, run_id)
 
 

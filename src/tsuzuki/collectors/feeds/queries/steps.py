@@ -1,4 +1,4 @@
-"""Steps: what was done for an item, with what it cost. A step that costs money is recorded before its request leaves."""
+"""Steps: what was done for an item, and what it cost. A step that may cost is recorded before its request leaves."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,6 +34,19 @@ class StepRecord:
     cost_micros: int | None
     started_at: datetime
     ended_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEnd:
+    """How a step ended. It failed if there is an error code."""
+
+    result: Any = None
+    error_code: str | None = None
+    error: str | None = None
+    is_paid: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int | None = None
 
 
 _START = (
@@ -125,33 +138,10 @@ def start(
     return step_id
 
 
-def finish(
-    connection: Connection,
-    step_id: int,
-    *,
-    now: datetime,
-    result: Any = None,
-    error_code: str | None = None,
-    error: str | None = None,
-    is_paid: bool = False,
-    input_tokens: int = 0,
-    output_tokens: int = 0,
-    cost_micros: int | None = None,
-) -> None:
-    """Record how a step ended; it failed if there is an error code."""
-    state = StepState.DONE if error_code is None else StepState.FAILED
-    values = {
-        "that_step": step_id,
-        "state": state.value,
-        "result": result,
-        "error_code": error_code,
-        "error": error,
-        "is_paid": is_paid,
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "cost_micros": cost_micros,
-        "ended_at": now,
-    }
+def finish(connection: Connection, step_id: int, end: StepEnd, *, now: datetime) -> None:
+    """Record how a step ended."""
+    state = StepState.DONE if end.error_code is None else StepState.FAILED
+    values = {"that_step": step_id, "state": state.value, "ended_at": now, **vars(end)}
     execute(connection, _FINISH, values)
 
 
