@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tsuzuki.collectors.books.service import Books
     from tsuzuki.collectors.commits.service import CommitsService
+    from tsuzuki.collectors.feeds.service import FeedsService
     from tsuzuki.wiring.application import Application
 
 
@@ -15,4 +16,9 @@ def books_service(application: "Application") -> "Books":
 
 def commits_service(application: "Application") -> "CommitsService":
     service: CommitsService = application.service("commits")
+    return service
+
+
+def feeds_service(application: "Application") -> "FeedsService":
+    service: FeedsService = application.service("feeds")
     return service

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, TypeVar
 from tsuzuki.collectors.books import BOOKS
 from tsuzuki.collectors.collector import Collector
 from tsuzuki.collectors.commits import COMMITS
+from tsuzuki.collectors.feeds import FEEDS
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 
 if TYPE_CHECKING:
     from tsuzuki.config import JobKind
     from tsuzuki.store.schema.migrate import Component
 
-OURS: tuple[Collector, ...] = (COMMITS, BOOKS)
+OURS: tuple[Collector, ...] = (COMMITS, BOOKS, FEEDS)
 """Every collector of this distribution, named here and nowhere else."""
 
 ENTRY_POINT_GROUP = "tsuzuki.collectors"

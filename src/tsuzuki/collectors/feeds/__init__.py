@@ -1,1 +1,62 @@
 """Feeds: each article screened once, summarised once and posted once, whatever crashes in between."""
+
+from typing import TYPE_CHECKING, Any
+
+from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.feeds.service import FeedsService
+    from tsuzuki.config import JobKind
+    from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.store.schema.migrate import Component
+
+LIBRARIES = frozenset({"feedparser", "grapheme", "httpx2", "mastodon", "pypdf", "trafilatura"})
+"""What the extra `feeds` installs."""
+
+
+def _kind() -> "JobKind":
+    from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+    from tsuzuki.config import JobKind
+
+    return JobKind(name="feeds", options_model=FeedsOptions, section_model=FeedsSection)
+
+
+def _component() -> "Component":
+    from tsuzuki.collectors.feeds.tables import COMPONENT
+
+    return COMPONENT
+
+
+def _handler(context: CollectorContext) -> Handler:
+    def handle(run: "RunContext") -> dict[str, Any]:
+        from tsuzuki.model.errors import extra_missing
+
+        try:
+            from tsuzuki.collectors.feeds.collect import collect
+        except ModuleNotFoundError as missing:
+            if missing.name not in LIBRARIES:
+                raise
+            raise extra_missing(
+                f"feeds are to be followed, but the library {missing.name} is not installed",
+                extra="feeds",
+            ) from None
+        return collect(context, run)
+
+    return handle
+
+
+def _service(context: ServiceContext) -> "FeedsService":
+    from tsuzuki.collectors.feeds.service import FeedsService
+
+    return FeedsService.of(context)
+
+
+FEEDS = Collector(
+    name="feeds",
+    summary="Follow feeds; screen, summarise and post what is new.",
+    kind=_kind,
+    component=_component,
+    handler=_handler,
+    service=_service,
+    faces={"cli": "tsuzuki.cli.feeds:feeds"},
+)

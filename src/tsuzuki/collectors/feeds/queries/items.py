@@ -96,7 +96,7 @@ _TAKE = (
     .where(waiting_items.c.item_id == _ITEM, waiting_items.c.state == WaitingState.READY.value)
     .values(state=WaitingState.TAKEN.value, held_by_run=_RUN, drawn_by_run=_RUN)
 )
-_SELECT = (
+SELECT_ITEMS = (
     select(
         items,
         item_details.c.feed_id,
@@ -111,8 +111,10 @@ _SELECT = (
     )
     .join(item_details, item_details.c.item_id == items.c.id)
     .outerjoin(waiting_items, waiting_items.c.item_id == items.c.id)
-    .where(items.c.id == _ITEM)
 )
+"""What an `Item` is read from; `item_from` reads a row of it."""
+
+_SELECT = SELECT_ITEMS.where(items.c.id == _ITEM)
 _HOLDER_IS_RUNNING = (
     select(job_runs.c.id)
     .where(job_runs.c.id == waiting_items.c.held_by_run, job_runs.c.state == RunState.RUNNING.value)
@@ -157,6 +159,27 @@ def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> I
             if execute(connection, _TAKE, {"that_item": item_id, "run_id": run_id}).rowcount == 1:
                 return get(connection, item_id)
     return None
+
+
+_UPCOMING = (
+    SELECT_ITEMS.where(
+        in_list(waiting_items.c.feed_id, "feed_ids"),
+        or_(
+            waiting_items.c.state == WaitingState.READY.value,
+            waiting_items.c.not_before <= bindparam("now", type_=UtcTime()),
+        ),
+    )
+    .order_by(waiting_items.c.is_pending.desc(), waiting_items.c.order_at, items.c.id)
+    .limit(bindparam("most", type_=BigInteger()))
+)
+
+
+def upcoming(
+    connection: Connection, *, feed_ids: Collection[int], now: datetime, limit: int
+) -> list[Item]:
+    """The items that a run would draw now, in that order, if none of the feeds is closed."""
+    values = {"feed_ids": sorted(feed_ids), "now": now, "most": limit}
+    return [item_from(row) for row in execute(connection, _UPCOMING, values).mappings()]
 
 
 def get(connection: Connection, item_id: int) -> Item | None:

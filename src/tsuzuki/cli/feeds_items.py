@@ -1,0 +1,208 @@
+"""`tsuzuki feeds items|item|explain|preview|approve|requeue`: what became of each article, and what a person decides."""
+
+from typing import Any
+
+import click
+
+from tsuzuki.cli.application import open_application
+from tsuzuki.cli.collector_services import feeds_service
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.model.errors import UsageError
+
+STATUSES = [status.name.lower() for status in ItemStatus]
+REASONS = [reason.name.lower() for reason in ItemReason]
+WAITING = ("ready", "taken", "backoff", "approval")
+
+LIST = [
+    Column("id", align="right"),
+    Column("feed"),
+    Column("status"),
+    Column("reason"),
+    Column("retry_count", "TRIES", align="right"),
+    Column("published_at", "PUBLISHED"),
+    Column("title"),
+]
+OBJECT = [
+    Column("id"),
+    Column("title"),
+    Column("url"),
+    Column("feed"),
+    Column("job"),
+    Column("status"),
+    Column("reason"),
+    Column("cause"),
+    Column("waiting"),
+    Column("not_before"),
+    Column("retry_count", "TRIES"),
+    Column("published_at", "PUBLISHED"),
+    Column("created_at", "FOUND"),
+    Column("last_checked_at", "LAST CHECKED"),
+]
+STEPS = [
+    Column("at"),
+    Column("step"),
+    Column("outcome"),
+    Column("seconds", align="right"),
+    Column("tokens", align="right"),
+    Column("cost", align="right"),
+    Column("detail"),
+]
+
+
+@click.command(cls=Command)
+@click.option("--feed", metavar="FEED", help="Only the items of this feed.")
+@click.option("--job", metavar="JOB", help="Only those of this job's feeds.")
+@click.option("--status", "statuses", type=click.Choice(STATUSES), multiple=True)
+@click.option("--reason", "reasons", type=click.Choice(REASONS), multiple=True)
+@click.option("--waiting", type=click.Choice(WAITING), help="Only what waits like this.")
+@click.option("--search", "words", metavar="TEXT", help="In title or link.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
+@click.pass_obj
+def items(
+    invocation: Invocation, /, statuses: tuple[str, ...], reasons: tuple[str, ...], **said: Any
+) -> None:
+    """List items, the newest first.
+
+    \b
+    tsuzuki feeds items --feed press --status deferred
+    tsuzuki feeds items --waiting approval
+    """
+    from tsuzuki.collectors.feeds.tables import WaitingState
+
+    waiting = said.pop("waiting")
+    with open_application(invocation) as application:
+        found = feeds_service(application).items.find(
+            statuses=[ItemStatus[name.upper()] for name in statuses] or None,
+            reasons=[ItemReason[name.upper()] for name in reasons] or None,
+            waiting=WaitingState(waiting) if waiting else None,
+            **said,
+        )
+    emit(invocation, [view.as_dict() for view in found], columns=LIST, empty="no items")
+
+
+@click.command(cls=Command)
+@click.argument("name", metavar="ITEM")
+@click.pass_obj
+def item(invocation: Invocation, name: str) -> None:
+    """Show an item, by its id or its link.
+
+    \b
+    tsuzuki feeds item 12
+    """
+    with open_application(invocation) as application:
+        view = feeds_service(application).items.get(name)
+    emit(invocation, view.as_dict(), columns=OBJECT)
+
+
+@click.command(cls=Command)
+@click.argument("name", metavar="ITEM")
+@click.pass_obj
+def explain(invocation: Invocation, name: str) -> None:
+    """Tell every step of an item with time, tokens, cost and reason, and what happens next and when.
+
+    \b
+    tsuzuki feeds explain 12
+    """
+    with open_application(invocation) as application:
+        told = feeds_service(application).explanations.explain(name)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, told.as_dict())
+        return
+    say(invocation, f"Item {told.view.item.id}: {told.view.item.title}")
+    for sentence in told.history:
+        say(invocation, sentence)
+    emit(invocation, [step.as_dict() for step in told.steps], columns=STEPS, empty="no steps yet")
+    for sentence in told.next:
+        say(invocation, sentence)
+
+
+@click.command(cls=Command)
+@click.argument("name", metavar="ITEM")
+@click.option("--prompts", is_flag=True, help="Also what the model is told.")
+@click.pass_obj
+def preview(invocation: Invocation, name: str, prompts: bool) -> None:
+    """Show the post of an item as it would be now, from what is stored. Nothing is sent and nothing is paid.
+
+    \b
+    tsuzuki feeds preview 12 --prompts
+    """
+    with open_application(invocation) as application:
+        told = feeds_service(application).previews.preview(name)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, told.as_dict())
+        return
+    for line in told.lines(prompts=prompts):
+        click.echo(line)
+
+
+@click.command(cls=Command)
+@click.argument("names", metavar="ITEM...", nargs=-1, required=True)
+@click.option("--was-sent", is_flag=True, help="An unsettled post did arrive.")
+@click.option("--send-again", is_flag=True, help="An unsettled or refused post is to be sent again.")
+@dry_run_option
+@click.pass_obj
+def approve(
+    invocation: Invocation, names: tuple[str, ...], was_sent: bool, send_again: bool, dry_run: bool
+) -> None:
+    """Let held posts go out with the next run of their job.
+
+    A post is unsettled if its sender was cut off and the receiver cannot be asked whether it arrived: look, then
+    say --was-sent or --send-again.
+
+    \b
+    tsuzuki feeds approve 12 13
+    """
+    if was_sent and send_again:
+        raise UsageError("--was-sent and --send-again contradict each other")
+    with open_application(invocation) as application:
+        service = feeds_service(application).items
+        if dry_run:
+            views = [service.get(name) for name in names]
+        elif was_sent or send_again:
+            views = service.settle(names, was_sent=was_sent)
+        else:
+            views = service.approve(names)
+    say(invocation, DRY_RUN if dry_run else f"Approved: {len(views)}.")
+    emit(invocation, [view.as_dict() for view in views], columns=LIST)
+
+
+@click.command(cls=Command)
+@click.argument("names", metavar="ITEM...", nargs=-1)
+@click.option("--reason", type=click.Choice(REASONS[1:]), help="Every item with this reason.")
+@click.option("--feed", metavar="FEED", help="With --reason: only of this feed.")
+@dry_run_option
+@yes_option
+@click.pass_obj
+def requeue(
+    invocation: Invocation,
+    names: tuple[str, ...],
+    reason: str | None,
+    feed: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Have items worked on again. What was posted is refused.
+
+    \b
+    tsuzuki feeds requeue 12
+    tsuzuki feeds requeue --reason retry_limit_exceeded --yes
+    """
+    if bool(names) == bool(reason):
+        raise UsageError("say which items: their ids or links, or --reason")
+    with open_application(invocation) as application:
+        service = feeds_service(application).items
+        if reason is None:
+            views = service.requeue(names, dry_run=dry_run)
+        else:
+            wanted = ItemReason[reason.upper()]
+            views = service.requeue_by_reason(wanted, feed=feed, dry_run=True)
+            if views and not dry_run:
+                confirm(invocation, f"requeue {len(views)} items", yes=yes)
+                views = service.requeue_by_reason(wanted, feed=feed)
+    say(invocation, DRY_RUN if dry_run else f"Requeued: {len(views)}.")
+    emit(invocation, [view.as_dict() for view in views], columns=LIST, empty="no such items")

@@ -1,0 +1,142 @@
+"""The handler of a feeds job: fetch the feeds that are due, then work on what waits.
+
+A feed that fails does not stop the others; it fails the run only if no feed could be fetched. A model or an account
+that cannot be used at all stops the run, and leaves the items as they were.
+"""
+
+from contextlib import closing
+from typing import Any
+
+from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.collectors.feeds.budget import Budgets
+from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
+from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
+from tsuzuki.collectors.feeds.model_calls import ModelCalls
+from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+from tsuzuki.collectors.feeds.page_reader import PageReader
+from tsuzuki.collectors.feeds.posting import Posting
+from tsuzuki.collectors.feeds.process import ItemProcessing, Processed
+from tsuzuki.collectors.feeds.queries import accounts, feeds, items, models
+from tsuzuki.collectors.kit.follow_up import schedule_run_at
+from tsuzuki.collectors.kit.safe_download import SafeDownloader
+from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.errors import UsageError
+
+RESUME_PURPOSE = "feeds-resume"
+
+
+class FeedsRun:
+    """One run of a feeds job."""
+
+    def __init__(self, context: CollectorContext, run: RunContext) -> None:
+        self._context = context
+        self._run = run
+        self._database = context.database
+        self._options = FeedsOptions.model_validate(run.options)
+        self._section = context.section(FeedsSection)
+
+    def collect(self) -> dict[str, Any]:
+        """Do what the run asks for: `fetch` and `process` are true unless its arguments say otherwise."""
+        downloader = SafeDownloader(
+            clock=self._database.clock,
+            private_hosts=self._section.private_hosts,
+            timeout_seconds=self._section.request_timeout,
+        )
+        result: dict[str, Any] = {"fetch": None, "process": None}
+        with closing(downloader):
+            fetched = self._fetch(downloader) if _wants(self._run, "fetch") else None
+            if fetched is not None:
+                result["fetch"] = fetched.as_dict()
+            if _wants(self._run, "process"):
+                result["process"] = self._process(downloader).as_dict()
+        if fetched is not None and fetched.failures and not fetched.fetched:
+            raise next(iter(fetched.failures.values()))
+        return result
+
+    def _fetch(self, downloader: SafeDownloader) -> FetchSummary:
+        fetcher = FeedFetcher(
+            run=self._run,
+            database=self._database,
+            section=self._section,
+            options=self._options,
+            downloader=downloader,
+        )
+        is_asked_for = not _wants(self._run, "process")
+        return fetcher.fetch_due(is_forced=is_asked_for, on_feed=self._run.progress)
+
+    def _process(self, downloader: SafeDownloader) -> Processed:
+        feed_set = self._open_feeds()
+        calls = ModelCalls(
+            section=self._section, budgets=Budgets(self._section), clock=self._database.clock
+        )
+        posting = Posting(run=self._run, database=self._database, section=self._section)
+        with closing(calls), closing(posting):
+            processing = ItemProcessing(
+                run=self._run,
+                database=self._database,
+                options=self._options,
+                feeds=feed_set,
+                calls=calls,
+                posting=posting,
+                read_page=PageReader(downloader, self._section).read,
+            )
+            processed = processing.process(_item_limit(self._run, self._options.items_per_run))
+        self._schedule_resumption(feed_set)
+        return processed
+
+    def _open_feeds(self) -> FeedSet:
+        """The feeds of the job, without those that are parked; what a dead run held is free again."""
+        with self._run.transaction() as connection:
+            now = self._database.now(connection)
+            stored = feeds.sync_feeds(connection, self._run.job_name, self._options, now=now)
+            items.release_abandoned(connection, run_id=self._run.id)
+            ids = [feed.id for feed in stored.values()]
+            items.end_backoff(connection, feed_ids=ids, now=now)
+            parked = models.parked(connection, now=now)
+            limited = accounts.limited(connection, now=now)
+        feed_set = FeedSet(
+            RunFeed(
+                id=feed.id,
+                name=name,
+                title=feed.title or name,
+                options=self._options.feeds[name],
+            )
+            for name, feed in stored.items()
+        )
+        for model, park in parked.items():
+            feed_set.close_model(model, Closure(why=park.why, until=park.probe_at))
+        for account, until in limited.items():
+            feed_set.close_account(account, Closure(why="its account is paused", until=until))
+        return feed_set
+
+    def _schedule_resumption(self, feed_set: FeedSet) -> None:
+        """Ask for a run at the moment when the first feed that waits for quota or budget may go on."""
+        moment = feed_set.resumes_at()
+        if moment is not None:
+            with self._run.transaction() as connection:
+                schedule_run_at(connection, self._run, moment, purpose=RESUME_PURPOSE)
+
+
+def collect(context: CollectorContext, run: RunContext) -> dict[str, Any]:
+    """Do what the run asks for."""
+    return FeedsRun(context, run).collect()
+
+
+def _item_limit(run: RunContext, default: int) -> int:
+    value = run.arguments.get("items", default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(
+            f"the argument 'items' of a feeds job is a whole number, not {value!r}",
+            code="arguments",
+        )
+    return value
+
+
+def _wants(run: RunContext, name: str) -> bool:
+    value = run.arguments.get(name, True)
+    if not isinstance(value, bool):
+        raise UsageError(
+            f"the argument {name!r} of a feeds job is true or false, not {value!r}",
+            code="arguments",
+        )
+    return value

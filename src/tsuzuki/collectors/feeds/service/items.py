@@ -1,0 +1,172 @@
+"""Items as people see them: lists, approvals, and having one worked on again."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.queries import decisions, item_lists, items
+from tsuzuki.collectors.feeds.queries.item_lists import ItemFilter
+from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
+from tsuzuki.collectors.feeds.tables import WaitingState
+from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.store import audit
+from tsuzuki.store.sql.database import Connection
+
+REQUEUED_MAX = 10_000
+"""How many items one command may have worked on again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemView:
+    """An item, and the feed that owns it."""
+
+    item: Item
+    feed: FeedView
+
+    def as_dict(self) -> dict[str, Any]:
+        item, state = self.item, self.item.state
+        return {
+            "id": item.id,
+            "job": self.feed.job,
+            "feed": self.feed.name,
+            "title": item.title,
+            "url": item.url,
+            "published_at": item.published_at,
+            "status": state.status.name.lower(),
+            "reason": None if state.reason is None else state.reason.name.lower(),
+            "retry_count": state.retry_count,
+            "waiting": item.waiting,
+            "not_before": item.not_before,
+            "cause": item.cause,
+            "created_at": item.created_at,
+            "last_checked_at": item.last_checked_at,
+        }
+
+
+class Items:
+    def __init__(self, context: ServiceContext, definitions: FeedDefinitions) -> None:
+        self._context = context
+        self._database = context.database
+        self._definitions = definitions
+
+    def find(
+        self,
+        *,
+        feed: str | None = None,
+        job: str | None = None,
+        statuses: Collection[ItemStatus] | None = None,
+        reasons: Collection[ItemReason] | None = None,
+        waiting: WaitingState | None = None,
+        words: str | None = None,
+        limit: int = 50,
+    ) -> list[ItemView]:
+        """Items, the newest first."""
+        feeds = [self._definitions.get(feed)] if feed else self._definitions.find(job)
+        by_id = {one.stored.id: one for one in feeds if one.stored is not None}
+        wanted = ItemFilter(
+            feed_ids=list(by_id), statuses=statuses, reasons=reasons, waiting=waiting, words=words
+        )
+        with self._database.read() as connection:
+            found = item_lists.find(connection, wanted, limit=limit)
+        return [ItemView(item=item, feed=by_id[item.feed_id]) for item in found]
+
+    def get(self, name: str) -> ItemView:
+        """An item by its id or its link. Raises `NotFound`."""
+        with self._database.read() as connection:
+            item_id = int(name) if name.isdecimal() else item_lists.id_of_url(connection, name)
+            item = None if item_id is None else items.get(connection, item_id)
+        if item is None:
+            raise NotFound(
+                f"there is no item {name!r}", hint="See: tsuzuki feeds items", code="item_unknown"
+            )
+        return ItemView(item=item, feed=self._feed_of(item))
+
+    def approve(self, names: Iterable[str]) -> list[ItemView]:
+        """Let the posts of these items go out with the next run. All of them, or none."""
+        views = [self.get(name) for name in names]
+        with self._database.write() as connection:
+            for view in views:
+                if not decisions.approve(connection, view.item.id):
+                    raise Conflict(
+                        f"item {view.item.id} does not wait for approval: it is "
+                        f"{view.item.waiting or 'processed'}",
+                        hint="See: tsuzuki feeds items --waiting approval",
+                        code="not_held",
+                    )
+                self._record(connection, "feeds.item.approve", view.item)
+        return [self.get(str(view.item.id)) for view in views]
+
+    def requeue(self, names: Iterable[str], *, dry_run: bool = False) -> list[ItemView]:
+        """Have items worked on again: those that are processed from the start, those that are deferred without
+        their pause. Raises `Conflict` for what was posted or waits anyway; then none is changed."""
+        views = [self.get(name) for name in names]
+        if dry_run:
+            for view in views:
+                _refuse_unless_requeuable(view.item)
+            return views
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            for view in views:
+                self._requeue(connection, view.item, now)
+        return [self.get(str(view.item.id)) for view in views]
+
+    def requeue_by_reason(
+        self, reason: ItemReason, *, feed: str | None = None, dry_run: bool = False
+    ) -> list[ItemView]:
+        """The same for every item that was deferred or given up for a reason."""
+        views = self.find(feed=feed, reasons=[reason], limit=REQUEUED_MAX)
+        names = [str(view.item.id) for view in views if is_requeuable(view.item)]
+        return self.requeue(names, dry_run=dry_run)
+
+    def _requeue(self, connection: Connection, item: Item, now: Any) -> None:
+        _refuse_unless_requeuable(item)
+        is_done = item.state.status is ItemStatus.PROCESSED
+        moved = (
+            decisions.requeue(connection, item, now=now)
+            if is_done
+            else decisions.end_backoff(connection, item.id)
+        )
+        if not moved:
+            raise Conflict(
+                f"item {item.id} has changed meanwhile", hint="Look again.", code="item_changed"
+            )
+        self._record(connection, "feeds.item.requeue", item)
+
+    def _feed_of(self, item: Item) -> FeedView:
+        for feed in self._definitions.find():
+            if feed.stored is not None and feed.stored.id == item.feed_id:
+                return feed
+        raise AssertionError("a feed with items is never removed")
+
+    def _record(self, connection: Connection, action: str, item: Item) -> None:
+        audit.record(
+            connection,
+            actor=self._context.actor,
+            action=action,
+            object_type="feed item",
+            object_id=str(item.id),
+            before=item.state.status.name.lower(),
+        )
+
+
+def is_requeuable(item: Item) -> bool:
+    """Whether a person may have it worked on again: it is deferred, or processed and not posted."""
+    if item.state.status is ItemStatus.PROCESSED:
+        return item.state.reason is not ItemReason.NONE
+    return item.waiting is WaitingState.BACKOFF
+
+
+def _refuse_unless_requeuable(item: Item) -> None:
+    if is_requeuable(item):
+        return
+    was_posted = item.state.reason is ItemReason.NONE
+    raise Conflict(
+        f"item {item.id} was posted" if was_posted else f"item {item.id} waits already",
+        hint="What was posted is never posted again."
+        if was_posted
+        else f"See: tsuzuki feeds explain {item.id}",
+        code="item_posted" if was_posted else "item_waits",
+    )

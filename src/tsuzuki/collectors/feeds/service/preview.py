@@ -1,0 +1,114 @@
+"""The post of an item as it would be now, with what the model was told and what it said."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.collectors.feeds.channels.protocol import Limits, PostBody
+from tsuzuki.collectors.feeds.model.prompts import (
+    message_of,
+    screening_question,
+    summary_question,
+)
+from tsuzuki.collectors.feeds.queries import accounts, pages, steps
+from tsuzuki.collectors.feeds.service.items import Items, ItemView
+from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.model.errors import Conflict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """`body` is None while there is no summary. `length` is counted as the receiver counts."""
+
+    view: ItemView
+    prompts: dict[str, str]
+    message: str | None
+    verdict: str | None
+    why: str | None
+    body: PostBody | None
+    length: int | None
+    limit: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **self.view.as_dict(),
+            "prompts": self.prompts,
+            "message": self.message,
+            "verdict": self.verdict,
+            "why": self.why,
+            "post": self.body.as_dict() if self.body else None,
+            "length": self.length,
+            "limit": self.limit,
+        }
+
+    def lines(self, *, prompts: bool) -> Iterator[str]:
+        """For a reader."""
+        if prompts:
+            for step, words in self.prompts.items():
+                yield f"--- {step}: what the model is told"
+                yield words
+            yield "--- the article, as it is handed over"
+            yield self.message or "(its page is not stored: it is read again when the item is drawn)"
+        yield f"--- verdict: {self.verdict or 'not screened yet'}"
+        if self.why:
+            yield self.why
+        if self.body is None:
+            yield "--- no post yet: there is no summary"
+            return
+        of = f" of {self.limit}" if self.limit else ""
+        yield f"--- post: {self.length}{of} characters, {self.body.visibility}, {self.body.language}"
+        yield self.body.text
+
+
+class Previews:
+    def __init__(self, context: ServiceContext, items: Items) -> None:
+        self._database = context.database
+        self._items = items
+
+    def preview(self, name: str) -> Preview:
+        """Raises `Conflict` if no job has the item's feed any more."""
+        from tsuzuki.collectors.feeds.post_text import compose_post, post_length  # noqa: PLC0415
+
+        view = self._items.get(name)
+        item, feed = view.item, view.feed.options
+        if feed is None:
+            raise Conflict(
+                f"no job has the feed {view.feed.name!r} any more, so there is no template",
+                code="feed_removed",
+            )
+        with self._database.read() as connection:
+            page = pages.get(connection, item.id)
+            screened = steps.last_done(connection, item.id, Step.SCREENING)
+            summarised = steps.last_done(connection, item.id, Step.SUMMARY)
+            stored = accounts.get(connection, feed.account)
+        limits = Limits.from_dict(stored.limits or {})
+        article = {"title": item.title, "url": item.url, "text": page.text if page else ""}
+        questions = [screening_question(feed, **article), summary_question(feed, **article)]
+        body = None
+        if summarised is not None:
+            body = compose_post(
+                feed,
+                title=item.title,
+                url=item.url,
+                canonical_url=item.canonical_url,
+                summary=str(summarised.result["text"]),
+                limits=limits,
+                author=item.author,
+                feed_title=view.feed.title,
+            )
+        length = None
+        if body is not None:
+            length = post_length(
+                body.text, url=body.url, content_warning=body.content_warning, limits=limits
+            )
+        return Preview(
+            view=view,
+            prompts={question.step.value: question.instructions for question in questions},
+            message=message_of(questions[0]) if page else None,
+            verdict=screened.result["verdict"] if screened else None,
+            why=screened.result["why"] if screened else None,
+            body=body,
+            length=length,
+            limit=limits.characters_max,
+        )
