@@ -9,6 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from tsuzuki.collectors.kit.errors import (
+    NotConnected,
     RateLimitedUntil,
     SourceFailed,
     SourceRefused,
@@ -48,6 +49,36 @@ def test_an_answer_comes_whole(server: StandIn) -> None:
     with client_of(server) as client:
         answer = client.get("/volumes", {"q": "a b&c", "n": 1})
     assert (answer.status, answer.json()) == (200, {"query": {"q": "a b&c", "n": "1"}})
+
+
+def test_a_document_is_posted_once_with_the_given_headers() -> None:
+    seen: list[Request] = []
+
+    def keep(request: Request) -> Response:
+        seen.append(request)
+        return json_response({"n": len(seen)}, status=201)
+
+    with StandIn(keep) as server, client_of(server) as client:
+        answer = client.post_json("/orders", {"text": "日本"}, headers={"x-key": SECRET})
+    assert (answer.status, answer.json()) == (201, {"n": 1})
+    (request,) = seen
+    assert (request.method, request.path, request.json()) == ("POST", "/orders", {"text": "日本"})
+    assert request.headers["x-key"] == SECRET
+    assert request.headers["content-type"] == "application/json"
+
+
+def test_a_request_without_a_connection_was_not_sent(server: StandIn) -> None:
+    with client_of(server) as client:
+        server.stop()
+        with pytest.raises(NotConnected):
+            client.post_json("/orders", {})
+
+
+def test_a_request_whose_connection_breaks_later_may_have_been_sent(server: StandIn) -> None:
+    server.faults.add(Fault(kind=FaultKind.RESET))
+    with client_of(server) as client, pytest.raises(SourceUnavailable) as caught:
+        client.post_json("/orders", {})
+    assert not isinstance(caught.value, NotConnected)
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,12 @@ no more calls leave than the limit allows; at worst two were counted that never 
 
 from collections import Counter, deque
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from tsuzuki.collectors.books.queries import quota
+from tsuzuki.collectors.kit.zone_day import ZoneDay, day_of
 from tsuzuki.store.sql.database import Connection
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuotaDay:
-    """A day as the source counts it."""
-
-    name: str
-    ends_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +21,9 @@ class Allowance:
     calls_per_day: int
     zone: ZoneInfo
 
-    def day_of(self, now: datetime) -> QuotaDay:
-        day = now.astimezone(self.zone).date()
-        midnight = datetime.combine(day + timedelta(days=1), time.min, tzinfo=self.zone)
-        return QuotaDay(name=day.isoformat(), ends_at=midnight.astimezone(UTC))
+    def day_of(self, now: datetime) -> ZoneDay:
+        """The day as the source counts it."""
+        return day_of(now, self.zone)
 
 
 @dataclass(frozen=True, kw_only=True)

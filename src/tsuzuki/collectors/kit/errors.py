@@ -3,6 +3,7 @@
     SourceFailed                 the source did not give a good answer
     ├── SourceRefused            permanent: a retry gives the same until a setting or the source changes
     ├── SourceUnavailable        transient: no answer, or a broken one; retry after a pause
+    │   └── NotConnected         no connection was made, so the request was certainly not sent
     └── RateLimited              it asks for a pause of `retry_after_seconds`
         └── RateLimitedUntil     and says until when
             └── OutOfQuota       because the allowance of a longer time, such as a day, is used up
@@ -33,6 +34,10 @@ class SourceUnavailable(SourceFailed):
     """No answer, or a broken one. A retry may help."""
 
     code = "source_unwell"
+
+
+class NotConnected(SourceUnavailable):
+    """No connection was made: the request was certainly not sent."""
 
 
 class RateLimited(SourceFailed):

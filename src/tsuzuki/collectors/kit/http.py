@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -21,6 +22,7 @@ import httpx2
 
 from tsuzuki.collectors.kit.deadline import Deadline, set_deadline
 from tsuzuki.collectors.kit.errors import (
+    NotConnected,
     RateLimitedUntil,
     SourceFailed,
     SourceRefused,
@@ -36,6 +38,17 @@ SILENCE_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
 BODY_BYTES_MAX = 8 * 1024 * 1024
 QUOTED_CHARACTERS_MAX = 300
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+_BEFORE_SENDING = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+    httpx2.InvalidURL,
+)
+"""Failures that happen before the first byte of a request is sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +69,7 @@ class HttpResponse:
 
 class HttpClient:
     """Sends requests to one service, from any thread. `close` it when none is under way, or use it in a
-    `with`."""
+    `with`. `silence_seconds` is how long the service may take between two bytes."""
 
     def __init__(
         self,
@@ -66,6 +79,7 @@ class HttpClient:
         clock: Clock,
         secrets: Collection[str] = (),
         answer_seconds: float = ANSWER_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
         body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
         self.service = service
@@ -75,7 +89,8 @@ class HttpClient:
         self._answer_seconds = answer_seconds
         self._body_bytes_max = body_bytes_max
         _silence_the_library()
-        timeout = httpx2.Timeout(min(SILENCE_SECONDS, answer_seconds), connect=CONNECT_SECONDS)
+        silence = min(silence_seconds, answer_seconds)
+        timeout = httpx2.Timeout(silence, connect=min(CONNECT_SECONDS, answer_seconds))
         self._extensions = {"timeout": timeout.as_dict()}
         self._client = httpx2.Client(
             follow_redirects=False,
@@ -90,20 +105,15 @@ class HttpClient:
     def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
         """The response to a GET, read whole within `answer_seconds`. Raises `SourceUnavailable` if there is
         none."""
-        url = f"{self._base_url}{path}?{urlencode(params)}"
-        try:
-            # Made here: the client would parse the URL twice, and merge in cookies.
-            question = httpx2.Request(
-                "GET", url, headers=self._client.headers, extensions=self._extensions
-            )
-            with self._deadline.within(self._answer_seconds):
-                response = self._client.send(question, stream=True)
-                with closing(response):
-                    body = self._read(response)
-            return HttpResponse(status=response.status_code, headers=response.headers, body=body)
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
-            # Not chained: the library's exceptions carry the request, and that the key.
-            raise self._unavailable(problem) from None
+        return self._exchange("GET", f"{path}?{urlencode(params)}")
+
+    def post_json(
+        self, path: str, document: Any, *, headers: Mapping[str, str] = NO_HEADERS
+    ) -> HttpResponse:
+        """The response to a POST of JSON, sent once. Raises `NotConnected` if it was certainly not sent, and
+        `SourceUnavailable` if it may have been."""
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        return self._exchange("POST", path, {"Content-Type": "application/json", **headers}, body)
 
     def close(self) -> None:
         self._client.close()
@@ -137,6 +147,33 @@ class HttpClient:
             words = words[:QUOTED_CHARACTERS_MAX] + "…"
         return f": {words}" if words else ""
 
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] = NO_HEADERS,
+        body: bytes | None = None,
+    ) -> HttpResponse:
+        try:
+            # Made here: the client would parse the URL twice, and merge in cookies.
+            question = httpx2.Request(
+                method,
+                self._base_url + path,
+                headers={**self._client.headers, **headers} if headers else self._client.headers,
+                content=body,
+                extensions=self._extensions,
+            )
+            with self._deadline.within(self._answer_seconds):
+                response = self._client.send(question, stream=True)
+                with closing(response):
+                    received = self._read(response)
+            return HttpResponse(
+                status=response.status_code, headers=response.headers, body=received
+            )
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
+            # Not chained: the library's exceptions carry the request, and that the key.
+            raise self._unavailable(problem) from None
+
     def _read(self, response: httpx2.Response) -> bytes:
         """The body, unless it is too large."""
         body = bytearray()
@@ -149,14 +186,13 @@ class HttpClient:
         return bytes(body)
 
     def _unavailable(self, problem: Exception) -> SourceUnavailable:
+        category = NotConnected if isinstance(problem, _BEFORE_SENDING) else SourceUnavailable
         if isinstance(problem, httpx2.TimeoutException):
-            return SourceUnavailable(
+            return category(
                 f"{self.service} did not answer in time ({self._answer_seconds:g} s for the whole answer)"
             )
         kind = type(problem).__name__
-        return SourceUnavailable(
-            f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}"
-        )
+        return category(f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}")
 
     def _retry_after(self, answer: HttpResponse) -> float | None:
         return seconds_asked(answer.headers.get("retry-after"), now=self._clock.now())
