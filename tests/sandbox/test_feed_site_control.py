@@ -1,14 +1,18 @@
 """The feed site changed over HTTP, as a person with curl does."""
 
 import json
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import feedparser
 import pytest
 
 from support.site_client import call, get
 from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
+from tsuzuki.sandbox.feed_site.demo import make_demo
 from tsuzuki.sandbox.server import StandIn
 
 
@@ -92,3 +96,21 @@ def test_bad_input_is_told_and_changes_nothing(
     answered, document = order(server, method, path, body)
     assert (answered, told in document["message"]) == (status, True), document
     assert get(server, "/feed.xml").body == before
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "sandbox.md"
+
+
+def test_the_commands_of_the_guide_do_what_they_say() -> None:
+    section = GUIDE.read_text(encoding="utf-8").partition("## Feeds")[2].partition("\n## ")[0]
+    commands = [shlex.split(line) for line in section.splitlines() if line.startswith("curl ")]
+    assert len(commands) > 5
+    with make_demo(traps=False).serve() as server:
+        for command in commands:
+            options = dict(zip(command[1:-1:2], command[2:-1:2], strict=True))
+            body = options.get("-d")
+            method = options.get("-X", "GET" if body is None else "POST")
+            answer = call(server, method, urlsplit(command[-1]).path, body=body)
+            assert answer.status < 300, (command, answer)
+        assert get(server, "/news.rdf").headers["Retry-After"] == "120"
+        assert get(server, "/old.xml").status == 308

@@ -32,7 +32,8 @@ def call(
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        connection.request(method, path, body=body, headers=sent)
+        sent_body = None if body is None else body.encode()
+        connection.request(method, path, body=sent_body, headers=sent)
         response = connection.getresponse()
         return Answer(response.status, response.headers, response.read())
     finally:

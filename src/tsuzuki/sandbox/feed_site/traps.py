@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from tsuzuki.sandbox.exchange import Stream
+
 from .bombs import gzip_bomb, huge_feed, huge_page, huge_pdf
 from .content import (
     EUC_JP,
@@ -176,7 +178,8 @@ PAGE_TRAPS: Final[Mapping[str, Callable[[], Page]]] = {
 FILE_TRAPS: Final[Mapping[str, Callable[[], File]]] = {
     "pdf_encrypted": lambda: _pdf(encrypted_pdf()),
     "pdf_broken": lambda: _pdf(broken_pdf()),
-    "pdf_bomb": lambda: _pdf(bomb_pdf()),
+    # Made when it is asked for: it takes a third of a second.
+    "pdf_bomb": lambda: File(path="", body=Stream(chunks=lambda: [bomb_pdf()])),
     "pdf_of_images": lambda: _pdf(image_only_pdf()),
     "pdf_huge": lambda: File(path="", body=huge_pdf()),
     "pdf_endless": lambda: File(path="", body=huge_pdf(None)),
