@@ -4,6 +4,7 @@ Each change is one second of the site's own time, so the same calls make the sam
 Safe to change while it serves: a request sees the site before a change or after it.
 """
 
+import ssl
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -193,9 +194,9 @@ class FeedSite:
         with self._lock:
             return self._streamed[path]
 
-    def serve(self, *, port: int = 0) -> StandIn:
+    def serve(self, *, port: int = 0, tls: ssl.SSLContext | None = None) -> StandIn:
         """A server of this site, with routes under `/_sandbox` to change it; not started yet."""
-        return StandIn(self, port=port, control_routes=control_routes(self))
+        return StandIn(self, port=port, control_routes=control_routes(self), tls=tls)
 
     def __call__(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
