@@ -18,18 +18,20 @@ import io
 import logging
 import select
 import socket
+import ssl
 import struct
 import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, assert_never
 from urllib.parse import parse_qsl
 
 from .control import PREFIX, Seen, control
-from .exchange import Application, Request, Response
+from .exchange import Application, Request, Response, Stream
 from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
 
 REMEMBERED_REQUESTS = 100_000
@@ -39,21 +41,34 @@ LOOK_SECONDS = 0.05
 
 
 class StandIn:
-    """A server on `host:port` (0: any free port) between `start` and `stop`, or as a context."""
+    """A server on `host:port` (0: any free port) between `start` and `stop`, or as a context. With `tls` it speaks
+    HTTPS. An application with `control_routes` adds them under `/_sandbox`."""
 
-    def __init__(self, application: Application, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        application: Application,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.faults = Faults()
         self.application = application
         self._log: deque[Seen] = deque(maxlen=REMEMBERED_REQUESTS)
         own_routes = getattr(application, "control_routes", ())
         self.control = control(self.faults, lambda: self.requests, own_routes)
+        self.tls = tls
         self._server = _Server((host, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,))
 
     @property
     def url(self) -> str:
         host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
+        return f"{self.scheme}://{host!s}:{port}"
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.tls is None else "https"
 
     @property
     def requests(self) -> list[Seen]:
@@ -102,6 +117,15 @@ class _Server(ThreadingHTTPServer):
         self._lock = threading.Lock()
         super().__init__(address, _Handler)
 
+    def get_request(self) -> tuple[socket.socket, Any]:
+        link, address = super().get_request()
+        if self.stand_in.tls is not None:
+            # The handshake is left to the connection's own thread: it may take for ever.
+            link = self.stand_in.tls.wrap_socket(
+                link, server_side=True, do_handshake_on_connect=False
+            )
+        return link, address
+
     @contextmanager
     def connection(self, link: socket.socket) -> Iterator[None]:
         """The connection is known, so that stopping can end a client's idle wait on it."""
@@ -134,7 +158,9 @@ class _Handler(BaseHTTPRequestHandler):
     connection: socket.socket
 
     def handle(self) -> None:
-        with self.server.connection(self.connection), suppress(ConnectionError):
+        with self.server.connection(self.connection), suppress(ConnectionError, ssl.SSLError):
+            if isinstance(self.connection, ssl.SSLSocket):
+                self.connection.do_handshake()
             super().handle()
 
     def _serve(self) -> None:
@@ -198,6 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         path, _, query_text = self.path.partition("?")
         host = self.headers.get("Host")
+        stand_in = self.server.stand_in
         return Request(
             method=self.command,
             path=path,
@@ -206,24 +233,51 @@ class _Handler(BaseHTTPRequestHandler):
             headers=self.headers,
             body=self.rfile.read(length),
             client="{}:{}".format(*self.client_address),
-            base_url=f"http://{host}" if host else self.server.stand_in.url,
+            base_url=f"{stand_in.scheme}://{host}" if host else stand_in.url,
         )
 
     def _send(self, response: Response, *, cut: bool = False) -> None:
-        self.send_response(response.status)
-        if response.status != HTTPStatus.NO_CONTENT:
-            self.send_header("Content-Type", response.content_type)
-            self.send_header("Content-Length", str(len(response.body)))
-        for name, value in response.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
+        self._send_head(response)
         if self.command != "HEAD":
-            self.wfile.write(response.body[: len(response.body) // 2] if cut else response.body)
+            if response.stream is not None:
+                self._send_stream(response.stream, cut=cut)
+            else:
+                self.wfile.write(response.body[: len(response.body) // 2] if cut else response.body)
         if cut:
             self.close_connection = True
 
+    def _send_head(self, response: Response) -> None:
+        self.send_response(response.status)
+        if response.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+            if response.content_type:
+                self.send_header("Content-Type", response.content_type)
+            length = len(response.body) if response.stream is None else response.stream.length
+            if length is None:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(length))
+        for name, value in response.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send_stream(self, stream: Stream, *, cut: bool) -> None:
+        """Send chunk after chunk, until the client is gone; cut: end after the first one."""
+        for chunk in filter(None, stream.chunks()):
+            self.wfile.write(chunk if stream.length is not None else _framed(chunk))
+            self.wfile.flush()
+            if cut:
+                return
+            if stream.pause_seconds and not self._hold(stream.pause_seconds):
+                self.close_connection = True
+                return
+        if stream.length is None:
+            self.wfile.write(_framed(b""))
+
     def _drip(self, response: Response, seconds: float) -> None:
         """Send an answer byte by byte, until the client is gone or the fault is released."""
+        if response.stream is not None:
+            self._send(replace(response, stream=response.stream.byte_by_byte(seconds)))
+            return
         wire, self.wfile = self.wfile, io.BytesIO()
         self._send(response)
         sent, self.wfile = self.wfile.getvalue(), wire
@@ -255,7 +309,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not watch.poll(0):
             return False
         try:
-            return not self.connection.recv(1, socket.MSG_PEEK)
+            # Below TLS, which cannot peek.
+            return not socket.socket.recv(self.connection, 1, socket.MSG_PEEK)
         except OSError:
             return True
 
@@ -269,6 +324,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- as inherited
         """Silent: the requests are kept for callers."""
+
+
+def _framed(chunk: bytes) -> bytes:
+    """A chunk as HTTP/1.1 frames it; the empty one ends the body."""
+    return b"%x\r\n%s\r\n" % (len(chunk), chunk)
 
 
 def _ordered(fault: Fault, body: bytes, content_type: str) -> Response:
