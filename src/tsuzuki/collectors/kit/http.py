@@ -88,7 +88,7 @@ class HttpClient:
         self._secrets = tuple(secrets)
         self._answer_seconds = answer_seconds
         self._body_bytes_max = body_bytes_max
-        _silence_the_library()
+        silence_library_log()
         silence = min(silence_seconds, answer_seconds)
         timeout = httpx2.Timeout(silence, connect=min(CONNECT_SECONDS, answer_seconds))
         self._extensions = {"timeout": timeout.as_dict()}
@@ -96,7 +96,7 @@ class HttpClient:
             follow_redirects=False,
             # To read the trusted certificates takes longer than many a run; plain http, which is not
             # led anywhere else either, has none to check.
-            verify=_trusted() if self._base_url.startswith("https:") else False,
+            verify=trusted_certificates() if self._base_url.startswith("https:") else False,
             headers={"Accept": "application/json", "User-Agent": "tsuzuki"},
         )
         self._deadline = Deadline(clock)
@@ -221,11 +221,12 @@ def checked_base_url(url: str, *, service: str) -> str:
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def trusted_certificates() -> ssl.SSLContext:
+    """The certificates that this machine trusts, read once."""
     return ssl.create_default_context()
 
 
-def _silence_the_library() -> None:
+def silence_library_log() -> None:
     """Its log names every URL with its query, and so the key. Warnings and errors still come."""
     for name in ("httpx2", "httpcore2", "httpcore"):
         logger = logging.getLogger(name)
