@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import feedparser
 import gitlab
 import pytest
 import requests
@@ -19,8 +20,9 @@ from support.git_histories import straight
 from support.workspace import Workspace
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")
-ANY_PORT = [word for name in ("gitlab", "books", "mail") for word in (f"--{name}-port", "0")]
-VARIABLES = 9
+SERVICES = ("gitlab", "books", "mail", "feeds")
+ANY_PORT = [word for name in SERVICES for word in (f"--{name}-port", "0")]
+VARIABLES = 12
 
 
 @contextmanager
@@ -86,7 +88,18 @@ def test_books_are_listed_and_mail_is_taken(tmp_path: Path) -> None:
             assert client.sendmail(sender, [recipient], "Subject: hello\n\nhello") == {}
 
 
-@pytest.mark.parametrize("option", ["--gitlab-port", "--books-port", "--mail-port"])
+def test_feeds_are_read_and_changed(tmp_path: Path) -> None:
+    with sandbox(tmp_path) as (_, variables):
+        japanese = variables["SANDBOX_FEED_JAPANESE"]
+        assert len(feedparser.parse(requests.get(japanese, timeout=30).content).entries) == 6
+        control = japanese.replace("/news.rdf", "/_sandbox/articles")
+        new = {"feed": "/news.rdf", "title": "新しい橋", "text": "橋が開通しました。"}
+        assert requests.post(control, json=new, timeout=30).status_code == 201
+        found = feedparser.parse(requests.get(japanese, timeout=30).content).entries
+        assert (len(found), found[0].title) == (7, "新しい橋")
+
+
+@pytest.mark.parametrize("option", [f"--{name}-port" for name in SERVICES])
 def test_a_port_that_is_taken_is_told(workspace: Workspace, option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

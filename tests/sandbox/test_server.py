@@ -4,12 +4,13 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
 
 from support.daemons import eventually
-from tsuzuki.sandbox.exchange import Request, Response, Route, Router, json_response
+from tsuzuki.sandbox.exchange import Request, Response, Route, Router, Stream, json_response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
@@ -22,14 +23,30 @@ def fail(request: Request) -> Response:
     raise RuntimeError(request.path)
 
 
+def count_up(request: Request) -> Response:
+    stream = Stream(chunks=lambda: (b"%d," % number for number in range(3)))
+    length = 6 if request.query.get("length") else None
+    return Response(stream=replace(stream, length=length), content_type="")
+
+
+def unchanged(request: Request) -> Response:
+    return Response(status=304, headers={"ETag": '"1"'})
+
+
 def missing(request: Request) -> Response:
     return json_response({"message": "404 Not Found"}, status=404)
 
 
 @pytest.fixture
 def stand_in() -> Iterator[StandIn]:
-    routes = [Route("GET", "/greet/{name}", greet), Route("GET", "/broken", fail)]
-    with StandIn(Router(routes, otherwise=missing)) as server:
+    routes = [
+        Route("GET", "/greet/{name}", greet),
+        Route("GET", "/broken", fail),
+        Route("GET", "/count", count_up),
+        Route("GET", "/unchanged", unchanged),
+    ]
+    more = [Route("GET", "/_sandbox/own", unchanged)]
+    with StandIn(Router(routes, otherwise=missing), control_routes=more) as server:
         yield server
 
 
@@ -112,6 +129,82 @@ def test_html_comes_with_200(client: http.client.HTTPConnection, stand_in: Stand
     stand_in.faults.add(Fault(kind=FaultKind.HTML))
     status, body = ask(client, "/greet/you")
     assert (status, body[:15]) == (200, b"<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("target", ["/count", "/count?length=yes"])
+def test_a_stream_is_sent_whole_and_the_connection_goes_on(
+    client: http.client.HTTPConnection, target: str
+) -> None:
+    assert ask(client, target) == (200, b"0,1,2,")
+    assert ask(client, "/greet/you")[0] == 200
+
+
+@pytest.mark.parametrize("target", ["/count", "/count?length=yes"])
+def test_a_cut_stream_ends_before_its_end(
+    client: http.client.HTTPConnection, stand_in: StandIn, target: str
+) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.CUT))
+    client.request("GET", target)
+    with pytest.raises(http.client.IncompleteRead):
+        client.getresponse().read()
+
+
+def test_a_dripping_stream_is_the_true_one(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.DRIP, seconds=0.001))
+    assert ask(client, "/count") == (200, b"0,1,2,")
+
+
+def test_an_endless_stream_ends_with_its_client() -> None:
+    made: list[int] = []
+
+    def endless() -> Iterator[bytes]:
+        try:
+            while True:
+                yield b"x" * 65_536
+        finally:
+            made.append(1)
+
+    with StandIn(lambda _: Response(stream=Stream(chunks=endless, length=10**10))) as stand_in:
+        parts = urlsplit(stand_in.url)
+        client = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+        client.request("GET", "/")
+        response = client.getresponse()
+        assert response.length == 10**10
+        assert response.read(1_000_000) == b"x" * 1_000_000
+        response.close()
+        client.close()
+        eventually(lambda: made == [1], what="the stream to end")
+
+
+def test_a_stand_in_stops_while_a_stream_has_no_reader() -> None:
+    body = Stream(chunks=lambda: iter(lambda: b"x" * 65_536, b""))
+    stand_in = StandIn(lambda _: Response(stream=body))
+    stand_in.start()
+    parts = urlsplit(stand_in.url)
+    client = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    client.request("GET", "/")
+    with client.getresponse():
+        stand_in.stop()
+    client.close()
+
+
+def test_an_unchanged_answer_has_neither_type_nor_length(
+    client: http.client.HTTPConnection,
+) -> None:
+    client.request("GET", "/unchanged")
+    response = client.getresponse()
+    assert (response.status, response.read(), response.headers["ETag"]) == (304, b"", '"1"')
+    assert not {"Content-Type", "Content-Length"} & {*response.headers}
+    assert ask(client, "/greet/you")[0] == 200
+
+
+def test_a_stand_in_adds_control_routes_of_its_own(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    assert ask(client, "/_sandbox/own")[0] == 304
+    assert stand_in.count() == 0
 
 
 def test_a_reset_connection_is_reset(client: http.client.HTTPConnection, stand_in: StandIn) -> None:

@@ -54,15 +54,14 @@ def _port_option(name: str, default: int, service: str) -> Callable[[Any], Any]:
 @_port_option("--gitlab-port", 8929, "GitLab")
 @_port_option("--books-port", 8930, "Google Books")
 @_port_option("--mail-port", 8931, "mail server")
+@_port_option("--feeds-port", 8932, "feed site")
 @click.pass_obj
 def sandbox(
     invocation: Invocation,
     /,
     repositories: Path | None,
     requests_per_minute: int | None,
-    gitlab_port: int,
-    books_port: int,
-    mail_port: int,
+    **ports: int,
 ) -> None:
     """Start stand-ins for outside services, and say how to point Tsuzuki at them.
 
@@ -76,9 +75,10 @@ def sandbox(
     with ExitStack() as running:
         folder = _repositories(running, invocation, repositories)
         services = [
-            _gitlab(running, folder, gitlab_port, requests_per_minute),
-            _books(running, books_port),
-            *_mail(running, invocation, mail_port),
+            _gitlab(running, folder, ports["gitlab_port"], requests_per_minute),
+            _books(running, ports["books_port"]),
+            *_mail(running, invocation, ports["mail_port"]),
+            _feeds(running, ports["feeds_port"]),
         ]
         _tell(invocation, services)
         signals = ProcessSignals()
@@ -157,6 +157,21 @@ def _mail(running: ExitStack, invocation: Invocation, port: int) -> list[Service
             },
         )
     ]
+
+
+def _feeds(running: ExitStack, port: int) -> Service:
+    """The demo of the feed site. Its variables are addresses to use, not settings."""
+    demo = "tsuzuki.sandbox.feed_site.demo"
+    with _port_told(port, "--feeds-port"):
+        server = running.enter_context(load(f"{demo}:make_demo")().serve(port=port))
+    return Service(
+        name="feeds",
+        variables={
+            "SANDBOX_FEED_JAPANESE": server.url + load(f"{demo}:JAPANESE_FEED"),
+            "SANDBOX_FEED_ENGLISH": server.url + load(f"{demo}:ENGLISH_FEED"),
+            "SANDBOX_FEED_ATOM": server.url + load(f"{demo}:ATOM_FEED"),
+        },
+    )
 
 
 @contextmanager

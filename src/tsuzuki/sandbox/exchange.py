@@ -5,7 +5,7 @@ An application is any function from `Request` to `Response`; `Router` makes one 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from email.message import Message
 from typing import Any
@@ -45,13 +45,39 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A body that is made while it is sent, and may be larger than any memory."""
+
+    chunks: Callable[[], Iterable[bytes]]
+    """Called once per response. It is not read further when the client is gone."""
+
+    length: int | None = None
+    """Announced as Content-Length; without it the body is sent in chunks (Transfer-Encoding)."""
+
+    pause_seconds: float = 0.0
+    """Waited after each chunk."""
+
+    def byte_by_byte(self, pause_seconds: float) -> "Stream":
+        def single_bytes() -> Iterator[bytes]:
+            for chunk in self.chunks():
+                for position in range(len(chunk)):
+                    yield chunk[position : position + 1]
+
+        return replace(self, chunks=single_bytes, pause_seconds=pause_seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Response:
-    """One answer, whole. The server adds the length and the date."""
+    """One answer, whole, or with a `stream` as its body. The server adds the length and the date."""
 
     status: int = 200
     body: bytes = b""
     content_type: str = "application/json"
+    """Empty: the header is left out."""
+
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: Stream | None = None
+    """Sent instead of `body`."""
 
 
 Application = Callable[[Request], Response]

@@ -21,15 +21,16 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, assert_never
 from urllib.parse import parse_qsl
 
 from .control import PREFIX, Seen, control
-from .exchange import Application, Request, Response
+from .exchange import Application, Request, Response, Route, Stream
 from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
 
 REMEMBERED_REQUESTS = 100_000
@@ -39,13 +40,22 @@ LOOK_SECONDS = 0.05
 
 
 class StandIn:
-    """A server on `host:port` (0: any free port) between `start` and `stop`, or as a context."""
+    """A server on `host:port` (0: any free port) between `start` and `stop`, or as a context.
 
-    def __init__(self, application: Application, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    `control_routes` are those that the application adds under `/_sandbox`."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        control_routes: Iterable[Route] = (),
+    ) -> None:
         self.faults = Faults()
         self.application = application
         self._log: deque[Seen] = deque(maxlen=REMEMBERED_REQUESTS)
-        self.control = control(self.faults, lambda: self.requests)
+        self.control = control(self.faults, lambda: self.requests, control_routes)
         self._server = _Server((host, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,))
 
@@ -201,20 +211,47 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _send(self, response: Response, *, cut: bool = False) -> None:
-        self.send_response(response.status)
-        if response.status != HTTPStatus.NO_CONTENT:
-            self.send_header("Content-Type", response.content_type)
-            self.send_header("Content-Length", str(len(response.body)))
-        for name, value in response.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
+        self._send_head(response)
         if self.command != "HEAD":
-            self.wfile.write(response.body[: len(response.body) // 2] if cut else response.body)
+            if response.stream is not None:
+                self._send_stream(response.stream, cut=cut)
+            else:
+                self.wfile.write(response.body[: len(response.body) // 2] if cut else response.body)
         if cut:
             self.close_connection = True
 
+    def _send_head(self, response: Response) -> None:
+        self.send_response(response.status)
+        if response.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+            if response.content_type:
+                self.send_header("Content-Type", response.content_type)
+            length = len(response.body) if response.stream is None else response.stream.length
+            if length is None:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(length))
+        for name, value in response.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send_stream(self, stream: Stream, *, cut: bool) -> None:
+        """Send chunk after chunk, until the client is gone; cut: end after the first one."""
+        for chunk in filter(None, stream.chunks()):
+            self.wfile.write(chunk if stream.length is not None else _framed(chunk))
+            self.wfile.flush()
+            if cut:
+                return
+            if stream.pause_seconds and not self._hold(stream.pause_seconds):
+                self.close_connection = True
+                return
+        if stream.length is None:
+            self.wfile.write(_framed(b""))
+
     def _drip(self, response: Response, seconds: float) -> None:
         """Send an answer byte by byte, until the client is gone or the fault is released."""
+        if response.stream is not None:
+            self._send(replace(response, stream=response.stream.byte_by_byte(seconds)))
+            return
         wire, self.wfile = self.wfile, io.BytesIO()
         self._send(response)
         sent, self.wfile = self.wfile.getvalue(), wire
@@ -260,6 +297,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- as inherited
         """Silent: the requests are kept for callers."""
+
+
+def _framed(chunk: bytes) -> bytes:
+    """A chunk as HTTP/1.1 frames it; the empty one ends the body."""
+    return b"%x\r\n%s\r\n" % (len(chunk), chunk)
 
 
 def _ordered(fault: Fault, body: bytes, content_type: str) -> Response:
