@@ -70,7 +70,9 @@ class _Stream(httpcore2.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-class _Backend(httpcore2.NetworkBackend):
+class DeadlineNetwork(httpcore2.NetworkBackend):
+    """A network whose connections all keep the deadline."""
+
     def __init__(self, backend: httpcore2.NetworkBackend, deadline: Deadline) -> None:
         self._backend = backend
         self._deadline = deadline
@@ -95,4 +97,4 @@ def set_deadline(client: httpx2.Client, deadline: Deadline) -> None:
         if isinstance(transport, httpx2.HTTPTransport):
             pool = transport._pool  # noqa: SLF001 -- see above
             network = pool._network_backend  # noqa: SLF001 -- see above
-            pool._network_backend = _Backend(network, deadline)  # noqa: SLF001 -- see above
+            pool._network_backend = DeadlineNetwork(network, deadline)  # noqa: SLF001 -- see above

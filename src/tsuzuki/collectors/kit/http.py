@@ -74,14 +74,14 @@ class HttpClient:
         self._secrets = tuple(secrets)
         self._answer_seconds = answer_seconds
         self._body_bytes_max = body_bytes_max
-        _silence_the_library()
+        silence_library_log()
         timeout = httpx2.Timeout(min(SILENCE_SECONDS, answer_seconds), connect=CONNECT_SECONDS)
         self._extensions = {"timeout": timeout.as_dict()}
         self._client = httpx2.Client(
             follow_redirects=False,
             # To read the trusted certificates takes longer than many a run; plain http, which is not
             # led anywhere else either, has none to check.
-            verify=_trusted() if self._base_url.startswith("https:") else False,
+            verify=trusted_certificates() if self._base_url.startswith("https:") else False,
             headers={"Accept": "application/json", "User-Agent": "tsuzuki"},
         )
         self._deadline = Deadline(clock)
@@ -185,11 +185,12 @@ def checked_base_url(url: str, *, service: str) -> str:
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def trusted_certificates() -> ssl.SSLContext:
+    """The certificates that this machine trusts, read once."""
     return ssl.create_default_context()
 
 
-def _silence_the_library() -> None:
+def silence_library_log() -> None:
     """Its log names every URL with its query, and so the key. Warnings and errors still come."""
     for name in ("httpx2", "httpcore2", "httpcore"):
         logger = logging.getLogger(name)
