@@ -7,21 +7,16 @@ from typing import Any
 
 from sqlalchemy import MetaData, select
 
-from support.factories import WORKER, add_worker, create_run, read_run, take_lead
+from support.factories import WORKER, add_worker, read_run, take_lead
+from support.handler_runs import HandlerRun, define_job, start_run
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
-from tsuzuki.engine.worker.output_buffer import OutputBuffer
 from tsuzuki.engine.worker.run_io import WorkerRunIO
-from tsuzuki.model.job import JobSource, JobSpec
-from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
-from tsuzuki.model.settings import EngineSettings
-from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store import jobs
+from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.runs.moves import Assignment, RunEnd
+from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -71,41 +66,37 @@ class CaseRun:
     """One run of a case."""
 
     harness: "Harness"
-    task: Task
-    output: OutputBuffer
-    run_io: ObservedRunIO
-    stop_signal: StopSignal
-    context: RunContext
+    run: HandlerRun[ObservedRunIO]
+
+    @property
+    def context(self) -> RunContext:
+        return self.run.context
+
+    @property
+    def stop_signal(self) -> StopSignal:
+        return self.run.stop_signal
+
+    @property
+    def log(self) -> list[str]:
+        return self.run.log
 
     def collect(self, *, before: Act = do_nothing, after: Act = do_nothing) -> Any:
         """Let the handler work, and the run end as it ends. A killed run is found by the leader and
         ended; a fenced one was ended already."""
-        self.run_io.before, self.run_io.after = before, after
+        self.run.run_io.before, self.run.run_io.after = before, after
         try:
             result = self.harness.case.collector.handler(self.harness.context)(self.context)
         except BaseException:
-            self._end(RunState.FAILED)
+            self.run.end(RunState.FAILED)
             raise
-        self._end(RunState.SUCCEEDED)
+        self.run.end(RunState.SUCCEEDED)
         return result
 
     def take_away(self) -> None:
         """Fence the run: an operator cancels it, and its worker does not know yet."""
-        run = RunRef(id=self.context.id, version=self.task.started.version)
+        run = RunRef(id=self.context.id, version=self.run.task.started.version)
         with self.harness.database.write() as connection:
             assert moves.cancel(connection, operator="operator", runs=[run])
-
-    @property
-    def log(self) -> list[str]:
-        buffered = self.output.take()
-        self.output.put_back(buffered)
-        return [line.body for _, line in buffered.lines]
-
-    def _end(self, state: RunState) -> None:
-        reason = None if state is RunState.SUCCEEDED else Reason.HANDLER_FAILED
-        ending = RunEnd(run=self.task.started, state=state, reason=reason)
-        with self.harness.database.write() as connection:
-            moves.finish(connection, worker_id=WORKER, ends=[ending])
 
 
 @dataclass
@@ -121,14 +112,9 @@ class Harness:
         upgrade(self.database, [ENGINE, self.case.component])
         add_worker(self.database, WORKER, capacity=1000)
         self.term = take_lead(self.database, lease_seconds=3600)
-        spec = JobSpec(
-            name="conforming",
-            handler=self.case.collector.name,
-            options=dict(self.case.options),
-            concurrency_policy=ConcurrencyPolicy.ALLOW,
+        self.job_id = define_job(
+            self.database, "conforming", self.case.collector.name, self.case.options
         )
-        with self.database.write() as connection:
-            self.job_id = jobs.add(connection, spec, source=JobSource.DATABASE)
         self.case.prepare(self.database)
 
     @property
@@ -138,23 +124,8 @@ class Harness:
         )
 
     def start(self) -> CaseRun:
-        created = create_run(self.database, self.job_id)
-        with self.database.write() as connection:
-            assignment = Assignment(run=created, worker_id=WORKER)
-            assert moves.assign(connection, term=self.term, assignments=[assignment])
-            (assigned,) = runs.get_many(connection, [created.id])
-            ref = RunRef(id=assigned.id, version=assigned.version)
-            run = moves.start(connection, worker_id=WORKER, runs=[ref])[created.id]
-            job = jobs.get_by_name(connection, "conforming")
-        assert job is not None
-        task = Task(run=run, started=run.started, spec=job.spec)
-        output = OutputBuffer(clock=self.database.clock, settings=EngineSettings)
-        run_io = ObservedRunIO(database=self.database, output=output, worker_id=lambda: WORKER)
-        stop_signal = StopSignal()
-        context = RunContext(
-            task=task, run_io=run_io, clock=self.database.clock, stop_signal=stop_signal
-        )
-        return CaseRun(self, task, output, run_io, stop_signal, context)
+        run = start_run(self.database, self.term, self.job_id, run_io=ObservedRunIO)
+        return CaseRun(self, run)
 
     def kill_until(
         self, expected: Rows, *, before: Act = do_nothing, after: Act = do_nothing

@@ -4,10 +4,11 @@ A call whose run died in between stays STARTED and keeps what it reserved: it ma
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from tsuzuki.collectors.feeds.budget import Budgets, Reservation, Spent
+from tsuzuki.collectors.feeds.budget import Budgets, Refusal, Reservation
 from tsuzuki.collectors.feeds.feed_set import RunFeed
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.model.prompts import input_hash, prompt_version
@@ -33,9 +34,9 @@ from tsuzuki.store.sql.database import Connection
 class BudgetSpent(Exception):
     """The call would exceed a budget; it was not made."""
 
-    def __init__(self, spent: Spent) -> None:
-        super().__init__(spent.why)
-        self.spent = spent
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.sentence)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,11 @@ class Call:
     question: Question
     model: Model
     reservation: Reservation
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether an answer counts as a paid request: not without a model."""
+        return bool(self.reservation.counted_in)
 
 
 class ModelCalls:
@@ -93,13 +99,14 @@ class ModelCalls:
         reserved = self._budgets.reserve(
             connection,
             feed_id=feed.id,
-            feed_budget=feed.options.budget,
+            feed=feed.options,
             model_name=model.name,
+            model=self._section.models[model.name],
             tokens=model.estimated_tokens(question),
-            cost_micros=model.estimated_cost_micros(question),
+            cost=model.estimated_cost_micros(question),
             now=now,
         )
-        if isinstance(reserved, Spent):
+        if isinstance(reserved, Refusal):
             raise BudgetSpent(reserved)
         step_id = steps.start(
             connection,
@@ -115,45 +122,47 @@ class ModelCalls:
 
     def finish(self, connection: Connection, call: Call, answer: Answer, *, now: datetime) -> None:
         """Record the answer and what it cost."""
-        result = {"verdict": answer.verdict, "text": answer.text, "why": answer.why}
-        self._end(connection, call, answer.usage, StepEnd(result=result, is_paid=True), now)
+        end = StepEnd(result=result_of(answer), is_paid=call.is_charged)
+        self._end(connection, call, answer.usage, end, now)
 
     def fail(
         self, connection: Connection, call: Call, problem: SourceFailed, *, now: datetime
     ) -> None:
-        """Record that there was no usable answer. What may have been paid for stays reserved."""
-        error = problem.message
+        """Record that there was no usable answer. What may have been paid for stays counted; what was certainly
+        not sent does not."""
+        end = StepEnd(error_code=problem.specific_code, error=problem.message)
         match problem:
             case ModelBlocked():
-                end = StepEnd(
-                    error_code=BLOCKED,
-                    error=error,
-                    is_paid=problem.is_paid,
-                    result={"raw": problem.raw},
+                blocked = replace(
+                    end, error_code=BLOCKED, is_paid=problem.is_paid, result={"raw": problem.raw}
                 )
-                self._end(connection, call, problem.usage, end, now)
+                self._end(connection, call, problem.usage, blocked, now)
             case ModelUnavailable(maybe_paid=True):
-                end = StepEnd(error_code=problem.specific_code, error=error)
                 steps.finish(connection, call.step_id, end, now=now)
             case _:
-                end = StepEnd(error_code=problem.specific_code, error=error)
-                self._end(connection, call, Usage(), end, now)
+                self._budgets.release(connection, call.reservation)
+                steps.finish(connection, call.step_id, end, now=now)
 
     def _end(
         self, connection: Connection, call: Call, usage: Usage, end: StepEnd, now: datetime
     ) -> None:
-        self._budgets.settle(connection, call.reservation, usage, is_sent=end.is_paid)
-        counted = {
-            **vars(end),
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost_micros": usage.cost_micros,
-        }
-        steps.finish(connection, call.step_id, StepEnd(**counted), now=now)
+        self._budgets.settle(connection, call.reservation, usage)
+        used = replace(
+            end,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost_micros=usage.cost_micros,
+        )
+        steps.finish(connection, call.step_id, used, now=now)
 
     def close(self) -> None:
         for model in self._models.values():
             model.close()
+
+
+def result_of(answer: Answer) -> dict[str, Any]:
+    """An answer as a step stores it."""
+    return {"verdict": answer.verdict, "text": answer.text, "why": answer.why}
 
 
 def model_unknown(name: str, feed: str, known: Mapping[str, object]) -> ConfigurationError:

@@ -149,7 +149,7 @@ class ItemProcessing:
             self._defer(work, put_off)
         except BudgetSpent as problem:
             self._give_back(work)
-            self._close_for_budget(work.feed, problem.spent)
+            self._close_for_budget(work.feed, problem.refusal)
         except RateLimitedUntil as limited:
             self._park(work, limited)
         except SourceRefused:
@@ -351,18 +351,17 @@ class ItemProcessing:
             f"Model {model} is not asked until {limited.until:%Y-%m-%d %H:%MZ}: {limited.message}"
         )
 
-    def _close_for_budget(self, feed: RunFeed, spent: Spent) -> None:
-        closure = Closure(why=spent.why, until=spent.open_at)
-        match spent.scope:
-            case BudgetScope.ALL:
+    def _close_for_budget(self, feed: RunFeed, refusal: Refusal) -> None:
+        closure = Closure(why=refusal.sentence, until=refusal.open_at)
+        kind, _, _ = refusal.scope.partition(":")
+        match kind:
+            case "all":
                 self._feeds.close_all(closure)
-            case BudgetScope.MODEL:
+            case "model":
                 self._feeds.close_model(feed.options.model, closure)
-            case BudgetScope.FEED:
-                self._feeds.close(feed.id, closure)
             case _:
-                assert_never(spent.scope)
-        self._log(f"{spent.why}; the budget is open again at {spent.open_at:%Y-%m-%d %H:%MZ}")
+                self._feeds.close(feed.id, closure)
+        self._log(closure.why)
 
     def _log(self, words: str) -> None:
         self._run.log(f"[feeds][{self._run.job_name}] {words}")
