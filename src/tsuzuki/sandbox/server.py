@@ -36,6 +36,9 @@ from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
 
 REMEMBERED_REQUESTS = 100_000
 BODY_BYTES_MAX = 64 * 1024 * 1024
+BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+"""Statuses that end with their head; a body would be read as the next response."""
+
 LOOK_SECONDS = 0.05
 """How often a held request looks whether its client is still there."""
 
@@ -238,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, response: Response, *, cut: bool = False) -> None:
         self._send_head(response)
-        if self.command != "HEAD":
+        if self.command != "HEAD" and response.status not in BODILESS:
             if response.stream is not None:
                 self._send_stream(response.stream, cut=cut)
             else:
@@ -248,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_head(self, response: Response) -> None:
         self.send_response(response.status)
-        if response.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        if response.status not in BODILESS:
             if response.content_type:
                 self.send_header("Content-Type", response.content_type)
             length = len(response.body) if response.stream is None else response.stream.length

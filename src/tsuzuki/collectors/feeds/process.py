@@ -9,23 +9,46 @@ the item back as it was and closes its feed for a while.
 """
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias, assert_never
 
+from tsuzuki.collectors.feeds.budget import Refusal
 from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.model.protocol import ModelBlocked, ModelUnavailable, Verdict
-from tsuzuki.collectors.feeds.model_calls import BudgetSpent, ModelCalls, ModelParked
+from tsuzuki.collectors.feeds.model.prompts import screening_question, summary_question
+from tsuzuki.collectors.feeds.model.protocol import (
+    Answer,
+    ModelBlocked,
+    ModelUnavailable,
+    Question,
+    Verdict,
+)
+from tsuzuki.collectors.feeds.model_calls import BudgetSpent, Call, ModelCalls, result_of
 from tsuzuki.collectors.feeds.options import FeedsOptions
-from tsuzuki.collectors.feeds.page import PageFailed
+from tsuzuki.collectors.feeds.output_guard import OutputRefused
+from tsuzuki.collectors.feeds.page import Page, PageFailed
+from tsuzuki.collectors.feeds.post_text import compose_post
+from tsuzuki.collectors.feeds.posting import Posting, PostOutcome
 from tsuzuki.collectors.feeds.queries import item_moves, items, pages, steps
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.pages import StoredPage
 from tsuzuki.collectors.feeds.queries.steps import StepEnd
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import Step, StepState
+from tsuzuki.collectors.kit.errors import (
+    RateLimitedUntil,
+    SourceFailed,
+    SourceRefused,
+    SourceUnavailable,
+)
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.sql.database import Connection, Database
+
+ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
+"""Downloads the page of an item. Raises `PageFailed`."""
 
 WAIT_SECONDS_MAX = 90.0
 """A pause up to so long is waited for inside the run; a longer one ends its work on the feed."""
@@ -69,6 +92,14 @@ class _PutOff(Exception):
         super().__init__(problem)
         self.reason = reason
         self.pause_seconds = pause_seconds
+
+
+class _AccountLimited(Exception):
+    """The account's server asks for a pause; the post was not taken."""
+
+    def __init__(self, limited: RateLimitedUntil) -> None:
+        super().__init__(limited.message)
+        self.until = limited.until
 
 
 @dataclass(kw_only=True)
@@ -123,12 +154,26 @@ class ItemProcessing:
         return self._done
 
     def _draw(self) -> Item | None:
+        """The next item of a feed that may post."""
         with self._run.transaction() as connection:
             now = self._database.now(connection)
-            feed_ids = self._feeds.open_ids(now)
-            if not feed_ids:
-                return None
-            return items.draw(connection, feed_ids=feed_ids, run_id=self._run.id)
+            while feed_ids := self._feeds.open_ids(now):
+                item = items.draw(connection, feed_ids=feed_ids, run_id=self._run.id)
+                if item is None or self._may_post(connection, item, now):
+                    return item
+                item_moves.give_back(connection, item, run_id=self._run.id)
+            return None
+
+    def _may_post(self, connection: Connection, item: Item, now: datetime) -> bool:
+        """Whether the caps of the item's feed leave room for a post; if not the feed is closed."""
+        feed = self._feeds[item.feed_id]
+        if feed.options.hold and not item.is_approved:
+            return True
+        left = self._posting.posts_left(connection, feed.id, feed.options.caps, now=now)
+        if left.count == 0:
+            closure = Closure(why="its posts are at a cap", until=left.open_at, resumes=False)
+            self._feeds.close(feed.id, closure)
+        return left.count > 0
 
     def _wait_for_opening(self) -> bool:
         """Wait until the first closed feed is open again, if that is soon."""
@@ -150,9 +195,13 @@ class ItemProcessing:
         except BudgetSpent as problem:
             self._give_back(work)
             self._close_for_budget(work.feed, problem.refusal)
+        except _AccountLimited as limited:
+            self._give_back(work)
+            closure = Closure(why=str(limited), until=limited.until)
+            self._feeds.close_account(work.feed.options.account, closure)
         except RateLimitedUntil as limited:
             self._park(work, limited)
-        except SourceRefused:
+        except (SourceRefused, ConfigurationError):
             self._give_back(work)
             raise
 
@@ -296,6 +345,72 @@ class ItemProcessing:
         elif work.call is not None and work.problem is not None:
             self._calls.fail(connection, work.call, work.problem, now=now)
         work.call = work.answer = work.problem = None
+
+    # --- post -----------------------------------------------------------------------------------
+
+    def _post(self, work: _Work, summary: str) -> None:
+        if work.feed.options.hold and not work.item.is_approved:
+            self._hold(work)
+            return
+        try:
+            self._send(work, summary)
+        except OutputRefused as refused:
+            raise _PutOff(ItemReason.API_FAILED, f"the summary cannot be posted: {refused}") from None
+        except RateLimitedUntil as limited:
+            raise _AccountLimited(limited) from None
+        except SourceUnavailable as problem:
+            raise _PutOff(ItemReason.API_FAILED, problem.message) from None
+
+    def _send(self, work: _Work, summary: str) -> None:
+        feed, item = work.feed, work.item
+        body = compose_post(
+            feed.options,
+            title=item.title,
+            url=item.url,
+            canonical_url=item.canonical_url,
+            summary=summary,
+            limits=self._posting.limits(feed.options.account),
+            author=item.author,
+            feed_title=feed.title,
+        )
+        with self._run.transaction() as connection:
+            self._settle(connection, work, self._database.now(connection))
+            post = self._posting.intend(
+                connection,
+                feed_id=feed.id,
+                item_id=item.id,
+                account=feed.options.account,
+                body=body,
+                content_hash=item.content_hash,
+            )
+        outcome = self._posting.send(
+            post, on_sent=lambda connection, _post: self._finish(connection, work)
+        )
+        self._follow(work, outcome)
+
+    def _follow(self, work: _Work, outcome: PostOutcome) -> None:
+        """What follows from a post, except that the item of one that arrived is processed already."""
+        item = work.item
+        match outcome.state:
+            case OutboxState.SENT:
+                self._done.posted += 1
+                self._log(f"Item {item.id} is posted")
+            case OutboxState.UNSETTLED if not self._posting.can_look_up(work.feed.options.account):
+                self._hold(work)
+            case _:
+                raise _PutOff(ItemReason.API_FAILED, outcome.error or "the post did not arrive")
+
+    def _finish(self, connection: Connection, work: _Work) -> None:
+        item_moves.finish_posted(
+            connection, work.item, run_id=self._run.id, now=self._database.now(connection)
+        )
+
+    def _hold(self, work: _Work) -> None:
+        with self._run.transaction() as connection:
+            self._settle(connection, work, self._database.now(connection))
+            item_moves.hold_for_approval(connection, work.item, run_id=self._run.id)
+        self._done.approvals += 1
+        self._log(f"Item {work.item.id} waits for approval: tsuzuki feeds approve {work.item.id}")
 
     # --- moves ----------------------------------------------------------------------------------
 

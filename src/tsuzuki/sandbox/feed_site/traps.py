@@ -120,6 +120,7 @@ TRAPS: Final[Mapping[str, Trap]] = {
     "wrong_zone": _sent(last_modified=DateKind.WRONG_ZONE, etag=EtagKind.ABSENT),
     "conditions_ignored": _sent(conditional=Conditional.IGNORED),
     "always_304": _sent(conditional=Conditional.ALWAYS_304),
+    "unconditional_304": _sent(0, status=304),
     "html_error_page": _sent(0, body=ERROR_PAGE),
     "login_page": _sent(0, body=LOGIN_PAGE),
     "json_feed": _sent(0, body=JSON_FEED, content_type="application/feed+json"),
