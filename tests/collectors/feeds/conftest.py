@@ -1,13 +1,35 @@
-"""A database with the tables of feeds."""
+"""A database with the tables of feeds, a feed site, and fetches of a job from the one into the other."""
+
+from collections.abc import Iterator
 
 import pytest
 
 from tsuzuki.collectors.feeds.tables import COMPONENT
+from tsuzuki.sandbox.feed_site import FeedSite
+from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Database
+
+from .fetching import SITE_START, Fetching, open_fetching
 
 
 @pytest.fixture
 def feeds_database(database: Database) -> Database:
     upgrade(database, [ENGINE, COMPONENT])
     return database
+
+
+@pytest.fixture
+def site() -> FeedSite:
+    return FeedSite(start=SITE_START)
+
+
+@pytest.fixture
+def server(site: FeedSite) -> Iterator[StandIn]:
+    with site.serve() as server:
+        yield server
+
+
+@pytest.fixture
+def fetching(feeds_database: Database, site: FeedSite, server: StandIn) -> Fetching:
+    return open_fetching(feeds_database, site, server)

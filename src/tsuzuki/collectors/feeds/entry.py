@@ -65,12 +65,14 @@ class Unusable:
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedFeed:
-    """What a document held, in its order. `is_cut_off`: it ends in the middle, so more may come."""
+    """What a document held, in its order. `is_cut_off`: it ends in the middle, so more may come. `shares_guids`: one
+    guid stands for several articles, so guids are no identities in this feed."""
 
     title: str | None
     entries: list[Entry] = field(default_factory=list)
     unusable: list[Unusable] = field(default_factory=list)
     is_cut_off: bool = False
+    shares_guids: bool = False
 
 
 def stored_attachments(entry: Entry) -> list[dict[str, Any]]:
