@@ -6,7 +6,7 @@
     DELETE /_sandbox/faults    clear them all
     POST   /_sandbox/release   let go what hangs
 
-The fields of a fault are those of `faults.Fault`.
+The fields of a fault are those of `faults.Fault`. A stand-in may have further routes (`control_routes`).
 """
 
 import json
@@ -18,7 +18,7 @@ from .exchange import Application, Request, Response, Route, Router, json_respon
 from .faults import Fault, FaultKind, Faults
 
 PREFIX = "/_sandbox"
-SECRET_HEADERS = {"authorization", "private-token", "job-token", "cookie"}
+SECRET_HEADERS = {"authorization", "private-token", "job-token", "cookie", "x-goog-api-key"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,10 @@ class Seen:
         }
 
 
-def control(faults: Faults, log: Callable[[], Sequence[Seen]]) -> Application:
-    """The application behind `/_sandbox`."""
+def control(
+    faults: Faults, log: Callable[[], Sequence[Seen]], own: Sequence[Route] = ()
+) -> Application:
+    """The application behind `/_sandbox`; `own` are the routes of one stand-in."""
 
     def overview(_request: Request) -> Response:
         waiting = [asdict(fault) for fault in faults.waiting]
@@ -73,6 +75,7 @@ def control(faults: Faults, log: Callable[[], Sequence[Seen]]) -> Application:
         Route("POST", f"{PREFIX}/faults", add),
         Route("DELETE", f"{PREFIX}/faults", clear),
         Route("POST", f"{PREFIX}/release", release),
+        *own,
     ]
     return Router(routes, otherwise=_unknown)
 

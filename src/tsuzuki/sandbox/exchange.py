@@ -53,8 +53,15 @@ class Response:
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    held_seconds: float = 0.0
+    """The answer is complete, and its client waits this long for it."""
+
+    lost: bool = False
+    """The connection is reset instead: what the request asked for happened or not, and no client can tell."""
+
 
 Application = Callable[[Request], Response]
+"""One that has `control_routes` adds them to those under `/_sandbox`."""
 
 
 def json_response(

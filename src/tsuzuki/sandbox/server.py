@@ -33,7 +33,7 @@ from .exchange import Application, Request, Response
 from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
 
 REMEMBERED_REQUESTS = 100_000
-BODY_BYTES_MAX = 8 * 1024 * 1024
+BODY_BYTES_MAX = 64 * 1024 * 1024
 LOOK_SECONDS = 0.05
 """How often a held request looks whether its client is still there."""
 
@@ -45,7 +45,8 @@ class StandIn:
         self.faults = Faults()
         self.application = application
         self._log: deque[Seen] = deque(maxlen=REMEMBERED_REQUESTS)
-        self.control = control(self.faults, lambda: self.requests)
+        own_routes = getattr(application, "control_routes", ())
+        self.control = control(self.faults, lambda: self.requests, own_routes)
         self._server = _Server((host, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,))
 
@@ -148,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         fault = stand_in.faults.strike(request.method, request.target)
         response = self._spoil(request, fault) if fault else self._ask(request)
+        if response is not None and not self._arrives(response):
+            response = None
         stand_in.note(request, response.status if response else None)
         if response is None:
             self._reset()
@@ -174,6 +177,12 @@ class _Handler(BaseHTTPRequestHandler):
                 return None
             case _:
                 assert_never(fault.kind)
+
+    def _arrives(self, response: Response) -> bool:
+        """Whether the client is there to get what the application answered."""
+        if response.held_seconds and not self._hold(response.held_seconds):
+            return False
+        return not response.lost
 
     def _ask(self, request: Request) -> Response:
         try:

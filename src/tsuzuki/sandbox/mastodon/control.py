@@ -1,0 +1,66 @@
+"""The stand-in over HTTP: settings and flags of the account, what is stored, what is left for later."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from tsuzuki.sandbox.control import PREFIX
+from tsuzuki.sandbox.exchange import Request, Response, Route, json_response
+
+if TYPE_CHECKING:
+    from .api import Mastodon
+
+ACCOUNT_FLAGS = ("suspended", "token_revoked", "token_can_write")
+
+
+def settings_routes(mastodon: "Mastodon") -> list[Route]:
+    """GET and PATCH /_sandbox/settings, GET /_sandbox/statuses, POST /_sandbox/store_pending."""
+
+    def show(_request: Request) -> Response:
+        return json_response(_shown(mastodon))
+
+    def change(request: Request) -> Response:
+        try:
+            _change(mastodon, request.json())
+        except (ValueError, TypeError) as problem:
+            known = ", ".join(_shown(mastodon))
+            message = f"not settings: {problem}. Known settings: {known}"
+            return json_response({"message": message}, status=400)
+        return show(request)
+
+    def statuses(_request: Request) -> Response:
+        return json_response(
+            [
+                {**mastodon.entity(one), "text": one.text, "idempotency_key": one.idempotency_key}
+                for one in mastodon.statuses
+            ]
+        )
+
+    def store_pending(_request: Request) -> Response:
+        mastodon.store_pending()
+        return Response(status=204)
+
+    return [
+        Route("GET", f"{PREFIX}/settings", show),
+        Route("PATCH", f"{PREFIX}/settings", change),
+        Route("GET", f"{PREFIX}/statuses", statuses),
+        Route("POST", f"{PREFIX}/store_pending", store_pending),
+    ]
+
+
+def _shown(mastodon: "Mastodon") -> dict[str, Any]:
+    flags = {name: getattr(mastodon.account, name) for name in ACCOUNT_FLAGS}
+    return {**asdict(mastodon.settings), **flags}
+
+
+def _change(mastodon: "Mastodon", values: Any) -> None:
+    """Set what is named; a value of another type or an unknown name changes nothing."""
+    if not isinstance(values, Mapping):
+        raise TypeError("an object is expected")
+    own = {name: value for name, value in values.items() if name not in ACCOUNT_FLAGS}
+    changed = replace(mastodon.settings, **own)
+    for name, value in vars(changed).items():
+        setattr(mastodon.settings, name, value)
+    for name in ACCOUNT_FLAGS:
+        if name in values:
+            setattr(mastodon.account, name, bool(values[name]))
