@@ -1,0 +1,1 @@
+"""Where posts go: each kind of account behind one protocol."""

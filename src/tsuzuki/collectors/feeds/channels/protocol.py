@@ -1,0 +1,132 @@
+"""The protocol of a channel: send a post under a fixed key, and look whether one has arrived.
+
+What `send` raises tells what is known:
+
+    OutcomeUnknown    it may have arrived: look, then send again under the same key or leave it to a person
+    PostRefused       it has not, and never will
+    AccountStopped    it has not; nothing can be posted until a person mends the account or its settings
+    RateLimitedUntil  it has not; from `until` on it may
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any, Protocol, Self
+
+from tsuzuki.collectors.feeds.tables import PostKind
+from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
+
+
+class OutcomeUnknown(SourceUnavailable):
+    """The answer did not come, or says nothing: the post may have arrived."""
+
+    code = "post_unknown"
+
+
+class LookUpFailed(SourceUnavailable):
+    """Whether the post has arrived cannot be found out now."""
+
+    code = "post_unknown"
+
+
+class PostRefused(SourceRefused):
+    """The receiver will not have this post. Another one it may."""
+
+    code = "post_refused"
+
+
+class AccountStopped(SourceRefused):
+    """The receiver will have nothing from this account."""
+
+    code = "account_stopped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How long a post may be; None: as long as it likes."""
+
+    characters_max: int | None = None
+    characters_per_url: int | None = None
+    """What a link counts, however long; None: what it has."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(**_known(cls, stored))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostBody:
+    """A post as it is sent, fixed when it is intended."""
+
+    text: str
+    url: str
+    """The item's link as it stands in `text`."""
+
+    canonical_url: str
+    language: str
+    visibility: str
+    sensitive: bool = False
+    content_warning: str | None = None
+    title: str = ""
+    summary: str = ""
+    target_id: str | None = None
+    """Of an edit or a reply: the post it belongs to, as the receiver knows it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(**_known(cls, stored))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """One act for a channel. The key is the same however often it is tried."""
+
+    kind: PostKind
+    key: str
+    body: PostBody
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """What the receiver calls the post."""
+
+    remote_id: str | None = None
+    remote_url: str | None = None
+
+
+class Channel(Protocol):
+    """One account, used by one thread at a time."""
+
+    can_look_up: bool
+    """Whether `look_up` can tell."""
+
+    is_idempotent: bool
+    """Whether a second `send` under the same key changes nothing, by the receiver's promise."""
+
+    exchange_seconds: float
+    """After so long nothing that was sent is still under way."""
+
+    def read_limits(self) -> Limits:
+        """Ask the receiver."""
+
+    def send(self, post: Outgoing) -> Sent:
+        """Send once."""
+
+    def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:
+        """The post, if it has arrived. `others` are known to be other posts. Raises `LookUpFailed`."""
+
+    def close(self) -> None:
+        """Close its connections."""
+
+
+def _known(kind: type, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What this version knows: another one may have stored more."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in stored.items() if name in names}
