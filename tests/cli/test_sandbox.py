@@ -20,9 +20,9 @@ from support.git_histories import straight
 from support.workspace import Workspace
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")
-SERVICES = ("gitlab", "books", "mail", "feeds")
+SERVICES = ("gitlab", "books", "mail", "feeds", "gemini", "openai", "mastodon")
 ANY_PORT = [word for name in SERVICES for word in (f"--{name}-port", "0")]
-VARIABLES = 12
+VARIABLES = 18
 
 
 @contextmanager
@@ -97,6 +97,37 @@ def test_feeds_are_read_and_changed(tmp_path: Path) -> None:
         assert requests.post(control, json=new, timeout=30).status_code == 201
         found = feedparser.parse(requests.get(japanese, timeout=30).content).entries
         assert (len(found), found[0].title) == (7, "新しい橋")
+
+
+def test_models_answer_and_posts_are_taken(tmp_path: Path) -> None:
+    with sandbox(tmp_path) as (_, variables):
+        gemini = requests.post(
+            f"{variables['SANDBOX_GEMINI_URL']}/v1beta/models/gemini-flash-lite-latest:generateContent",
+            headers={"x-goog-api-key": variables["SANDBOX_GEMINI_KEY"]},
+            json={"contents": [{"parts": [{"text": "A bridge opens."}]}]},
+            timeout=30,
+        ).json()
+        completion = requests.post(
+            f"{variables['SANDBOX_OPENAI_URL']}/chat/completions",
+            headers={"Authorization": f"Bearer {variables['SANDBOX_OPENAI_KEY']}"},
+            json={
+                "model": "sandbox-model",
+                "messages": [{"role": "user", "content": "A bridge opens."}],
+            },
+            timeout=30,
+        ).json()
+        texts = {
+            gemini["candidates"][0]["content"]["parts"][0]["text"],
+            completion["choices"][0]["message"]["content"],
+        }
+        assert texts == {"A bridge opens."}
+        posted = requests.post(
+            f"{variables['SANDBOX_MASTODON_URL']}/api/v1/statuses",
+            headers={"Authorization": f"Bearer {variables['SANDBOX_MASTODON_TOKEN']}"},
+            data={"status": "A bridge opens."},
+            timeout=30,
+        ).json()
+        assert posted["content"] == "<p>A bridge opens.</p>"
 
 
 @pytest.mark.parametrize("option", [f"--{name}-port" for name in SERVICES])

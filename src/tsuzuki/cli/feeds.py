@@ -70,7 +70,9 @@ def feeds() -> None:
 @click.argument("name")
 @click.argument("url")
 @click.option("--job", "job_name", default=DEFAULT_JOB, metavar="JOB", help="Which job follows it.")
-@click.option("--every", default="15m", metavar="INTERVAL", help="For a new job: how often it runs.")
+@click.option(
+    "--every", default="15m", metavar="INTERVAL", help="For a new job: how often it runs."
+)
 @click.option(
     "--set",
     "settings",

@@ -143,7 +143,9 @@ def preview(invocation: Invocation, name: str, prompts: bool) -> None:
 @click.command(cls=Command)
 @click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @click.option("--was-sent", is_flag=True, help="An unsettled post did arrive.")
-@click.option("--send-again", is_flag=True, help="An unsettled or refused post is to be sent again.")
+@click.option(
+    "--send-again", is_flag=True, help="An unsettled or refused post is to be sent again."
+)
 @dry_run_option
 @click.pass_obj
 def approve(

@@ -56,7 +56,9 @@ def fetch(invocation: Invocation, job_name: str, timeout: float | None) -> None:
 
 @click.command(cls=Command)
 @click.argument("job_name", metavar="JOB")
-@click.option("--items", type=click.IntRange(1, 100_000), metavar="N", help="Work on so many at most.")
+@click.option(
+    "--items", type=click.IntRange(1, 100_000), metavar="N", help="Work on so many at most."
+)
 @dry_run_option
 @timeout_option
 @click.pass_obj

@@ -355,7 +355,9 @@ class ItemProcessing:
         try:
             self._send(work, summary)
         except OutputRefused as refused:
-            raise _PutOff(ItemReason.API_FAILED, f"the summary cannot be posted: {refused}") from None
+            raise _PutOff(
+                ItemReason.API_FAILED, f"the summary cannot be posted: {refused}"
+            ) from None
         except RateLimitedUntil as limited:
             raise _AccountLimited(limited) from None
         except SourceUnavailable as problem:

@@ -49,7 +49,9 @@ class Preview:
                 yield f"--- {step}: what the model is told"
                 yield words
             yield "--- the article, as it is handed over"
-            yield self.message or "(its page is not stored: it is read again when the item is drawn)"
+            yield (
+                self.message or "(its page is not stored: it is read again when the item is drawn)"
+            )
         yield f"--- verdict: {self.verdict or 'not screened yet'}"
         if self.why:
             yield self.why
