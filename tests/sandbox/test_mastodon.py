@@ -198,6 +198,8 @@ def test_the_instance_tells_its_limits(application: Mastodon, client: Client) ->
         ("(https://press.example/a)", "", 25),
         ("https://press.exampleの橋", "", 25),
         ("ahttps://press.example/a/b/c", "", 28),
+        ("http://press_office.example", "", 27),  # no host name
+        ("http://press_office.state.example", "", 23),
         ("@ann@far.example hi", "", 7),
         ("mail ann@far.example", "", 20),
         ("👨‍👩‍👧‍👦🇯🇵e\u0301", "", 3),

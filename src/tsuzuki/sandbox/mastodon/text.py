@@ -14,7 +14,8 @@ import regex  # type: ignore[import-untyped]  # it ships no types
 
 URL_START = re.compile(
     r"(?<![A-Za-z0-9@\uff20$#\uff03])https?://"
-    r"(?:(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:xn--[a-z0-9-]+|[a-z]{2,63})(?![a-z0-9@+-])"
+    r"(?:(?:[^\W_](?:[\w-]*[^\W_])?\.)*[^\W_](?:(?:-|[^\W_])*[^\W_])?\."  # `_` in subdomains only
+    r"(?:xn--[a-z0-9-]+|[a-z]{2,63})(?![a-z0-9_@+-])"
     r"|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
     r"(?::[0-9]{1,5})?",
     re.IGNORECASE,
