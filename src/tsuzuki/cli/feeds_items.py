@@ -1,4 +1,4 @@
-"""`tsuzuki feeds items|item|explain|preview|approve|requeue`: what became of each article, and what a person decides."""
+"""`tsuzuki feeds items|item|explain|preview|approve|requeue`: each article, and what a person decides about it."""
 
 from typing import Any
 
@@ -11,11 +11,17 @@ from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.model.errors import UsageError
 
-STATUSES = [status.name.lower() for status in ItemStatus]
-REASONS = [reason.name.lower() for reason in ItemReason]
+STATUSES = ("unprocessed", "deferred", "pending", "processed")
+REASONS = (
+    "not_valuable",
+    "page_not_ready",
+    "download_failed",
+    "file_too_large",
+    "api_failed",
+    "retry_limit_exceeded",
+)
 WAITING = ("ready", "taken", "backoff", "approval")
 
 LIST = [
@@ -72,6 +78,7 @@ def items(
     tsuzuki feeds items --feed press --status deferred
     tsuzuki feeds items --waiting approval
     """
+    from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
     from tsuzuki.collectors.feeds.tables import WaitingState
 
     waiting = said.pop("waiting")
@@ -175,7 +182,7 @@ def approve(
 
 @click.command(cls=Command)
 @click.argument("names", metavar="ITEM...", nargs=-1)
-@click.option("--reason", type=click.Choice(REASONS[1:]), help="Every item with this reason.")
+@click.option("--reason", type=click.Choice(REASONS), help="Every item with this reason.")
 @click.option("--feed", metavar="FEED", help="With --reason: only of this feed.")
 @dry_run_option
 @yes_option
@@ -194,6 +201,8 @@ def requeue(
     tsuzuki feeds requeue 12
     tsuzuki feeds requeue --reason retry_limit_exceeded --yes
     """
+    from tsuzuki.collectors.feeds.items import ItemReason
+
     if bool(names) == bool(reason):
         raise UsageError("say which items: their ids or links, or --reason")
     with open_application(invocation) as application:

@@ -1,6 +1,7 @@
 """A database with the tables of feeds, a feed site, and fetches of a job from the one into the other."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Database
 
+from .feeds_fixture import FeedsFixture, opened_feeds_fixture
 from .fetching import SITE_START, Fetching, open_fetching
 
 
@@ -33,3 +35,9 @@ def server(site: FeedSite) -> Iterator[StandIn]:
 @pytest.fixture
 def fetching(feeds_database: Database, site: FeedSite, server: StandIn) -> Fetching:
     return open_fetching(feeds_database, site, server)
+
+
+@pytest.fixture
+def feeds_fixture(feeds_database: Database, tmp_path: Path) -> Iterator[FeedsFixture]:
+    with opened_feeds_fixture(feeds_database, tmp_path) as fixture:
+        yield fixture

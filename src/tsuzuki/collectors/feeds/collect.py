@@ -11,16 +11,19 @@ from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.feeds.budget import Budgets
 from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
+from tsuzuki.collectors.feeds.item_steps import ItemSteps
 from tsuzuki.collectors.feeds.model_calls import ModelCalls
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.page_reader import PageReader
 from tsuzuki.collectors.feeds.posting import Posting
 from tsuzuki.collectors.feeds.process import ItemProcessing, Processed
-from tsuzuki.collectors.feeds.queries import accounts, feeds, items, models
+from tsuzuki.collectors.feeds.queries import accounts, feeds, item_moves, items
+from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.kit.follow_up import schedule_run_at
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import UsageError
+from tsuzuki.store.sql.database import Connection
 
 RESUME_PURPOSE = "feeds-resume"
 
@@ -65,26 +68,43 @@ class FeedsRun:
         return fetcher.fetch_due(is_forced=is_asked_for, on_feed=self._run.progress)
 
     def _process(self, downloader: SafeDownloader) -> Processed:
-        feed_set = self._open_feeds()
         calls = ModelCalls(
-            section=self._section, budgets=Budgets(self._section), clock=self._database.clock
+            section=self._section, budgets=Budgets(self._section), database=self._database
         )
-        posting = Posting(run=self._run, database=self._database, section=self._section)
-        with closing(calls), closing(posting):
+        posting = Posting(
+            run=self._run,
+            database=self._database,
+            section=self._section,
+            workspace=self._context.workspace,
+        )
+        with (
+            closing(calls),
+            closing(posting),
+            PageReader(downloader, self._section) as page_reader,
+        ):
+            feed_set = self._open_feeds(calls)
+            posting.settle(on_sent=self._finish_found)
+            steps = ItemSteps(
+                run=self._run,
+                database=self._database,
+                calls=calls,
+                posting=posting,
+                read_page=page_reader.read,
+            )
             processing = ItemProcessing(
                 run=self._run,
                 database=self._database,
                 options=self._options,
                 feeds=feed_set,
+                steps=steps,
                 calls=calls,
                 posting=posting,
-                read_page=PageReader(downloader, self._section).read,
             )
             processed = processing.process(_item_limit(self._run, self._options.items_per_run))
         self._schedule_resumption(feed_set)
         return processed
 
-    def _open_feeds(self) -> FeedSet:
+    def _open_feeds(self, calls: ModelCalls) -> FeedSet:
         """The feeds of the job, without those that are parked; what a dead run held is free again."""
         with self._run.transaction() as connection:
             now = self._database.now(connection)
@@ -92,7 +112,7 @@ class FeedsRun:
             items.release_abandoned(connection, run_id=self._run.id)
             ids = [feed.id for feed in stored.values()]
             items.end_backoff(connection, feed_ids=ids, now=now)
-            parked = models.parked(connection, now=now)
+            parked = calls.closures(connection, now=now)
             limited = accounts.limited(connection, now=now)
         feed_set = FeedSet(
             RunFeed(
@@ -103,11 +123,16 @@ class FeedsRun:
             )
             for name, feed in stored.items()
         )
-        for model, park in parked.items():
-            feed_set.close_model(model, Closure(why=park.why, until=park.probe_at))
+        for model, closure in parked.items():
+            feed_set.close_model(model, closure)
         for account, until in limited.items():
             feed_set.close_account(account, Closure(why="its account is paused", until=until))
         return feed_set
+
+    def _finish_found(self, connection: Connection, post: Post) -> None:
+        """A post that was looked for has arrived: its item is processed."""
+        now = self._database.now(connection)
+        item_moves.finish_found(connection, post.item_id, run_id=self._run.id, now=now)
 
     def _schedule_resumption(self, feed_set: FeedSet) -> None:
         """Ask for a run at the moment when the first feed that waits for quota or budget may go on."""

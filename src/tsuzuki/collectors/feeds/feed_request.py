@@ -57,13 +57,14 @@ def build_request(
     feed: StoredFeed, options: FeedOptions, section: FeedsSection, *, now: datetime
 ) -> FeedRequest:
     """Raises `SourceRefused` if the feed names request settings that there are not."""
-    headers, sensitive = _headers(feed, options, section)
+    headers, sensitive = headers_of(feed.name, options, section)
+    has_moved = _origin(feed.address) != _origin(feed.url)
     validators = _validators(feed)
     return FeedRequest(
         feed=feed,
         options=options,
         headers=headers,
-        sensitive_headers=sensitive,
+        sensitive_headers={} if has_moved else sensitive,
         validators=validators,
         is_conditional=bool(validators) and not _is_full_due(feed, options, now),
     )
@@ -84,16 +85,17 @@ def _validators(feed: StoredFeed) -> dict[str, str]:
     return {name: value for name, value in known.items() if value}
 
 
-def _headers(
-    feed: StoredFeed, options: FeedOptions, section: FeedsSection
+def headers_of(
+    feed_name: str, options: FeedOptions, section: FeedsSection
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Open headers, and those with secrets, which only the origin in the job's file gets."""
+    """Open headers, and those with secrets, which only the origin in the job's file gets. Raises `SourceRefused`
+    if the feed names request settings that there are not."""
     if options.request is None:
         return {}, {}
     settings = section.requests.get(options.request)
     if settings is None:
         raise SourceRefused(
-            f"the feed {feed.name} names the request settings {options.request!r}, which there are not",
+            f"the feed {feed_name} names the request settings {options.request!r}, which there are not",
             hint=did_you_mean(options.request, section.requests)
             + "Add them to `requests` of the section `feeds`.",
             code="request_settings",
@@ -103,7 +105,7 @@ def _headers(
     if settings.cookies:
         pairs = (f"{name}={value.get_secret_value()}" for name, value in settings.cookies.items())
         sensitive["cookie"] = "; ".join(pairs)
-    return open_headers, sensitive if _origin(feed.address) == _origin(feed.url) else {}
+    return open_headers, sensitive
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -5,30 +5,33 @@ A call whose run died in between stays STARTED and keeps what it reserved: it ma
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tsuzuki.collectors.feeds.budget import Budgets, Refusal, Reservation
-from tsuzuki.collectors.feeds.feed_set import RunFeed
+from tsuzuki.collectors.feeds.feed_set import Closure, RunFeed
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.model.prompts import input_hash, prompt_version
 from tsuzuki.collectors.feeds.model.protocol import (
     Answer,
     Model,
     ModelBlocked,
+    ModelOutOfQuota,
     ModelUnavailable,
     Question,
     Usage,
 )
 from tsuzuki.collectors.feeds.options import FeedsSection
-from tsuzuki.collectors.feeds.queries import steps
+from tsuzuki.collectors.feeds.queries import models, steps
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.steps import BLOCKED, StepEnd, StepRecord
-from tsuzuki.collectors.kit.errors import SourceFailed
-from tsuzuki.model.clock import Clock
+from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.suggestion import did_you_mean
-from tsuzuki.store.sql.database import Connection
+from tsuzuki.store.sql.database import Connection, Database
+
+PROBE_EVERY = timedelta(hours=1)
+"""How often a model whose day is used up is asked whether it still is."""
 
 
 class BudgetSpent(Exception):
@@ -57,11 +60,12 @@ class Call:
 class ModelCalls:
     """The models that the feeds of a run use, built when first needed. `close` it."""
 
-    def __init__(self, *, section: FeedsSection, budgets: Budgets, clock: Clock) -> None:
+    def __init__(self, *, section: FeedsSection, budgets: Budgets, database: Database) -> None:
         self._section = section
         self._budgets = budgets
-        self._clock = clock
+        self._database = database
         self._models: dict[str, Model] = {}
+        self._probed: set[str] = set()
 
     def model_of(self, feed: RunFeed) -> Model:
         """Raises `ConfigurationError` if the section does not have it."""
@@ -70,7 +74,12 @@ class ModelCalls:
             settings = self._section.models.get(name)
             if settings is None:
                 raise model_unknown(name, feed.name, self._section.models)
-            self._models[name] = build_model(settings, name=name, clock=self._clock)
+            self._models[name] = build_model(
+                settings,
+                name=name,
+                clock=self._database.clock,
+                has_answered=lambda: self._has_answered(name),
+            )
         return self._models[name]
 
     def known(
@@ -120,9 +129,30 @@ class ModelCalls:
         )
         return Call(step_id=step_id, question=question, model=model, reservation=reserved)
 
+    def closures(self, connection: Connection, *, now: datetime) -> dict[str, Closure]:
+        """The models that are parked. One whose probe is due is not among them: a run may ask it once."""
+        found = {}
+        for name, park in models.parked(connection, now=now).items():
+            if models.take_probe(connection, name, now=now, next_probe_at=now + PROBE_EVERY):
+                self._probed.add(name)
+            else:
+                found[name] = Closure(why=park.why, until=park.parked_until)
+        return found
+
+    def park(
+        self, connection: Connection, model: str, limited: RateLimitedUntil, *, now: datetime
+    ) -> None:
+        """The model asks for a pause, which every run keeps."""
+        is_day = isinstance(limited, ModelOutOfQuota)
+        probe_at = min(limited.until, now + PROBE_EVERY) if is_day else limited.until
+        models.park(connection, model, until=limited.until, probe_at=probe_at, why=limited.message)
+
     def finish(self, connection: Connection, call: Call, answer: Answer, *, now: datetime) -> None:
         """Record the answer and what it cost."""
         end = StepEnd(result=result_of(answer), is_paid=call.is_charged)
+        if call.model.name in self._probed:
+            self._probed.discard(call.model.name)
+            models.unpark(connection, call.model.name)
         self._end(connection, call, answer.usage, end, now)
 
     def fail(
@@ -154,6 +184,10 @@ class ModelCalls:
             cost_micros=usage.cost_micros,
         )
         steps.finish(connection, call.step_id, used, now=now)
+
+    def _has_answered(self, name: str) -> bool:
+        with self._database.read() as connection:
+            return models.has_answered(connection, self._models[name].identity)
 
     def close(self) -> None:
         for model in self._models.values():

@@ -108,6 +108,7 @@ class Failed:
 
 
 _OF_JOB = select(feeds).where(feeds.c.job_name == _JOB).order_by(feeds.c.name)
+_ALL = select(feeds).order_by(feeds.c.job_name, feeds.c.name)
 _HELD = select(feeds).where(feeds.c.id == _ID, _IS_OURS).with_for_update()
 _REMOVE = (
     update(feeds)
@@ -190,6 +191,13 @@ def of_job(connection: Connection, job_name: str) -> dict[str, StoredFeed]:
     """The feeds of a job by name, with those that it no longer has."""
     rows = execute(connection, _OF_JOB, {"job": job_name}).mappings()
     return {row["name"]: StoredFeed(**row) for row in rows}
+
+
+def find(connection: Connection, job_name: str | None = None) -> list[StoredFeed]:
+    """Every feed there ever was, or those of one job, by name."""
+    if job_name is not None:
+        return list(of_job(connection, job_name).values())
+    return [StoredFeed(**row) for row in execute(connection, _ALL).mappings()]
 
 
 def sync_feeds(

@@ -27,7 +27,7 @@ from tsuzuki.collectors.feeds.items import (
     posted,
     screened_valuable,
 )
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import Item, get
 from tsuzuki.collectors.feeds.tables import WaitingState, item_pages, items, waiting_items
 from tsuzuki.store.sql.prepared import Rows, execute, parameters_for
 
@@ -71,6 +71,11 @@ _GIVE_BACK = (
     update(waiting_items)
     .where(*_IS_HELD)
     .values(state=WaitingState.READY.value, held_by_run=null(), drawn_by_run=null())
+)
+_TAKE_WAITING = (
+    update(waiting_items)
+    .where(waiting_items.c.item_id == _ITEM, waiting_items.c.state != WaitingState.TAKEN.value)
+    .values(state=WaitingState.TAKEN.value, not_before=null(), held_by_run=_RUN)
 )
 _STOP_WAITING = delete(waiting_items).where(*_IS_HELD)
 _DROP_PAGE = delete(item_pages).where(item_pages.c.item_id == _ITEM)
@@ -116,6 +121,18 @@ def defer(
 def finish_posted(connection: Connection, item: Item, *, run_id: int, now: datetime) -> Item:
     """It was posted."""
     return _process(connection, item, posted(item.state), run_id, now)
+
+
+def finish_found(connection: Connection, item_id: int, *, run_id: int, now: datetime) -> None:
+    """Its post was found to have arrived, whatever the item waits for now. One that is processed stays as it is."""
+    if execute(connection, _TAKE_WAITING, {"that_item": item_id, "run_id": run_id}).rowcount != 1:
+        return
+    item = get(connection, item_id)
+    if item is None:
+        raise AssertionError("an item is never deleted")
+    if item.state.status is not ItemStatus.PENDING:
+        item = move_to_pending(connection, item, run_id=run_id, now=now)
+    finish_posted(connection, item, run_id=run_id, now=now)
 
 
 def hold_for_approval(connection: Connection, item: Item, *, run_id: int) -> None:

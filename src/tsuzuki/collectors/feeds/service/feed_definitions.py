@@ -15,6 +15,7 @@ from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions
 from tsuzuki.collectors.feeds.queries import feeds, item_lists
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed
 from tsuzuki.collectors.feeds.queries.item_lists import ItemCounts
+from tsuzuki.config import Key
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.jobs import JobView
@@ -155,7 +156,7 @@ class FeedDefinitions:
                 hint="Choose another name, or edit that one in the file.",
                 code="feed_exists",
             )
-        changes = {("feeds", name): dict(settings)}
+        changes: dict[Key, Any] = {("feeds", name): dict(settings)}
         return self._context.jobs.update(job_name, changes, dry_run=dry_run)
 
     def remove(self, name: str) -> FeedView:

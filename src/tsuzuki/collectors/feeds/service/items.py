@@ -2,21 +2,26 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.queries import decisions, item_lists, items
+from tsuzuki.collectors.feeds.queries import decisions, item_lists, item_moves, items, posts
 from tsuzuki.collectors.feeds.queries.item_lists import ItemFilter
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
 from tsuzuki.collectors.feeds.tables import WaitingState
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Connection
 
 REQUEUED_MAX = 10_000
 """How many items one command may have worked on again."""
+
+NO_RUN = 0
+"""Holds an item while a person decides about it; no run has this id."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +104,39 @@ class Items:
                 self._record(connection, "feeds.item.approve", view.item)
         return [self.get(str(view.item.id)) for view in views]
 
+    def settle(self, names: Iterable[str], *, was_sent: bool) -> list[ItemView]:
+        """A person has looked: the unsettled posts of these items did arrive; or they, or refused ones, are to be
+        sent again. All of them, or none."""
+        views = [self.get(name) for name in names]
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            for view in views:
+                self._settle(connection, view.item, was_sent=was_sent, now=now)
+        return [self.get(str(view.item.id)) for view in views]
+
+    def _settle(self, connection: Connection, item: Item, *, was_sent: bool, now: datetime) -> None:
+        post = posts.post_of_item(connection, item.id)
+        allowed = (
+            (OutboxState.UNSETTLED,) if was_sent else (OutboxState.UNSETTLED, OutboxState.REFUSED)
+        )
+        after = OutboxState.SENT if was_sent else OutboxState.INTENDED
+        is_open = post is not None and post.state in allowed
+        if (
+            post is None
+            or not is_open
+            or not posts.OUTBOX.move(connection, post.id, before=post.state, after=after, now=now)
+        ):
+            raise Conflict(
+                f"item {item.id} has no post to decide about",
+                hint=f"See: tsuzuki feeds explain {item.id}",
+                code="post_settled",
+            )
+        if was_sent:
+            item_moves.finish_found(connection, item.id, run_id=NO_RUN, now=now)
+        elif not decisions.approve(connection, item.id):
+            decisions.end_backoff(connection, item.id)
+        self._record(connection, "feeds.post.decide", item)
+
     def requeue(self, names: Iterable[str], *, dry_run: bool = False) -> list[ItemView]:
         """Have items worked on again: those that are processed from the start, those that are deferred without
         their pause. Raises `Conflict` for what was posted or waits anyway; then none is changed."""
@@ -121,7 +159,7 @@ class Items:
         names = [str(view.item.id) for view in views if is_requeuable(view.item)]
         return self.requeue(names, dry_run=dry_run)
 
-    def _requeue(self, connection: Connection, item: Item, now: Any) -> None:
+    def _requeue(self, connection: Connection, item: Item, now: datetime) -> None:
         _refuse_unless_requeuable(item)
         is_done = item.state.status is ItemStatus.PROCESSED
         moved = (

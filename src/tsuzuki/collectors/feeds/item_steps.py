@@ -1,0 +1,293 @@
+"""The steps of one item: read its page, screen it, summarise it, post it.
+
+Every step is stored before the next one starts, so none is done, or paid for, twice: a run that continues after a
+crash takes up the stored page, verdict and summary. How a call of a model ended is stored in one transaction with
+what follows from it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Any, TypeAlias, assert_never
+
+from tsuzuki.collectors.feeds.feed_set import RunFeed
+from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.model.prompts import screening_question, summary_question
+from tsuzuki.collectors.feeds.model.protocol import (
+    Answer,
+    ModelBlocked,
+    ModelUnavailable,
+    Question,
+    Verdict,
+)
+from tsuzuki.collectors.feeds.model_calls import Call, ModelCalls, result_of
+from tsuzuki.collectors.feeds.output_guard import OutputRefused
+from tsuzuki.collectors.feeds.page import Page, PageFailed
+from tsuzuki.collectors.feeds.post_text import compose_post
+from tsuzuki.collectors.feeds.posting import Posting
+from tsuzuki.collectors.feeds.queries import item_moves, pages, steps
+from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.pages import StoredPage
+from tsuzuki.collectors.feeds.queries.steps import StepEnd
+from tsuzuki.collectors.feeds.tables import Step, StepState
+from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
+from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.engine.run_context import RunContext
+from tsuzuki.store.sql.database import Connection, Database
+
+ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
+"""Downloads the page of an item. Raises `PageFailed`."""
+
+
+class Advanced(Enum):
+    """How far an item came."""
+
+    POSTED = auto()
+    HELD = auto()
+    """It waits for a person."""
+
+
+class PutOff(Exception):
+    """The item is to be deferred for this reason."""
+
+    def __init__(self, reason: ItemReason, problem: str, *, pause_seconds: float = 0.0) -> None:
+        super().__init__(problem)
+        self.reason = reason
+        self.pause_seconds = pause_seconds
+
+
+class AccountLimited(Exception):
+    """The account's server asks for a pause; the post was not taken."""
+
+    def __init__(self, limited: RateLimitedUntil) -> None:
+        super().__init__(limited.message)
+        self.until = limited.until
+
+
+@dataclass(kw_only=True)
+class Work:
+    """An item that is worked on, as it is stored now, and a call of a model that is not settled yet."""
+
+    item: Item
+    feed: RunFeed
+    call: Call | None = None
+    answer: Answer | None = None
+    problem: SourceFailed | None = None
+
+
+class ItemSteps:
+    """The steps of the items of one run."""
+
+    def __init__(
+        self,
+        *,
+        run: RunContext,
+        database: Database,
+        calls: ModelCalls,
+        posting: Posting,
+        read_page: ReadPage,
+    ) -> None:
+        self._run = run
+        self._database = database
+        self._calls = calls
+        self._posting = posting
+        self._read_page = read_page
+
+    def advance(self, work: Work) -> Advanced:
+        """As far as the item goes now. Raises `PutOff` if that is its own doing; `BudgetSpent`, `RateLimitedUntil`
+        (of the model), `AccountLimited` and whatever stops the job if it is not."""
+        summary = self._stored_summary(work.item)
+        if summary is None:
+            page = self._page(work)
+            if work.item.state.status is not ItemStatus.PENDING:
+                self._screen(work, page)
+            summary = self._summarise(work, page)
+        elif work.item.state.status is not ItemStatus.PENDING:
+            self._become_pending(work)
+        return self._post(work, summary)
+
+    def settle(self, connection: Connection, work: Work, now: datetime) -> None:
+        """Store how the call under way has ended."""
+        if work.call is not None and work.answer is not None:
+            self._calls.finish(connection, work.call, work.answer, now=now)
+        elif work.call is not None and work.problem is not None:
+            self._calls.fail(connection, work.call, work.problem, now=now)
+        work.call = work.answer = work.problem = None
+
+    # --- page -----------------------------------------------------------------------------------
+
+    def _page(self, work: Work) -> StoredPage:
+        """The page that was screened if the item is pending, else the page as it is now."""
+        item = work.item
+        if item.state.status is ItemStatus.PENDING:
+            with self._database.read() as connection:
+                stored = pages.get(connection, item.id)
+            if stored is not None:
+                return stored
+        started_at = self._database.clock.now()
+        try:
+            page = self._read_page(item, work.feed)
+        except PageFailed as failed:
+            end = StepEnd(error_code=failed.reason.name.lower(), error=str(failed))
+            self._record_download(item, end, started_at)
+            raise PutOff(
+                failed.reason, str(failed), pause_seconds=failed.retry_after_seconds or 0.0
+            ) from None
+        stored = StoredPage(
+            item_id=item.id,
+            final_url=page.final_url,
+            text=page.text,
+            content_hash=page.content_hash,
+            downloaded_at=started_at,
+        )
+        end = StepEnd(result={"characters": len(page.text), "notes": list(page.notes)})
+        self._record_download(item, end, started_at, page=stored)
+        return stored
+
+    def _record_download(
+        self, item: Item, end: StepEnd, started_at: datetime, *, page: StoredPage | None = None
+    ) -> None:
+        with self._run.transaction() as connection:
+            if page is not None:
+                pages.store(connection, page)
+            step_id = steps.start(
+                connection, item_id=item.id, run_id=self._run.id, step=Step.DOWNLOAD, now=started_at
+            )
+            steps.finish(connection, step_id, end, now=self._database.now(connection))
+
+    # --- model ----------------------------------------------------------------------------------
+
+    def _screen(self, work: Work, page: StoredPage) -> None:
+        """Make the item pending if it is worth a post."""
+        verdict = self._verdict(work, page) if work.feed.options.screening else Verdict.WORTH
+        match verdict:
+            case Verdict.WORTH:
+                self._become_pending(work)
+            case Verdict.NOT_WORTH:
+                raise PutOff(ItemReason.NOT_VALUABLE, "the model finds it not worth a post")
+            case Verdict.NOT_READY:
+                raise PutOff(ItemReason.PAGE_NOT_READY, "the page is not ready yet")
+            case _:
+                assert_never(verdict)
+
+    def _verdict(self, work: Work, page: StoredPage) -> Verdict:
+        item = work.item
+        question = screening_question(
+            work.feed.options, title=item.title, url=item.url, text=page.text
+        )
+        return Verdict(self._ask(work, question)["verdict"])
+
+    def _summarise(self, work: Work, page: StoredPage) -> str:
+        item = work.item
+        question = summary_question(
+            work.feed.options, title=item.title, url=item.url, text=page.text
+        )
+        return str(self._ask(work, question)["text"])
+
+    def _ask(self, work: Work, question: Question) -> Mapping[str, Any]:
+        """The answer to a question, of before or by one request. It is stored by the next `_settle`."""
+        with self._run.transaction() as connection:
+            known = self._calls.known(connection, work.item, work.feed, question)
+            if known is None:
+                work.call = self._calls.start(
+                    connection,
+                    work.item,
+                    work.feed,
+                    question,
+                    run_id=self._run.id,
+                    now=self._database.now(connection),
+                )
+        if known is not None:
+            if known.state is StepState.FAILED:
+                raise PutOff(ItemReason.API_FAILED, f"refused before: {known.error}")
+            return dict(known.result)
+        return self._answer(work)
+
+    def _answer(self, work: Work) -> Mapping[str, Any]:
+        if work.call is None:
+            raise AssertionError("a call is recorded before it is made")
+        try:
+            work.answer = work.call.model.ask(work.call.question)
+        except SourceFailed as problem:
+            work.problem = problem
+            if isinstance(problem, ModelBlocked | ModelUnavailable):
+                raise PutOff(ItemReason.API_FAILED, problem.message) from None
+            raise
+        return result_of(work.answer)
+
+    def _stored_summary(self, item: Item) -> str | None:
+        """The summary that was made, if the item was found worth a post before and only the post is missing."""
+        with self._database.read() as connection:
+            done = steps.last_done(connection, item.id, Step.SUMMARY)
+        return None if done is None else str(done.result["text"])
+
+    # --- post -----------------------------------------------------------------------------------
+
+    def _post(self, work: Work, summary: str) -> Advanced:
+        if work.feed.options.hold and not work.item.is_approved:
+            return self._hold(work)
+        try:
+            return self._send(work, summary)
+        except OutputRefused as refused:
+            raise PutOff(
+                ItemReason.API_FAILED, f"the summary cannot be posted: {refused}"
+            ) from None
+        except RateLimitedUntil as limited:
+            raise AccountLimited(limited) from None
+        except SourceUnavailable as problem:
+            raise PutOff(ItemReason.API_FAILED, problem.message) from None
+
+    def _send(self, work: Work, summary: str) -> Advanced:
+        feed, item = work.feed, work.item
+        account = feed.options.account
+        body = compose_post(
+            feed.options,
+            title=item.title,
+            url=item.url,
+            canonical_url=item.canonical_url,
+            summary=summary,
+            limits=self._posting.limits(account),
+            author=item.author,
+            feed_title=feed.title,
+        )
+        with self._run.transaction() as connection:
+            self.settle(connection, work, self._database.now(connection))
+            post = self._posting.intend(
+                connection,
+                feed_id=feed.id,
+                item_id=item.id,
+                account=account,
+                body=body,
+                content_hash=item.content_hash,
+            )
+        outcome = self._posting.send(
+            post, on_sent=lambda connection, _post: self._finish(connection, work)
+        )
+        if outcome.state is OutboxState.SENT:
+            return Advanced.POSTED
+        if (
+            outcome.state is OutboxState.UNSETTLED
+            and not self._posting.channel(account).can_look_up
+        ):
+            return self._hold(work)
+        raise PutOff(ItemReason.API_FAILED, outcome.error or "another run is sending the post")
+
+    def _finish(self, connection: Connection, work: Work) -> None:
+        item_moves.finish_posted(
+            connection, work.item, run_id=self._run.id, now=self._database.now(connection)
+        )
+
+    def _hold(self, work: Work) -> Advanced:
+        with self._run.transaction() as connection:
+            self.settle(connection, work, self._database.now(connection))
+            item_moves.hold_for_approval(connection, work.item, run_id=self._run.id)
+        return Advanced.HELD
+
+    def _become_pending(self, work: Work) -> None:
+        with self._run.transaction() as connection:
+            now = self._database.now(connection)
+            self.settle(connection, work, now)
+            work.item = item_moves.move_to_pending(
+                connection, work.item, run_id=self._run.id, now=now
+            )
