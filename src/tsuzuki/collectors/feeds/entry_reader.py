@@ -96,7 +96,7 @@ def _url(raw: Raw, guid: str | None, base_url: str) -> tuple[str | None, str]:
         if not candidate.strip():
             continue
         url = _absolute(candidate, base_url if candidate is said else "")
-        problem_of_url = _problem_of(url)
+        problem_of_url = "its link is the feed itself" if url == base_url else _problem_of(url)
         if problem_of_url is None:
             return url, ""
         if candidate is said:
