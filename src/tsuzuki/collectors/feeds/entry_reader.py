@@ -31,7 +31,7 @@ from tsuzuki.collectors.feeds.markup import plain_text, shortened
 Raw = Mapping[str, Any]
 
 FIRST_WORDS_MAX = 80
-_MARKUP = ("text/html", "application/xhtml+xml")
+_PLAIN = "text/plain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ def _text(raw: Raw) -> str:
 
 
 def _is_markup(detail: Any) -> bool:
-    return not isinstance(detail, Mapping) or detail.get("type", _MARKUP[0]) in _MARKUP
+    return not isinstance(detail, Mapping) or detail.get("type") != _PLAIN
 
 
 def _first_words(text: str) -> str:
