@@ -45,7 +45,10 @@ test: lint ## everything a change must pass
 	@$(BIN)/pytest -q -n 3 --dist worksteal
 
 test-fast: lint ## the same without the slow ones
-	@$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow"
+	@$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow and not full"
+
+test-full: lint ## everything, and the test documents of others, which are downloaded
+	@$(BIN)/pytest -q -n 3 --dist worksteal -m "full or not full"
 
 # SHORT=1: within three minutes. ONLY="drain of": measures whose title has these words. PEERS=pgqueuer,huey: only these.
 bench-engine: setup ## measure the engine and its peers: a table, and bench/results/engine.json
@@ -66,4 +69,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast bench-engine bench-commits bench-books lock clean
+.PHONY: help setup run lint format test test-fast test-full bench-engine bench-commits bench-books lock clean

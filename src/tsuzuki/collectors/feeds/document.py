@@ -15,6 +15,9 @@ ENTRIES_MAX = 20_000
 TAGS_MAX = 1_000_000
 """Above these a document is made to fill the memory."""
 
+EXPANSION_BYTES_MAX = 1_000_000
+"""How much the entities that a document declares may add to it."""
+
 _HEAD_BYTES = 4_096
 _FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf|channel)\b", re.IGNORECASE)
 _HTML_TAG = re.compile(rb"<!doctype\s+html|<html\b|<head\b|<body\b", re.IGNORECASE)
@@ -24,6 +27,8 @@ _WHOLE_LINK = re.compile(rb"</link\s*>|<link\b[^>]*\bhref\b[^>]*>", re.IGNORECAS
 _ENTRY = re.compile(
     rb"<((?:[\w.-]+:)?(?:item|entry))(?=[\s>]).*?</\1\s*>", re.IGNORECASE | re.DOTALL
 )
+_ENTITY = re.compile(rb"<!ENTITY\s+([\w.-]+)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
+_ENTITY_TAG = re.compile(rb"<!ENTITY[^>]*>")
 _REFERENCE = re.compile(rb"&#(?:[xX]([0-9a-fA-F]{1,4000})|([0-9]{1,4000}));?")
 _ALTERNATE = re.compile(r"<link\b[^>]*application/(?:rss|atom)\+xml[^>]*>", re.IGNORECASE)
 _HREF = re.compile(r"href\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
@@ -77,6 +82,18 @@ def is_cut_off_in_link(body: bytes) -> bool:
     if not tags or tags[-1][1]:
         return False
     return _WHOLE_LINK.search(flat, tags[-1].start()) is None
+
+
+def without_bombs(body: bytes) -> bytes:
+    """The document without its entities if they would blow it up. The parser expands those of plain text."""
+    flat = _flat(body)
+    entities = [(one[1], one[2] or one[3] or b"") for one in _ENTITY.finditer(flat)]
+    added = sum(len(value) * flat.count(b"&%b;" % name) for name, value in entities)
+    if added <= EXPANSION_BYTES_MAX:
+        return body
+    if flat is not body:
+        raise SourceRefused("the feed declares entities that blow it up", code="too_large")
+    return _ENTITY_TAG.sub(b"", body)
 
 
 def with_valid_references(body: bytes) -> bytes:

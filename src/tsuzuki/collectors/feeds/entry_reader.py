@@ -31,7 +31,7 @@ from tsuzuki.collectors.feeds.markup import plain_text, shortened
 Raw = Mapping[str, Any]
 
 FIRST_WORDS_MAX = 80
-_MARKUP = ("text/html", "application/xhtml+xml")
+_PLAIN = "text/plain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ def _url(raw: Raw, guid: str | None, base_url: str) -> tuple[str | None, str]:
         if not candidate.strip():
             continue
         url = _absolute(candidate, base_url if candidate is said else "")
-        problem_of_url = _problem_of(url)
+        problem_of_url = "its link is the feed itself" if url == base_url else _problem_of(url)
         if problem_of_url is None:
             return url, ""
         if candidate is said:
@@ -153,7 +153,7 @@ def _text(raw: Raw) -> str:
 
 
 def _is_markup(detail: Any) -> bool:
-    return not isinstance(detail, Mapping) or detail.get("type", _MARKUP[0]) in _MARKUP
+    return not isinstance(detail, Mapping) or detail.get("type") != _PLAIN
 
 
 def _first_words(text: str) -> str:

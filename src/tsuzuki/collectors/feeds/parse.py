@@ -29,6 +29,7 @@ def parse_feed(body: bytes, *, url: str, headers: Mapping[str, str], now: dateti
     is no feed.
     """
     document.check_document(body, url=url)
+    body = document.without_bombs(body)
     feed, raws, unparsed = _parse(body, url, headers)
     is_cut_off = document.is_cut_off(body)
     drafts: list[Draft] = []

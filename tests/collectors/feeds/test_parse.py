@@ -1,0 +1,273 @@
+"""Documents of every kind, whole and broken, through the parser."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tsuzuki.collectors.feeds.document import ENTRIES_MAX
+from tsuzuki.collectors.feeds.entry import Attachment, Image, ParsedFeed
+from tsuzuki.collectors.feeds.parse import parse_feed
+from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
+from tsuzuki.sandbox.exchange import Request
+from tsuzuki.sandbox.feed_site import Article, Enclosure, Feed, FeedSite, Format, Media
+from tsuzuki.sandbox.feed_site.traps import TRAPS, add_trap, trap_path
+
+NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
+URL = "https://news.example/feeds/all.xml"
+UNREADABLE_STATUS = {
+    "not_found",
+    "gone",
+    "unauthorized",
+    "forbidden",
+    "too_many_requests",
+    "unavailable",
+    "unavailable_without_end",
+}
+"""Traps that are no bodies; fetching meets them."""
+
+PACKED = {"gzip", "deflate", "raw_deflate", "chunked", "slow"}
+"""Traps for the downloader."""
+
+
+def parse(body: bytes | str, content_type: str = "application/rss+xml") -> ParsedFeed:
+    encoded = body.encode() if isinstance(body, str) else body
+    return parse_feed(encoded, url=URL, headers={"content-type": content_type}, now=NOW)
+
+
+def rss(*entries: str, extra: str = "") -> str:
+    items = "".join(f"<item>{entry}</item>" for entry in entries)
+    return f"<rss version='2.0'><channel><title>T</title>{extra}{items}</channel></rss>"
+
+
+def served(site: FeedSite, path: str) -> ParsedFeed:
+    """What the site gives at a path, without a network between."""
+    request = Request(method="GET", path=path, query={}, headers={}, body=b"", base_url=URL[:20])
+    response = site(request)
+    assert response.stream is None
+    return parse_feed(
+        response.body,
+        url=f"{URL[:20]}{path}",
+        headers={"content-type": response.content_type},
+        now=NOW,
+    )
+
+
+@pytest.mark.parametrize("kind", Format)
+@pytest.mark.parametrize("name", sorted(set(TRAPS) - UNREADABLE_STATUS - PACKED))
+def test_a_broken_feed_loses_none_of_its_articles(name: str, kind: Format) -> None:
+    site = FeedSite()
+    add_trap(site, name, format=kind)
+    if not TRAPS[name].items:
+        with pytest.raises(SourceFailed):
+            served(site, trap_path(name))
+        return
+    parsed = served(site, trap_path(name))
+    urls = {entry.canonical_url for entry in parsed.entries}
+    # An entry that is cut off before its link is not lost: it is recorded, and comes with the whole document.
+    cut_off = [one for one in parsed.unusable if "ends inside it" in one.problem]
+    assert len(urls) + len(cut_off) == TRAPS[name].items, parsed
+    assert bool(cut_off) == (name == "truncated")
+    assert all(entry.title for entry in parsed.entries)
+
+
+@pytest.mark.parametrize("name", ["shift_jis", "euc_jp", "utf16", "charset_only_in_header"])
+def test_text_in_any_charset_is_read(name: str) -> None:
+    site = FeedSite()
+    add_trap(site, name)
+    assert {entry.title for entry in served(site, trap_path(name)).entries} == {"川に橋"}
+
+
+@pytest.mark.parametrize("kind", Format)
+def test_everything_a_feed_says_is_kept(kind: Format) -> None:
+    site = FeedSite()
+    pdf = Enclosure(url="https://news.example/report.pdf")
+    picture = Media(url="https://news.example/bridge.png", title="The bridge")
+    article = Article(
+        title="A <b>new</b> bridge",
+        link="https://news.example/bridge?a=1&b=2",
+        guid="tag:news.example,2026:1",
+        published=datetime(2026, 2, 1, 9, tzinfo=UTC),
+        authors=("Ann Lee",),
+        categories=("tram", "city"),
+        summary="Short.",
+        content="<p>Trams &amp; bicycles</p><p>cross it.</p>",
+        enclosures=(pdf,) if kind is not Format.RSS1 else (),
+        media=(picture,),
+    )
+    feed = site.add_feed(Feed(title="Works", format=kind), [article])
+    parsed = served(site, feed.path)
+    assert parsed.title == "Works"
+    (entry,) = parsed.entries
+    assert entry.url == "https://news.example/bridge?a=1&b=2"
+    assert entry.published_at == datetime(2026, 2, 1, 9, tzinfo=UTC)
+    assert (entry.author, entry.categories) == ("Ann Lee", ("tram", "city"))
+    assert entry.excerpt == "Trams & bicycles cross it."
+    assert entry.image is not None
+    assert entry.image.url == "https://news.example/bridge.png"
+    if kind is not Format.RSS1:
+        assert entry.attachments == (Attachment(url=pdf.url, media_type="application/pdf"),)
+
+
+def test_the_attached_picture_is_the_image_and_no_attachment() -> None:
+    (entry,) = parse(
+        rss(
+            "<title>A</title><link>https://a.example/1</link>"
+            "<enclosure url='/one.png' type='image/png' length='1'/>"
+            "<enclosure url='one.pdf' type='application/pdf' length='1'/>"
+        )
+    ).entries
+    assert entry.image == Image(url="https://news.example/one.png")
+    assert [one.url for one in entry.attachments] == ["https://news.example/feeds/one.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "url"),
+    [
+        ("<link>https://a.example/1</link>", "https://a.example/1"),
+        ("<link> https://a.example/1\n </link>", "https://a.example/1"),
+        ("<link>/1</link>", "https://news.example/1"),
+        ("<guid>https://a.example/1</guid>", "https://a.example/1"),
+        ("<guid isPermaLink='false'>https://a.example/1</guid>", "https://a.example/1"),
+        ("<link>mailto:x@a.example</link><guid>https://a.example/1</guid>", "https://a.example/1"),
+        ("<link></link><guid>https://a.example/1</guid>", "https://a.example/1"),
+    ],
+)
+def test_the_link_is_the_url_or_else_the_guid(entry: str, url: str) -> None:
+    assert [one.url for one in parse(rss(f"<title>A</title>{entry}")).entries] == [url]
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("", "it has no link, and its guid is not one"),
+        ("<guid isPermaLink='false'>17</guid>", "it has no link, and its guid is not one"),
+        ("<link>javascript:alert(1)</link>", "its link is not a web address"),
+        ("<link>https://</link>", "its link is the feed itself"),
+        ("<link>https://[::1/x</link>", "it has no link, and its guid is not one"),
+        ("<link>https://a.example:99999/x</link>", "its link is not a web address"),
+        ("<link>https://me:pw@a.example/x</link>", "its link holds a user name or a password"),
+        (f"<link>https://a.example/{'x' * 2000}</link>", "its link is longer than 2000 bytes"),
+        (
+            "<link>https://a.example/\u200b</link>",
+            "its link has characters that no address has",
+        ),
+    ],
+)
+def test_an_entry_without_a_usable_link_is_recorded(entry: str, problem: str) -> None:
+    good = "<title>Good</title><link>https://a.example/good</link>"
+    parsed = parse(rss(f"<title>Bad</title>{entry}", good))
+    assert [one.title for one in parsed.entries] == ["Good"]
+    assert [(one.title, one.problem) for one in parsed.unusable] == [("Bad", problem)]
+
+
+def test_without_a_title_the_first_words_are_it() -> None:
+    words = "Trams cross the new bridge. " * 10
+    (entry,) = parse(
+        rss(f"<link>https://a.example/1</link><description>{words}</description>")
+    ).entries
+    assert entry.title.startswith("Trams cross the new bridge.")
+    assert entry.title.endswith("…")
+    assert len(entry.title) <= 80
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Mon, 02 Feb 2026 09:00:00 +0900", datetime(2026, 2, 2, 0, 0, tzinfo=UTC)),
+        ("2026/01/02 03:04", datetime(2026, 1, 2, 3, 4, tzinfo=UTC)),
+        ("2026年1月2日", datetime(2026, 1, 2, tzinfo=UTC)),
+        ("令和8年4月1日", datetime(2026, 4, 1, tzinfo=UTC)),
+        ("Wed, 18 Nov 2026 06:00:00 GMT", NOW),
+        ("Tue, 01 Jan 2199 00:00:00 GMT", None),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
+        ("soon", None),
+        ("2026/13/45", None),
+    ],
+)
+def test_dates_in_any_form(said: str, expected: datetime | None) -> None:
+    entry = f"<title>A</title><link>https://a.example/1</link><pubDate>{said}</pubDate>"
+    assert parse(rss(entry)).entries[0].published_at == expected
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["&#99999999;", "&#xD800;", "&#0;", "&nosuch;", "&", "<b", "\x0b", "<![CDATA[x", "&#x;", "]]>"],
+)
+def test_text_that_no_parser_likes_loses_no_other_entry(damage: str) -> None:
+    bad = f"<title>Bad {damage}</title><link>https://a.example/bad</link>"
+    good = [f"<title>G{n}</title><link>https://a.example/{n}</link>" for n in range(2)]
+    parsed = parse(rss(good[0], bad, good[1]))
+    urls = {entry.url for entry in parsed.entries}
+    assert "https://a.example/0" in urls
+    if damage != "<![CDATA[x":  # it swallows the rest by definition
+        assert {"https://a.example/1", "https://a.example/bad"} <= urls
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"", SourceUnavailable),
+        (b"  \n", SourceUnavailable),
+        (b"<!DOCTYPE html><html><body>Error</body></html>", SourceUnavailable),
+        (b"<html><item><title>x</title></item></html>", SourceUnavailable),
+        (b'{"version": "https://jsonfeed.org/version/1.1", "items": []}', SourceRefused),
+        (b"Not found", SourceRefused),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", SourceRefused),
+        (b"/etc/passwd", SourceRefused),
+        (b"https://news.example/feed", SourceRefused),
+    ],
+)
+def test_what_is_no_feed_is_refused(body: bytes, error: type[SourceFailed]) -> None:
+    with pytest.raises(error):
+        parse(body, "text/html")
+
+
+def test_an_empty_feed_is_a_feed() -> None:
+    assert parse(rss()).entries == []
+
+
+def test_a_page_that_names_its_feed_is_told() -> None:
+    page = (
+        "<!doctype html><html><head><link rel=alternate type='application/rss+xml' "
+        "href='/rss.xml?key=s3cret'></head></html>"
+    )
+    with pytest.raises(SourceUnavailable) as raised:
+        parse(page)
+    assert "Did you mean https://news.example/rss.xml?…?" in str(raised.value.hint)
+
+
+def test_a_document_made_to_fill_the_memory_is_refused() -> None:
+    with pytest.raises(SourceRefused) as raised:
+        parse(rss(*[""] * (ENTRIES_MAX + 1)))
+    assert raised.value.specific_code == "too_large"
+
+
+def test_a_feed_that_ends_inside_a_link_keeps_the_whole_entries() -> None:
+    whole = rss(*(f"<title>{n}</title><link>https://a.example/{n}0</link>" for n in range(3)))
+    for end in range(whole.index("<item>") + 6, len(whole)):
+        parsed = parse(whole[:end])
+        allowed = {"https://a.example/00", "https://a.example/10", "https://a.example/20"}
+        assert {entry.url for entry in parsed.entries} <= allowed, whole[:end][-40:]
+        assert len(parsed.entries) >= whole[:end].count("</item>")
+        assert parsed.is_cut_off == ("</rss>" not in whole[:end])
+
+
+TEXT = st.text(st.characters(exclude_characters="<&"), max_size=30)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(TEXT, st.binary(max_size=40)), min_size=1, max_size=4))
+def test_any_bytes_in_an_entry_leave_the_others(bad: Iterable[tuple[str, bytes]]) -> None:
+    """Bytes without markup: a `<` may rightly open what hides the rest."""
+    parts = [b"<rss version='2.0'><channel>"]
+    for number, (title, junk) in enumerate(bad):
+        clean = junk.replace(b"<", b"").replace(b"\x00", b"")
+        parts.append(b"<item><title>" + title.encode("utf-8", "replace") + clean + b"</title>")
+        parts.append(f"<link>https://a.example/{number}</link></item>".encode())
+    parts.append(b"</channel></rss>")
+    urls = [entry.url for entry in parse(b"".join(parts)).entries]
+    assert urls == [f"https://a.example/{number}" for number in range(len(urls))]
+    assert len(urls) == len(list(bad))
