@@ -183,16 +183,11 @@ class Budgets:
     def _refusal(
         self, connection: Connection, scopes: list[Scope], asked: Spent, windows: Windows
     ) -> Refusal:
-        """Why a guard refused. Its row may have changed since: then there is room in the next minute at the
-        latest."""
+        """Why a guard refused. It locked the row that it refused, so that the row still says the same."""
         refusal = refusal_of(scopes, asked, self._spent(connection, windows), windows)
-        return refusal or Refusal(
-            scope=ALL,
-            limit="requests_per_minute",
-            used=0,
-            allowed=0,
-            open_at=windows.minute.ends_at,
-        )
+        if refusal is None:
+            raise RuntimeError("a request was refused that its budgets allow")
+        return refusal
 
 
 def _of_model(name: str) -> str:
