@@ -48,7 +48,6 @@ _SELECT_WINDOWS = select(
     (_USE.time_window == bindparam("day", type_=Text()))
     | (_USE.time_window == bindparam("minute", type_=Text()))
 )
-_SELECT_ONE = select(_USE.requests, _USE.tokens, _USE.cost_micros).where(_KEY)
 _DELETE_OLDER = delete(feed_budget_use).where(
     _USE.time_window.like(bindparam("of_length", type_=Text()))
     & (_USE.time_window < bindparam("oldest_kept", type_=Text()))
@@ -98,13 +97,6 @@ def change(connection: Connection, scope: str, window: str, by: Spent) -> None:
         "more_cost_micros": by.cost_micros,
     }
     execute(connection, _CHANGE, values)
-
-
-def spent_in(connection: AnyConnection, scope: str, window: str) -> Spent:
-    """What one scope spent in one window."""
-    found = execute(connection, _SELECT_ONE, {"that_scope": scope, "that_window": window})
-    row = found.one_or_none()
-    return Spent() if row is None else _spent(row)
 
 
 def spent_by_scope(
