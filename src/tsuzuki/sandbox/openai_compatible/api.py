@@ -162,14 +162,13 @@ class OpenAICompatible:
         )
 
     def _choice(self, asked: _Asked, case: CompletionCase | None) -> _Choice:
-        text = answer(asked.prompt, asked.schema)
-        bad_enum = answer_with_bad_enum(asked.prompt, asked.schema)
+        wrong = case is CompletionCase.BAD_ENUM
+        text = (answer_with_bad_enum if wrong else answer)(asked.prompt, asked.schema)
         choices = {
             CompletionCase.CUT_OFF: _Choice(text=text[: len(text) // 2], finish_reason="length"),
             CompletionCase.CUT_OFF_EMPTY: _Choice(text="", finish_reason="length"),
             CompletionCase.CONTENT_FILTER: _Choice(text=None, finish_reason="content_filter"),
             CompletionCase.REFUSAL: _Choice(text=None, finish_reason="stop", refusal=REFUSAL),
-            CompletionCase.BAD_ENUM: _Choice(text=bad_enum, finish_reason="stop"),
             CompletionCase.TEXT_AROUND_JSON: _Choice(text=text_around(text), finish_reason="stop"),
         }
         if case in choices:
