@@ -37,7 +37,7 @@ class Provider(StrEnum):
     """Any server that speaks the API of OpenAI, such as Ollama or vLLM."""
 
     EXTRACTIVE = "extractive"
-    """No model: everything is worth a post, and the summary is the first sentences."""
+    """No model: every article with a text is worth a post, and the summary is its first sentences."""
 
 
 class AccountType(StrEnum):

@@ -283,6 +283,16 @@ def test_a_server_that_is_not_there_was_not_paid(
     assert not caught.value.maybe_paid
 
 
+def test_an_answer_that_comes_byte_by_byte_ends_at_the_deadline(server: StandIn) -> None:
+    server.faults.add(Fault(kind=FaultKind.DRIP, seconds=0.02))
+    about = settings("gemini", base_url=server.url, api_key=KEY, timeout=0.3)
+    model = build_model(about, name="default", clock=SystemClock())
+    with pytest.raises(ModelUnavailable, match=r"did not answer in time \(0.3 s") as caught:
+        model.ask(screening())
+    model.close()
+    assert caught.value.maybe_paid
+
+
 @pytest.mark.parametrize(
     "fault",
     [

@@ -5,6 +5,7 @@ Every error is one of those in `protocol`. Their messages hold no key: what a se
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tsuzuki.collectors.feeds.model.prices import Price
@@ -19,6 +20,7 @@ from tsuzuki.collectors.feeds.model.protocol import (
     Usage,
 )
 from tsuzuki.collectors.feeds.model.quota_errors import (
+    OUT_OF_CREDIT,
     ErrorBody,
     LimitKind,
     error_body,
@@ -159,6 +161,8 @@ class ModelConnection:
         return ModelMisconfigured(sentence, hint=_HINTS.get(status, "Check `base_url`."))
 
     def _limit(self, response: HttpResponse, body: ErrorBody, sentence: str) -> SourceFailed:
+        if response.status == 402:
+            body = replace(body, codes=body.codes | OUT_OF_CREDIT)
         limit = limit_of(
             body, now=self._clock.now(), retry_after_seconds=self._retry_after(response)
         )

@@ -30,7 +30,8 @@ _DELAY_IN_TEXT = re.compile(
 )
 _PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|h|m|s)", re.IGNORECASE)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0}
-_OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Waiting alone does not help, but credit may be bought at any time: it is found out every hour."""
 _ROLLING = "rate_limit_exceeded"
 """OpenAI's days are the last 24 hours, so that its delays are true."""
 
@@ -97,7 +98,7 @@ def limit_of(body: ErrorBody, *, now: datetime, retry_after_seconds: float | Non
     delay = _delay_seconds(body, retry_after_seconds)
     if is_zero or _NO_LIMIT.search(body.message):
         return _until_midnight(LimitKind.NOT_IN_PLAN, now)
-    if any(_PER_DAY.search(quota_id) for quota_id in quota_ids) or body.codes & _OUT_OF_CREDIT:
+    if any(_PER_DAY.search(quota_id) for quota_id in quota_ids) or body.codes & OUT_OF_CREDIT:
         return _until_midnight(LimitKind.DAY, now)
     is_delay_true = delay is not None and _ROLLING in body.codes
     if not quota_ids and _PER_DAY.search(body.message) and not is_delay_true:
