@@ -36,6 +36,7 @@ SILENCE_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
 BODY_BYTES_MAX = 8 * 1024 * 1024
 QUOTED_CHARACTERS_MAX = 300
+NO_HEADERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,17 +91,37 @@ class HttpClient:
     def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
         """The response to a GET, read whole within `answer_seconds`. Raises `SourceUnavailable` if there is
         none."""
-        url = f"{self._base_url}{path}?{urlencode(params)}"
+        return self._exchange("GET", f"{self._base_url}{path}?{urlencode(params)}")
+
+    def post(
+        self, *, query: str = "", body: bytes, headers: Mapping[str, str] = NO_HEADERS
+    ) -> HttpResponse:
+        """The response to a POST to the base URL, in the same way. It is sent once."""
+        url = f"{self._base_url}?{query}" if query else self._base_url
+        return self._exchange("POST", url, body=body, headers=headers)
+
+    def _exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> HttpResponse:
         try:
             # Made here: the client would parse the URL twice, and merge in cookies.
             question = httpx2.Request(
-                "GET", url, headers=self._client.headers, extensions=self._extensions
+                method,
+                url,
+                headers={**self._client.headers, **headers} if headers else self._client.headers,
+                content=body,
+                extensions=self._extensions,
             )
             with self._deadline.within(self._answer_seconds):
                 response = self._client.send(question, stream=True)
                 with closing(response):
-                    body = self._read(response)
-            return HttpResponse(status=response.status_code, headers=response.headers, body=body)
+                    answer = self._read(response)
+            return HttpResponse(status=response.status_code, headers=response.headers, body=answer)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
             # Not chained: the library's exceptions carry the request, and that the key.
             raise self._unavailable(problem) from None
