@@ -115,6 +115,12 @@ class HttpClient:
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         return self._exchange("POST", path, {"Content-Type": "application/json", **headers}, body)
 
+    def post(
+        self, *, query: str = "", body: bytes, headers: Mapping[str, str] = NO_HEADERS
+    ) -> HttpResponse:
+        """The response to a POST to the base URL, sent once. Raises as `post_json` does."""
+        return self._exchange("POST", f"?{query}" if query else "", headers, body)
+
     def close(self) -> None:
         self._client.close()
 

@@ -1,0 +1,362 @@
+"""Each post arrives at Mastodon once, whatever is lost on the way and whatever its key does there."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tsuzuki.collectors.feeds.channels import mastodon
+from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
+from tsuzuki.collectors.kit.errors import RateLimitedUntil
+from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.engine.run_context import RunStopped
+from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.mastodon import TOKEN, KeyMode, WriteCase
+
+from .posting_fixture import TIMEOUT, PostingFixture, PostingRun, body_of, link
+
+STATUSES = "/api/v1/statuses"
+NUMBER = 1
+ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"])
+"""What depends on the server alone is not tried with each database."""
+
+
+def test_a_post_is_sent_with_all_it_says_and_recorded(news: PostingFixture) -> None:
+    run = news.start()
+    assert run.post(1) is OutboxState.SENT
+    (status,) = news.mastodon.statuses
+    assert (status.text, status.visibility, status.shown.language) == (
+        body_of(1).text,
+        "unlisted",
+        "ja",
+    )
+    assert news.state(1) == "sent"
+    assert run.sent == [news.item(1)]
+    assert news.requests("GET", "/instance") == 0
+
+
+# --- what is lost ---------------------------------------------------------------------------------
+
+LOSSES = [
+    None,
+    WriteCase.REPLY_LOST,
+    WriteCase.REQUEST_LOST,
+    WriteCase.GATEWAY_TIMEOUT,
+    WriteCase.SERVER_ERROR,
+    WriteCase.UNAVAILABLE,
+]
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_status_whatever_is_lost(news: PostingFixture, loss: WriteCase | None) -> None:
+    run = news.start()
+    for number, mode in enumerate(KeyMode):
+        news.mastodon.settings.key_mode = mode
+        if loss:
+            news.mastodon.post_cases.add(loss)
+        assert run.post(number) is OutboxState.SENT
+        assert news.texts() == [body_of(one).text for one in range(number + 1)]
+        assert run.sent[-1] == news.item(number)
+    assert len(run.sent) == len(KeyMode)
+
+
+def crash_before_sending(run: PostingRun) -> None:
+    run.intend(NUMBER)
+
+
+def crash_after_sending(run: PostingRun) -> None:
+    run.posting.channel("default").send(run.intend(NUMBER).outgoing)
+
+
+def crash_before_the_record(run: PostingRun) -> None:
+    def crash(_connection: object, _post: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.posting.send(run.intend(NUMBER), on_sent=crash)
+
+
+CRASHES = [crash_before_sending, crash_after_sending, crash_before_the_record]
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_one_status_wherever_its_run_dies(
+    news: PostingFixture, crash: Callable[[PostingRun], None]
+) -> None:
+    for count, mode in enumerate(KeyMode, 1):
+        news.mastodon.settings.key_mode = mode
+        dead = news.start()
+        crash(dead)
+        dead.end()
+        assert news.state(NUMBER) == "sending"
+        run = news.start()
+        settled = run.settle()
+        assert settled.unsettled == ()
+        assert len(settled.sent) == (0 if crash is crash_before_sending else 1)
+        assert run.post(NUMBER) is OutboxState.SENT
+        assert len(news.texts()) == count
+        assert set(run.sent) == {news.item(NUMBER)}
+        run.end()
+        news.forget(NUMBER)
+        news.clock.advance(7200)
+
+
+def test_a_post_of_a_run_that_goes_on_is_not_touched(news: PostingFixture) -> None:
+    first = news.start()
+    post = first.intend(1)
+    second = news.start()
+    assert second.settle().released == ()
+    assert second.post(1) is OutboxState.SENDING
+    assert news.texts() == []
+    assert first.send(post).state is OutboxState.SENT
+
+
+@ON_SQLITE
+def test_an_absent_post_is_believed_absent_only_when_nothing_can_be_under_way(
+    news: PostingFixture,
+) -> None:
+    dead = news.start()
+    post = dead.intend(1)
+    dead.end()
+    started = news.clock.monotonic()
+    run = news.start()
+    news.clock.advance(1)
+    run.settle()
+    assert news.clock.monotonic() >= started + TIMEOUT
+    assert run.released == [post.item_id]
+
+
+@ON_SQLITE
+def test_what_is_stored_after_the_answer_is_found_before_a_second_try(
+    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    news.mastodon.settings.key_mode = KeyMode.IGNORED
+    news.mastodon.post_cases.add(WriteCase.STORED_LATER)
+    run = news.start()
+    wait = news.clock.wait
+
+    def wait_and_store(event: object, seconds: float) -> bool:
+        news.mastodon.store_pending()
+        return wait(event, seconds)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(news.clock, "wait", wait_and_store)
+    assert run.post(1) is OutboxState.SENT
+    assert news.texts() == [body_of(1).text]
+
+
+@ON_SQLITE
+def test_what_is_stored_much_later_is_left_and_found_by_the_next_run(news: PostingFixture) -> None:
+    news.mastodon.post_cases.add(WriteCase.STORED_LATER)
+    first = news.start()
+    assert first.post(1) is OutboxState.UNSETTLED
+    assert first.failed == [news.item(1)]
+    first.end()
+    news.mastodon.store_pending()
+    run = news.start()
+    assert [post.item_id for post in run.settle().sent] == [news.item(1)]
+    assert news.texts() == [body_of(1).text]
+
+
+@ON_SQLITE
+def test_a_server_that_is_down_leaves_the_post_for_the_next_run(news: PostingFixture) -> None:
+    news.server.faults.add(Fault(kind=FaultKind.RESET, times=None))
+    first = news.start()
+    assert first.post(1) is OutboxState.UNSETTLED
+    assert first.post(1) is OutboxState.UNSETTLED
+    settled = first.settle()
+    assert len(settled.unsettled) == 1
+    first.end()
+    news.server.faults.clear()
+    news.clock.advance(60)
+    run = news.start()
+    assert len(run.settle().released) == 1
+    assert run.post(1) is OutboxState.SENT
+    assert len(news.texts()) == 1
+
+
+@ON_SQLITE
+def test_a_run_that_is_stopped_while_it_waits_leaves_the_post_to_the_next(
+    news: PostingFixture,
+) -> None:
+    news.mastodon.post_cases.add(WriteCase.REQUEST_LOST)
+    run = news.start()
+    post = run.intend(1)
+    run.context._stop_signal.set()
+    with pytest.raises(RunStopped):
+        run.send(post)
+    run.end()
+    next_run = news.start()
+    next_run.settle()
+    assert next_run.post(1) is OutboxState.SENT
+    assert len(news.texts()) == 1
+
+
+# --- looking back ---------------------------------------------------------------------------------
+
+
+@ON_SQLITE
+def test_the_look_back_goes_through_pages_and_stops_at_the_intent(
+    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mastodon, "PAGE_SIZE", 4)
+    run = news.start()
+    for number in range(100, 110):
+        run.post(number)
+    news.clock.advance(7200)
+    dead = news.start()
+    crash_after_sending(dead)
+    for number in range(200, 209):
+        dead.post(number)
+    dead.end()
+    before = news.requests("GET", "/statuses")
+    assert len(news.start().settle().sent) == 1
+    assert news.requests("GET", "/statuses") - before == 3
+    monkeypatch.setattr(mastodon, "PAGES_MAX", 1)
+    dead = news.start()
+    post = dead.intend(2)
+    for number in range(300, 310):
+        dead.post(number)
+    dead.end()
+    assert [one.id for one in news.start().settle().unsettled] == [post.id]
+
+
+@ON_SQLITE
+def test_an_earlier_post_of_the_link_by_hand_and_a_reply_to_it_are_not_taken_for_it(
+    news: PostingFixture,
+) -> None:
+    run = news.start()
+    channel = run.posting.channel("default")
+    by_hand = channel._client.status_post(f"Look: {link(1)}")  # type: ignore[attr-defined]
+    news.clock.advance(7200)
+    channel._client.status_post(f"Again {link(1)}", in_reply_to_id=by_hand.id)  # type: ignore[attr-defined]
+    run.intend(1)
+    run.end()
+    next_run = news.start()
+    assert len(next_run.settle().released) == 1
+    assert next_run.post(1) is OutboxState.SENT
+    assert len(news.texts()) == 3
+
+
+@ON_SQLITE
+def test_the_link_is_known_again_in_the_card_alone(
+    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = news.start()
+    crash_after_sending(dead)
+    dead.end()
+    monkeypatch.setattr(
+        "tsuzuki.sandbox.mastodon.records.Status.content", property(lambda _: "<p>text</p>")
+    )
+    assert len(news.start().settle().sent) == 1
+
+
+# --- what the server says -------------------------------------------------------------------------
+
+
+def test_a_refused_post_is_never_sent_again(news: PostingFixture) -> None:
+    news.mastodon.settings.max_characters = 30
+    run = news.start()
+    outcome = run.send(run.intend(1))
+    assert (outcome.state, news.state(1)) == (OutboxState.REFUSED, "refused")
+    assert "422" in (outcome.error or "")
+    news.mastodon.settings.max_characters = 500
+    assert run.post(1) is OutboxState.REFUSED
+    assert run.settle().sent == ()
+    assert news.requests("POST", STATUSES) == 1
+    assert run.failed == [news.item(1)] * 2
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("flag", ["token_revoked", "suspended"])
+def test_an_account_that_may_not_post_stops_and_the_post_stays_intended(
+    news: PostingFixture, flag: str
+) -> None:
+    setattr(news.mastodon.account, flag, True)
+    run = news.start()
+    post = run.intend(1)
+    with pytest.raises(AccountStopped) as stopped:
+        run.send(post)
+    assert stopped.value.permanent
+    assert TOKEN not in f"{stopped.value.message} {stopped.value.hint} {run.log}"
+    assert (news.state(1), run.sent, run.failed) == ("intended", [], [])
+    setattr(news.mastodon.account, flag, False)
+    assert run.post(1) is OutboxState.SENT
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("epoch", [False, True])
+def test_a_rate_limit_is_kept_until_the_server_says(news: PostingFixture, epoch: bool) -> None:
+    news.mastodon.settings.posts_max = 1
+    news.mastodon.settings.reset_as_epoch = epoch
+    run = news.start()
+    assert run.post(1) is OutboxState.SENT
+    post = run.intend(2)
+    with pytest.raises(RateLimitedUntil) as limited:
+        run.send(post)
+    assert news.state(2) == "intended"
+    wait = (limited.value.until - news.clock.now()).total_seconds()
+    assert 0 < wait <= 3 * 3600 + 1
+    news.clock.advance(wait + 1)
+    assert run.post(2) is OutboxState.SENT
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(path=f"{STATUSES}*", status=404, body='{"error": "Not Found"}'),
+        Fault(path=f"{STATUSES}*", status=301, headers={"Location": "https://elsewhere.example/"}),
+    ],
+)
+def test_a_wrong_address_is_told_as_one(news: PostingFixture, fault: Fault) -> None:
+    news.server.faults.add(fault)
+    run = news.start()
+    post = run.intend(1)
+    with pytest.raises(AccountStopped) as stopped:
+        run.send(post)
+    assert "base_url" in (stopped.value.hint or "")
+    assert news.state(1) == "intended"
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(kind=FaultKind.HTML, path=STATUSES, status=200, method="POST"),
+        Fault(kind=FaultKind.CUT, path=STATUSES, method="POST"),
+        Fault(path=STATUSES, status=200, body="{}", method="POST"),
+        Fault(path=STATUSES, status=200, body="[1]", method="POST"),
+        Fault(path=STATUSES, status=520, body="", method="POST"),
+    ],
+)
+def test_an_answer_that_says_nothing_is_an_unknown_outcome(
+    news: PostingFixture, fault: Fault
+) -> None:
+    news.server.faults.add(fault)
+    run = news.start()
+    assert run.post(1) is OutboxState.SENT
+    assert len(news.texts()) == 1
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def test_the_limits_of_the_server_are_asked_once_a_day(news: PostingFixture) -> None:
+    news.mastodon.settings.max_characters = 1234
+    run = news.start()
+    assert run.posting.limits("default").characters_max == 1234
+    news.mastodon.settings.max_characters = 99
+    news.clock.advance(3600 * 23)
+    assert run.posting.limits("default").characters_max == 1234
+    news.clock.advance(3600 * 2)
+    news.server.faults.add(Fault(kind=FaultKind.RESET))
+    assert run.posting.limits("default").characters_max == 1234
+    assert run.posting.limits("default").characters_max == 99
+
+
+@ON_SQLITE
+def test_an_older_server_tells_its_limits_in_the_older_way(news: PostingFixture) -> None:
+    news.server.faults.add(Fault(path="/api/v2/*", status=404, body='{"error": "Not Found"}'))
+    news.mastodon.settings.max_characters = 777
+    limits = news.start().posting.limits("default")
+    assert (limits.characters_max, limits.characters_per_url) == (777, 23)
