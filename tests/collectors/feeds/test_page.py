@@ -194,15 +194,22 @@ def test_attachments_of_the_entry_come_before_links_of_the_page(
         Attachment(url=f"{server.url}/named.pdf?a=1"),
         Attachment(url=f"{server.url}/song.mp3", media_type="audio/mpeg", title="Song"),
         Attachment(url=f"{server.url}/text", title="Notes\nof today"),
+        Attachment(url=f"{server.url}/named.pdf?a=1", title="again"),
         Attachment(url=f"{server.url}/more.pdf"),
     ]
-    page = download(f"{server.url}/page", attachments=files, attachments_max=3)
+    page = download(f"{server.url}/page", attachments=files)
     assert page.text == "Text x\n\n## named.pdf\n\nnamed\n\n## Notes of today\n\nplain テキスト"
-    assert page.notes == [
-        "Song: files of type audio/mpeg are not read",
-        "1 more attachments were not read",
-    ]
-    assert server.count("*linked*") == server.count("*.mp3") == 0
+    assert page.notes == ["1 more attachments were not read"]
+    assert server.count("*linked*") == server.count("*.mp3") == server.count("*more*") == 0
+
+
+def test_a_picture_of_the_entry_does_not_hide_the_files_of_the_page(
+    server: StandIn, download: Download
+) -> None:
+    server.application = pages(page=b"<p>Text <a href='a.pdf'>x</a></p>", a=pdf("linked"))
+    files = [Attachment(url=f"{server.url}/a.png", media_type="image/png")]
+    page = download(f"{server.url}/page", attachments=files)
+    assert page.text == "Text x\n\n## x\n\nlinked"
 
 
 @pytest.mark.parametrize("status", [429, 503])

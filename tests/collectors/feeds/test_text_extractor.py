@@ -137,13 +137,19 @@ def test_a_process_that_was_killed_is_replaced(extractor: TextExtractor) -> None
     assert html(extractor, "<p>next</p>").text == "next"
 
 
-def test_the_process_has_none_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_has_none_of_our_environment_and_little_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "s3cret")
     with TextExtractor() as extractor:
         html(extractor, "<p>x</p>")
         assert extractor._process is not None
-        environment = Path(f"/proc/{extractor._process.pid}/environ").read_bytes()
+        process = Path(f"/proc/{extractor._process.pid}")
+        environment = (process / "environ").read_bytes()
+        limits = (process / "limits").read_text()
     assert environment == b"LANG=C.UTF-8\0"
+    memory = next(line for line in limits.splitlines() if line.startswith("Max address space"))
+    assert memory.split()[3:5] == ["1073741824", "1073741824"]
 
 
 def test_the_process_ends_with_the_one_that_started_it() -> None:

@@ -107,7 +107,7 @@ def download_page(  # noqa: PLR0913 -- each is a limit or a setting of its own, 
         extractor = extractor or stack.enter_context(TextExtractor())
         got = _download(downloader, url, request)
         page = _extract(extractor, got)
-        files = [file for file in attachments or page.links if file.url not in (url, got.final_url)]
+        files = _wanted(attachments, page.links, known={url, got.final_url})
         found = _Files(downloader=downloader, extractor=extractor, request=request)
         for file in files[:attachments_max]:
             found.read(file)
@@ -135,9 +135,6 @@ class _Files:
     def read(self, file: Attachment) -> None:
         """Raises `PageFailed` if a later try may succeed."""
         heading = _heading(file)
-        if (file.media_type or "").lower().startswith(_NOT_READ):
-            self.notes.append(f"{heading}: files of type {file.media_type} are not read")
-            return
         try:
             got = _download(self._downloader, file.url, self._request)
         except PageFailed as failure:
@@ -150,6 +147,17 @@ class _Files:
         self.notes += [f"{heading}: {note}" for note in document.notes]
         if document.text:
             self.texts.append((heading, document.text))
+
+
+def _wanted(
+    named: Sequence[Attachment], linked: Sequence[Attachment], *, known: set[str]
+) -> list[Attachment]:
+    """The attachments to read, each once: those that the entry names, else those that the page links to."""
+    readable = [file for file in named if not (file.media_type or "").lower().startswith(_NOT_READ)]
+    by_url: dict[str, Attachment] = {}
+    for file in readable or linked:
+        by_url.setdefault(file.url, file)
+    return [file for file in by_url.values() if file.url not in known]
 
 
 def _download(downloader: SafeDownloader, url: str, request: _Request) -> Downloaded:
