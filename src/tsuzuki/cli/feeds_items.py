@@ -69,26 +69,15 @@ STEPS = [
 @click.option("--search", "words", metavar="TEXT", help="In title or link.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
 @click.pass_obj
-def items(
-    invocation: Invocation, /, statuses: tuple[str, ...], reasons: tuple[str, ...], **said: Any
-) -> None:
+def items(invocation: Invocation, /, **said: Any) -> None:
     """List items, the newest first.
 
     \b
     tsuzuki feeds items --feed press --status deferred
     tsuzuki feeds items --waiting approval
     """
-    from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-    from tsuzuki.collectors.feeds.tables import WaitingState
-
-    waiting = said.pop("waiting")
     with open_application(invocation) as application:
-        found = feeds_service(application).items.find(
-            statuses=[ItemStatus[name.upper()] for name in statuses] or None,
-            reasons=[ItemReason[name.upper()] for name in reasons] or None,
-            waiting=WaitingState(waiting) if waiting else None,
-            **said,
-        )
+        found = feeds_service(application).items.find(**said)
     emit(invocation, [view.as_dict() for view in found], columns=LIST, empty="no items")
 
 
@@ -201,8 +190,6 @@ def requeue(
     tsuzuki feeds requeue 12
     tsuzuki feeds requeue --reason retry_limit_exceeded --yes
     """
-    from tsuzuki.collectors.feeds.items import ItemReason
-
     if bool(names) == bool(reason):
         raise UsageError("say which items: their ids or links, or --reason")
     with open_application(invocation) as application:
@@ -210,10 +197,9 @@ def requeue(
         if reason is None:
             views = service.requeue(names, dry_run=dry_run)
         else:
-            wanted = ItemReason[reason.upper()]
-            views = service.requeue_by_reason(wanted, feed=feed, dry_run=True)
+            views = service.requeue_by_reason(reason, feed=feed, dry_run=True)
             if views and not dry_run:
                 confirm(invocation, f"requeue {len(views)} items", yes=yes)
-                views = service.requeue_by_reason(wanted, feed=feed)
+                views = service.requeue_by_reason(reason, feed=feed)
     say(invocation, DRY_RUN if dry_run else f"Requeued: {len(views)}.")
     emit(invocation, [view.as_dict() for view in views], columns=LIST, empty="no such items")

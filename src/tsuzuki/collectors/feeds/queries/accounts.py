@@ -11,12 +11,16 @@ from sqlalchemy.engine import Dialect
 from tsuzuki.collectors.feeds.tables import feed_accounts
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for
-from tsuzuki.store.sql.types import KeyText
+from tsuzuki.store.sql.types import KeyText, UtcTime
 
 _ACCOUNT = bindparam("name", type_=KeyText())
 _SELECT = select(
     feed_accounts.c.limits, feed_accounts.c.limits_read_at, feed_accounts.c.limited_until
 ).where(feed_accounts.c.account == _ACCOUNT)
+
+_LIMITED = select(feed_accounts.c.account, feed_accounts.c.limited_until).where(
+    feed_accounts.c.limited_until > bindparam("now", type_=UtcTime())
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,11 @@ class StoredAccount:
 def get(connection: Connection, account: str) -> StoredAccount:
     row = execute(connection, _SELECT, {"name": account}).mapping_or_none()
     return StoredAccount() if row is None else StoredAccount(**row)
+
+
+def limited(connection: Connection, *, now: datetime) -> dict[str, datetime]:
+    """The accounts to which nothing is posted now, and until when."""
+    return dict(execute(connection, _LIMITED, {"now": now}).all())
 
 
 def set_limits(

@@ -62,17 +62,21 @@ class Items:
         *,
         feed: str | None = None,
         job: str | None = None,
-        statuses: Collection[ItemStatus] | None = None,
-        reasons: Collection[ItemReason] | None = None,
-        waiting: WaitingState | None = None,
+        statuses: Collection[str] = (),
+        reasons: Collection[str] = (),
+        waiting: str | None = None,
         words: str | None = None,
         limit: int = 50,
     ) -> list[ItemView]:
-        """Items, the newest first."""
+        """Items, the newest first. States and reasons are named in lower case."""
         feeds = [self._definitions.get(feed)] if feed else self._definitions.find(job)
         by_id = {one.stored.id: one for one in feeds if one.stored is not None}
         wanted = ItemFilter(
-            feed_ids=list(by_id), statuses=statuses, reasons=reasons, waiting=waiting, words=words
+            feed_ids=list(by_id),
+            statuses=[ItemStatus[name.upper()] for name in statuses] or None,
+            reasons=[ItemReason[name.upper()] for name in reasons] or None,
+            waiting=WaitingState(waiting) if waiting else None,
+            words=words,
         )
         with self._database.read() as connection:
             found = item_lists.find(connection, wanted, limit=limit)
@@ -152,7 +156,7 @@ class Items:
         return [self.get(str(view.item.id)) for view in views]
 
     def requeue_by_reason(
-        self, reason: ItemReason, *, feed: str | None = None, dry_run: bool = False
+        self, reason: str, *, feed: str | None = None, dry_run: bool = False
     ) -> list[ItemView]:
         """The same for every item that was deferred or given up for a reason."""
         views = self.find(feed=feed, reasons=[reason], limit=REQUEUED_MAX)
