@@ -60,7 +60,7 @@ def served(site: FeedSite, path: str) -> ParsedFeed:
 def test_a_broken_feed_loses_none_of_its_articles(name: str, kind: Format) -> None:
     site = FeedSite()
     add_trap(site, name, format=kind)
-    if not TRAPS[name].items:
+    if not TRAPS[name].is_feed:
         with pytest.raises(SourceFailed):
             served(site, trap_path(name))
         return
