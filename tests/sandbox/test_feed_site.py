@@ -12,6 +12,7 @@ from support.site_client import call, get
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.feed_site import (
     Article,
+    Charset,
     Conditional,
     DateKind,
     Delivery,
@@ -235,6 +236,64 @@ def test_a_page_may_be_any_bytes(site: FeedSite, server: StandIn) -> None:
     site.add_feed(Feed(), [Article(page=page)])
     answer = get(server, "/articles/1")
     assert (answer.body, answer.headers["Content-Type"]) == (b"%PDF-", "application/pdf")
+
+
+def test_summary_and_content_may_be_cdata(site: FeedSite, server: StandIn) -> None:
+    content = "<p>a & b ]]> c</p>"
+    for kind in Format:
+        feed = Feed(path=f"/{kind}", format=kind, cdata=True)
+        site.add_feed(feed, [Article(summary="<b>x</b>", content=content)])
+        assert b"<![CDATA[<b>x</b>]]>" in get(server, feed.path).body
+        (item,) = parsed(server, feed.path).entries
+        assert item.content[-1].value.replace("&gt;", ">").replace("&amp;", "&") == content
+
+
+def test_an_edited_path_leaves_nothing_behind(site: FeedSite, server: StandIn) -> None:
+    site.add_feed(Feed(), [FULL])
+    site.edit_article("1", path="/橋 の")
+    assert get(server, "/articles/1").status == 404
+    assert get(server, "/%E6%A9%8B%20%E3%81%AE").status == 200
+
+
+def test_a_location_that_is_not_escaped_is_sent_as_utf8(site: FeedSite, server: StandIn) -> None:
+    site.add_redirect("/old", "/橋")
+    assert get(server, "/old").headers["Location"].encode("latin-1").decode() == "/橋"
+
+
+def test_a_refused_change_leaves_the_site_as_it_was(site: FeedSite, server: StandIn) -> None:
+    site.add_feed(Feed(), [FULL, Article(title="b")])
+    site.add_feed(Feed(path="/other.xml"))
+    before = get(server, "/feed.xml").body
+    for wrong in (
+        lambda: site.edit_feed("/feed.xml", path="/other.xml"),
+        lambda: site.edit_feed("/feed.xml", path="no-slash"),
+        lambda: site.edit_article("1", path="/articles/2"),
+        lambda: site.move_article("1", "/articles/2"),
+        lambda: site.add_article("/feed.xml", Article(path="/articles/1")),
+    ):
+        with pytest.raises(ValueError, match=r"already|slash"):
+            wrong()
+    assert get(server, "/feed.xml").body == before
+    assert get(server, "/articles/1").status == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Delivery(status=99),
+        lambda: Delivery(chunk_bytes=0),
+        lambda: Delivery(pause_seconds=-1),
+        lambda: Charset(codec="klingon"),
+    ],
+)
+def test_a_value_that_cannot_be_served_is_refused_when_it_is_made(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"status|chunk_bytes|codec"):
+        wrong()
+
+
+def test_an_assigned_name_is_a_free_one(site: FeedSite) -> None:
+    feed = site.add_feed(Feed(), [Article(name="2")])
+    assert site.add_article(feed, Article()).name == "3"
 
 
 def test_names_and_paths_are_given_once(site: FeedSite) -> None:

@@ -80,13 +80,24 @@ def test_a_date_that_is_none_goes_into_the_feed_as_it_is(server: StandIn) -> Non
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "told"),
     [
-        ("POST", "/articles", {"titel": "x"}, 400, "did you mean title?"),
+        ("POST", "/articles", {"feed": "/feed.xml", "titel": "x"}, 400, "did you mean title?"),
         ("POST", "/articles", {"feed": "/none.xml", "title": "x"}, 404, "/none.xml"),
         ("POST", "/articles", [], 400, "object"),
         ("POST", "/feeds", {"path": "/x", "format": "rss3"}, 400, "rss3"),
         ("POST", "/feeds", {"path": "/feed.xml"}, 400, "already"),
         ("PATCH", "/articles/none", {"title": "x"}, 404, "none"),
-        ("POST", "/redirects", {"path": "/x"}, 404, "location"),
+        ("POST", "/redirects", {"path": "/x"}, 400, "location is needed"),
+        ("POST", "/articles", {"title": "x"}, 400, "feed is needed"),
+        ("PATCH", "/feeds", {"title": "x"}, 400, "path is needed"),
+        ("PATCH", "/feeds", {"path": "/feed.xml", "title": None}, 400, "title cannot be None"),
+        ("PATCH", "/feeds", {"path": "/feed.xml", "articles_max": 1.5}, 400, "articles_max"),
+        ("PATCH", "/feeds", {"path": "/feed.xml", "damages": "truncated"}, 400, "list"),
+        ("PATCH", "/feeds", {"path": "/feed.xml", "charset": {"codec": "x"}}, 400, "codec"),
+        ("PATCH", "/feeds", {"path": "/feed.xml", "delivery": {"status": 9}}, 400, "status"),
+        ("PATCH", "/feeds", {"path": "/feed.xml", "delivery": {"status": "9"}}, 400, "status"),
+        ("PATCH", "/articles/bridge", {"title": 5}, 400, "title cannot be 5"),
+        ("PATCH", "/articles/bridge", {"path": "x"}, 400, "slash"),
+        ("POST", "/articles/bridge/move", {"path": "/x", "status": "301"}, 400, "number"),
     ],
 )
 def test_bad_input_is_told_and_changes_nothing(

@@ -13,6 +13,7 @@ from tsuzuki.sandbox.feed_site.pdf import (
     broken_pdf,
     encrypted_pdf,
     image_only_pdf,
+    looping_pdf,
     many_pages_pdf,
     pdf,
 )
@@ -76,4 +77,11 @@ def test_a_scan_has_no_text() -> None:
 
 
 def test_one_with_many_pages_has_them() -> None:
-    assert len(read(many_pages_pdf(50)).pages) == 50
+    found = read(many_pages_pdf(50))
+    assert len(found.pages) == 50
+    assert found.pages[49].extract_text().strip() == "Page 50"
+
+
+def test_a_page_tree_that_holds_itself_is_one() -> None:
+    tree = read(looping_pdf()).trailer["/Root"]["/Pages"]
+    assert tree["/Kids"][1].get_object() == tree

@@ -4,14 +4,14 @@ import http.client
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import feedparser
 import pytest
 
 from support.site_client import get
 from tsuzuki.sandbox.feed_site import Damage, Feed, FeedSite, Format, demo
-from tsuzuki.sandbox.feed_site.bombs import gzip_bomb
+from tsuzuki.sandbox.feed_site.bombs import double_gzip_bomb, gzip_bomb
 from tsuzuki.sandbox.feed_site.damage import damage
 from tsuzuki.sandbox.feed_site.traps import (
     FILE_TRAPS,
@@ -50,6 +50,7 @@ def test_feedparser_finds_both_articles_wherever_there_is_a_feed(
     answer = get(server, trap_path(name))
     found = feedparser.parse(answer.body, response_headers=answer.lower_headers)
     assert len(found.entries) == (2 if TRAPS[name].items else 0)
+    assert bool(found.get("version")) is TRAPS[name].is_feed
     assert answer.status == TRAPS[name].feed.get("delivery", Feed().delivery).status
 
 
@@ -85,7 +86,8 @@ def test_redirects_lead_where_they_say(server: StandIn) -> None:
     for path, (status, location) in REDIRECTS.items():
         answer = get(server, path)
         assert answer.status == status
-        assert answer.headers["Location"] == location.replace("{base}", server.url)
+        sent = answer.headers["Location"].encode("latin-1").decode()
+        assert sent == location.replace("{base}", server.url)
 
 
 def read_some(server: StandIn, path: str, size: int) -> tuple[bytes, http.client.HTTPMessage]:
@@ -134,6 +136,12 @@ def test_a_whole_gzip_bomb_is_valid() -> None:
     assert len(zlib.decompress(packed, 31)) == 5_000_000
 
 
+def test_a_double_bomb_is_smaller_still() -> None:
+    twice = b"".join(double_gzip_bomb(100_000_000).chunks())
+    assert len(twice) < 5_000
+    assert len(zlib.decompress(zlib.decompress(twice, 31), 31)) == 100_000_000
+
+
 def test_a_feed_of_ten_thousand_items_is_one() -> None:
     site = FeedSite()
     add_many_articles(site, site.add_feed(Feed()), 10_000)
@@ -146,6 +154,20 @@ def test_a_feed_of_ten_thousand_items_is_one() -> None:
 def test_each_page_trap_has_a_feed_with_one_article(server: StandIn, name: str) -> None:
     found = feedparser.parse(get(server, trap_path(name)).body)
     assert [item.link for item in found.entries] == [f"{server.url}/articles/{name}"]
+
+
+@pytest.mark.parametrize("name", ["relative_links", "spaces_in_link", "unicode_link"])
+def test_an_odd_link_leads_to_its_page(server: StandIn, name: str) -> None:
+    link = feedparser.parse(get(server, trap_path(name)).body).entries[1].link
+    path = urlsplit(urljoin(f"{server.url}{trap_path(name)}", link)).path
+    assert b"Trams run every ten minutes." in get(server, quote(path)).body
+
+
+def test_an_attachment_that_is_redirected_is_read(server: StandIn) -> None:
+    location = get(server, "/files/pdf_redirected.pdf").headers["Location"]
+    answer = get(server, location)
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.body.startswith(b"%PDF-")
 
 
 def test_an_injection_is_in_the_page(server: StandIn) -> None:

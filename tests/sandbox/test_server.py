@@ -30,7 +30,7 @@ def count_up(request: Request) -> Response:
 
 
 def unchanged(request: Request) -> Response:
-    return Response(status=304, headers={"ETag": '"1"'})
+    return Response(status=304, headers={"ETag": '"1"'}, body=b"never sent")
 
 
 def missing(request: Request) -> Response:
@@ -198,6 +198,14 @@ def test_an_unchanged_answer_has_neither_type_nor_length(
     assert (response.status, response.read(), response.headers["ETag"]) == (304, b"", '"1"')
     assert not {"Content-Type", "Content-Length"} & {*response.headers}
     assert ask(client, "/greet/you")[0] == 200
+
+
+def test_an_unchanged_answer_ends_with_its_head(stand_in: StandIn) -> None:
+    parts = urlsplit(stand_in.url)
+    with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10) as link:
+        link.sendall(b"GET /unchanged HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        with link.makefile("rb") as answer:
+            assert answer.read().endswith(b"\r\n\r\n")
 
 
 def test_a_stand_in_adds_control_routes_of_its_own(

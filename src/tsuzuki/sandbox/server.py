@@ -18,6 +18,7 @@ import io
 import logging
 import select
 import socket
+import ssl
 import struct
 import threading
 from collections import deque
@@ -35,6 +36,9 @@ from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
 
 REMEMBERED_REQUESTS = 100_000
 BODY_BYTES_MAX = 8 * 1024 * 1024
+BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+"""Statuses that end with their head; a body would be read as the next response."""
+
 LOOK_SECONDS = 0.05
 """How often a held request looks whether its client is still there."""
 
@@ -42,7 +46,7 @@ LOOK_SECONDS = 0.05
 class StandIn:
     """A server on `host:port` (0: any free port) between `start` and `stop`, or as a context.
 
-    `control_routes` are those that the application adds under `/_sandbox`."""
+    `control_routes` are those that the application adds under `/_sandbox`. With `tls` it speaks HTTPS."""
 
     def __init__(
         self,
@@ -51,18 +55,24 @@ class StandIn:
         host: str = "127.0.0.1",
         port: int = 0,
         control_routes: Iterable[Route] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.faults = Faults()
         self.application = application
         self._log: deque[Seen] = deque(maxlen=REMEMBERED_REQUESTS)
         self.control = control(self.faults, lambda: self.requests, control_routes)
+        self.tls = tls
         self._server = _Server((host, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,))
 
     @property
     def url(self) -> str:
         host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
+        return f"{self.scheme}://{host!s}:{port}"
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.tls is None else "https"
 
     @property
     def requests(self) -> list[Seen]:
@@ -111,6 +121,15 @@ class _Server(ThreadingHTTPServer):
         self._lock = threading.Lock()
         super().__init__(address, _Handler)
 
+    def get_request(self) -> tuple[socket.socket, Any]:
+        link, address = super().get_request()
+        if self.stand_in.tls is not None:
+            # The handshake is left to the connection's own thread: it may take for ever.
+            link = self.stand_in.tls.wrap_socket(
+                link, server_side=True, do_handshake_on_connect=False
+            )
+        return link, address
+
     @contextmanager
     def connection(self, link: socket.socket) -> Iterator[None]:
         """The connection is known, so that stopping can end a client's idle wait on it."""
@@ -143,7 +162,9 @@ class _Handler(BaseHTTPRequestHandler):
     connection: socket.socket
 
     def handle(self) -> None:
-        with self.server.connection(self.connection), suppress(ConnectionError):
+        with self.server.connection(self.connection), suppress(ConnectionError, ssl.SSLError):
+            if isinstance(self.connection, ssl.SSLSocket):
+                self.connection.do_handshake()
             super().handle()
 
     def _serve(self) -> None:
@@ -199,6 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         path, _, query_text = self.path.partition("?")
         host = self.headers.get("Host")
+        stand_in = self.server.stand_in
         return Request(
             method=self.command,
             path=path,
@@ -207,12 +229,12 @@ class _Handler(BaseHTTPRequestHandler):
             headers=self.headers,
             body=self.rfile.read(length),
             client="{}:{}".format(*self.client_address),
-            base_url=f"http://{host}" if host else self.server.stand_in.url,
+            base_url=f"{stand_in.scheme}://{host}" if host else stand_in.url,
         )
 
     def _send(self, response: Response, *, cut: bool = False) -> None:
         self._send_head(response)
-        if self.command != "HEAD":
+        if self.command != "HEAD" and response.status not in BODILESS:
             if response.stream is not None:
                 self._send_stream(response.stream, cut=cut)
             else:
@@ -222,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_head(self, response: Response) -> None:
         self.send_response(response.status)
-        if response.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        if response.status not in BODILESS:
             if response.content_type:
                 self.send_header("Content-Type", response.content_type)
             length = len(response.body) if response.stream is None else response.stream.length
@@ -283,7 +305,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not watch.poll(0):
             return False
         try:
-            return not self.connection.recv(1, socket.MSG_PEEK)
+            # Below TLS, which cannot peek.
+            return not socket.socket.recv(self.connection, 1, socket.MSG_PEEK)
         except OSError:
             return True
 

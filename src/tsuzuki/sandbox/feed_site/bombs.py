@@ -76,6 +76,18 @@ def gzip_bomb(unpacked_bytes: int = HUGE_BYTES, *, head: bytes = FEED_HEAD) -> S
     return Stream(chunks=chunks)
 
 
+def double_gzip_bomb(unpacked_bytes: int = HUGE_BYTES) -> Stream:
+    """To be sent with `Content-Encoding: gzip, gzip`: a few kilobytes unpack to gigabytes."""
+
+    def chunks() -> Iterator[bytes]:
+        squeeze = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
+        for chunk in gzip_bomb(unpacked_bytes).chunks():
+            yield squeeze.compress(chunk)
+        yield squeeze.flush()
+
+    return Stream(chunks=chunks)
+
+
 def zlib_bomb(unpacked_bytes: int, *, filler: bytes = b" ") -> bytes:
     """The same as zlib, whole: for what is compressed inside a file."""
     checksum = 1

@@ -5,6 +5,7 @@ lets the site choose, and any other value is written as it is. `{base}` in a lin
 for the address under which the site was asked.
 """
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,6 +37,12 @@ class Charset:
 
     header: str | None = None
     """In the Content-Type header."""
+
+    def __post_init__(self) -> None:
+        try:
+            codecs.lookup(self.codec)
+        except LookupError as problem:
+            raise ValueError(f"there is no codec {self.codec}") from problem
 
     def encode(self, text: str) -> bytes:
         return text.encode(self.codec, errors="xmlcharrefreplace")
@@ -133,6 +140,10 @@ class Article:
     page: Page = field(default_factory=Page)
     later: Later | None = None
 
+    def __post_init__(self) -> None:
+        if self.path != ASSIGNED:
+            _check_path(self.path)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
@@ -152,7 +163,18 @@ class Feed:
     """Only so many of the newest are listed, as most feeds do."""
 
     newest_first: bool = True
+    cdata: bool = False
+    """Write summary and content as CDATA instead of escaping them."""
+
     link_base: str = "{base}"
     """What assigned links start with: another host, scheme or `www`."""
 
     delivery: Delivery = field(default_factory=Delivery)
+
+    def __post_init__(self) -> None:
+        _check_path(self.path)
+
+
+def _check_path(path: str) -> None:
+    if not path.startswith("/"):
+        raise ValueError(f"a path starts with a slash, not {path!r}")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tsuzuki.sandbox.control import PREFIX
 from tsuzuki.sandbox.exchange import Application, Request, Response, Route, json_response
 
-from .content import Article, Charset, Enclosure, Feed, Format, Media, Page
+from .content import ASSIGNED, Article, Charset, Enclosure, Feed, Format, Media, Page
 from .damage import Damage
 from .delivery import Compression, Conditional, DateKind, Delivery, EtagKind
 
@@ -54,13 +54,15 @@ def control_routes(site: "FeedSite") -> list[Route]:
         return json_response(_feed_row(site, feed), status=201)
 
     def edit_feed(request: Request) -> Response:
-        changes = _values(Feed, request.json())
-        feed = site.edit_feed(changes.pop("path", Feed.path), **changes)
+        given = _object(request.json())
+        changes = _values(Feed, given)
+        feed = site.edit_feed(_text(given, "path"), **changes)
         return json_response(_feed_row(site, feed))
 
     def add_article(request: Request) -> Response:
         given = _object(request.json())
-        feed = given.pop("feed", None) or site.feeds[0].path
+        feed = _text(given, "feed")
+        del given["feed"]
         article = site.add_article(feed, Article(**_values(Article, given)))
         return json_response(_article_row(article), status=201)
 
@@ -75,14 +77,14 @@ def control_routes(site: "FeedSite") -> list[Route]:
     def move_article(request: Request) -> Response:
         given = _object(request.json())
         moved = site.move_article(
-            request.params["name"], str(given["path"]), status=int(given.get("status", 301))
+            request.params["name"], _text(given, "path"), status=_status(given)
         )
         return json_response(_article_row(moved))
 
     def add_redirect(request: Request) -> Response:
         given = _object(request.json())
-        path, location = str(given["path"]), str(given["location"])
-        site.add_redirect(path, location, status=int(given.get("status", 301)))
+        path, location = _text(given, "path"), _text(given, "location")
+        site.add_redirect(path, location, status=_status(given))
         return json_response({"path": path, "location": location}, status=201)
 
     return [
@@ -137,26 +139,58 @@ def _object(given: Any) -> dict[str, Any]:
     return dict(given)
 
 
+def _text(given: Mapping[str, Any], name: str) -> str:
+    if not isinstance(given.get(name), str):
+        raise TypeError(f"{name} is needed, as text")
+    return str(given[name])
+
+
+def _status(given: Mapping[str, Any]) -> int:
+    status = given.get("status", 301)
+    if not isinstance(status, int):
+        raise TypeError("status is a number")
+    return status
+
+
 def _values(kind: type, given: Any) -> dict[str, Any]:
     """The fields of a value, converted from JSON."""
-    known = {one.name for one in fields(kind)} - NOT_OVER_HTTP
+    known = {one.name: one.default for one in fields(kind) if one.name not in NOT_OVER_HTTP}
     return {name: _value(name, value, known) for name, value in _object(given).items()}
 
 
-def _value(name: str, value: Any, known: set[str]) -> Any:
+def _value(name: str, value: Any, known: Mapping[str, Any]) -> Any:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(known))}"
         raise ValueError(f"there is no field {name}{hint}")
     if name in PARTS:
         return PARTS[name](**_values(PARTS[name], value))
+    if name in ("headers", "required"):
+        return {str(key): str(text) for key, text in _object(value).items()}
     if name in LISTS:
+        if not isinstance(value, list):
+            raise TypeError(f"{name} is a list")
         return tuple(LISTS[name](one) for one in value)
     if name in CHOICES:
         return CHOICES[name](value)
+    _check_type(name, value, known[name])
     if name in ("published", "updated") and isinstance(value, str):
         return _moment(value)
     return value.encode() if name == "body" and isinstance(value, str) else value
+
+
+def _check_type(name: str, value: Any, default: Any) -> None:
+    """A number or a flag where the default is one, and text otherwise; null where it has a meaning."""
+    if isinstance(default, bool):
+        fits = isinstance(value, bool)
+    elif isinstance(default, float):
+        fits = isinstance(value, int | float)
+    elif isinstance(default, int) or (name == "articles_max" and value is not None):
+        fits = isinstance(value, int) and not isinstance(value, bool)
+    else:
+        fits = isinstance(value, str) or (value is None and default in (None, ASSIGNED))
+    if not fits:
+        raise TypeError(f"{name} cannot be {value!r}")
 
 
 def _moment(text: str) -> datetime | str:

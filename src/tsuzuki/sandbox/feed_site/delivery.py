@@ -99,6 +99,12 @@ class Delivery:
     required: Mapping[str, str] = field(default_factory=dict)
     """Request headers that must match (`*` for any text); 403 without them."""
 
+    def __post_init__(self) -> None:
+        if not 200 <= self.status <= 599:
+            raise ValueError("status is a number from 200 to 599")
+        if self.pause_seconds < 0 or self.chunk_bytes < 1:
+            raise ValueError("pause_seconds is not negative, chunk_bytes is at least 1")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
@@ -156,7 +162,9 @@ def _error(request: Request, status: int, delivery: Delivery) -> Response:
     """Any answer but the content: a redirect, a refusal, a failure."""
     headers = dict(delivery.headers)
     if delivery.location is not None:
-        headers["Location"] = delivery.location.replace("{base}", request.base_url)
+        location = delivery.location.replace("{base}", request.base_url)
+        # Sent as UTF-8, as sites do that do not escape their addresses.
+        headers["Location"] = location.encode().decode("latin-1")
     if delivery.retry_after is not None:
         headers["Retry-After"] = delivery.retry_after
     known = {one.value: one.phrase for one in HTTPStatus}

@@ -63,10 +63,10 @@ def _rss2(feed: Feed, articles: list[Article]) -> Iterator[str]:
         yield _element("guid", _guid_of(feed, article), isPermaLink="false")
         yield _element("pubDate", _mail_date(article.published))
         yield _element("atom:updated", _iso_date(article.updated))
-        yield _element("description", article.summary)
+        yield _html("description", article.summary, feed)
         yield from (_element("dc:creator", author) for author in article.authors)
         yield from (_element("category", category) for category in article.categories)
-        yield _element("content:encoded", article.content)
+        yield _html("content:encoded", article.content, feed)
         yield from map(_enclosure, article.enclosures)
         yield from map(_media, article.media)
         yield "</item>\n"
@@ -87,8 +87,8 @@ def _atom(feed: Feed, articles: list[Article]) -> Iterator[str]:
             yield _empty("link", {"rel": "alternate", "href": link})
         yield _element("published", _iso_date(article.published))
         yield _element("updated", _iso_date(article.updated or article.published))
-        yield _element("summary", article.summary)
-        yield _element("content", article.content, type="html")
+        yield _html("summary", article.summary, feed, type="html")
+        yield _html("content", article.content, feed, type="html")
         for author in article.authors:
             yield f"<author>{_element('name', author)}</author>\n"
         yield from (_empty("category", {"term": category}) for category in article.categories)
@@ -113,11 +113,11 @@ def _rss1(feed: Feed, articles: list[Article]) -> Iterator[str]:
         about = _guid_of(feed, article)
         yield "<item>\n" if about is None else f'<item rdf:about="{escape(about)}">\n'
         yield _element("title", article.title) + _element("link", link_of(feed, article))
-        yield _element("description", article.summary)
+        yield _html("description", article.summary, feed)
         yield _element("dc:date", _iso_date(article.published))
         yield from (_element("dc:creator", author) for author in article.authors)
         yield from (_element("dc:subject", category) for category in article.categories)
-        yield _element("content:encoded", article.content)
+        yield _html("content:encoded", article.content, feed)
         yield from map(_media, article.media)
         yield "</item>\n"
     yield "</rdf:RDF>\n"
@@ -142,6 +142,13 @@ def _element(name: str, text: str | None, **attributes: str) -> str:
     if text is None:
         return ""
     return f"<{name}{_attributes(attributes)}>{escape(text, quote=False)}</{name}>\n"
+
+
+def _html(name: str, text: str | None, feed: Feed, **attributes: str) -> str:
+    if text is None or not feed.cdata:
+        return _element(name, text, **attributes)
+    inside = text.replace("]]>", "]]]]><![CDATA[>")
+    return f"<{name}{_attributes(attributes)}><![CDATA[{inside}]]></{name}>\n"
 
 
 def _empty(name: str, attributes: Mapping[str, str]) -> str:

@@ -56,7 +56,16 @@ def bomb_pdf(unpacked_bytes: int = 1_000_000_000) -> bytes:
 
 
 def many_pages_pdf(pages: int) -> bytes:
-    return pdf("\n".join(f"Line {number}" for number in range(pages * LINES_PER_PAGE)))
+    """Every page names its number on its first line; the other lines are empty."""
+    blank = "\n" * LINES_PER_PAGE
+    return pdf(blank.join(f"Page {number}" for number in range(1, pages + 1)))
+
+
+def looping_pdf() -> bytes:
+    """One whose page tree holds itself."""
+    objects = _objects("Round and round.", "")
+    objects[1] = b"<< /Type /Pages /Count 2 /Kids [8 0 R 2 0 R] >>"
+    return _file(objects, info=4)
 
 
 def image_only_pdf() -> bytes:

@@ -4,12 +4,15 @@ Each change is one second of the site's own time, so the same calls make the sam
 Safe to change while it serves: a request sees the site before a change or after it.
 """
 
+import ssl
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, Final
+from urllib.parse import unquote
 
 from tsuzuki.sandbox.exchange import Request, Response, Stream
 from tsuzuki.sandbox.server import StandIn
@@ -90,26 +93,27 @@ class FeedSite:
     def edit_feed(self, feed: Feed | str, **changes: Any) -> Feed:
         """Change fields of a feed; a new `path` moves it and leaves nothing behind."""
         with self._lock:
-            kept = self._feeds.pop(_path(feed))
-            kept.feed = replace(kept.feed, **changes)
-            self._feeds[kept.feed.path] = kept
+            old = _path(feed)
+            kept = self._feeds[old]
+            changed = replace(kept.feed, **changes)
+            if changed.path != old and changed.path in self._feeds:
+                raise ValueError(f"there is a feed at {changed.path} already")
+            kept.feed = changed
+            self._feeds = {one.feed.path: one for one in self._feeds.values()}
             self._touch(kept)
-            return kept.feed
+            return changed
 
     def add_article(self, feed: Feed | str, article: Article) -> Article:
         """Publish an article in a feed; what it leaves `ASSIGNED` is filled in."""
         with self._lock:
             kept = self._feeds[_path(feed)]
-            number = len(self._articles) + 1
-            name = str(number) if article.name == ASSIGNED else article.name
-            if name in self._articles:
-                raise ValueError(f"there is an article {name} already: list it with list_article")
-            path = f"/articles/{name}" if article.path == ASSIGNED else article.path
-            published = article.published
-            if published == ASSIGNED:
-                published = self._start + timedelta(hours=number)
-            article = replace(article, name=name, path=path, published=published)
-            self._articles[name] = _KeptArticle(article, kept.feed.language, self._tick())
+            article = self._assigned(article)
+            if article.name in self._articles:
+                raise ValueError(
+                    f"there is an article {article.name} already: list it with list_article"
+                )
+            self._check_path(article)
+            self._articles[article.name] = _KeptArticle(article, kept.feed.language, self._tick())
             self._keep_parts(article)
             self.list_article(kept.feed, article)
             return article
@@ -130,12 +134,18 @@ class FeedSite:
             self._touch(kept)
 
     def edit_article(self, article: Article | str, **changes: Any) -> Article:
-        """Change fields of an article, in its page and in every feed that lists it."""
+        """Change fields of an article, in its page and in every feed that lists it.
+
+        A new `path` leaves nothing at the old one; `move_article` leaves a redirect."""
         with self._lock:
             kept = self._articles[_name(article)]
-            if changes.get("name", kept.article.name) != kept.article.name:
+            changed = replace(kept.article, **changes)
+            if changed.name != kept.article.name:
                 raise ValueError("the name of an article never changes")
-            kept.article = replace(kept.article, **changes)
+            self._check_path(changed)
+            if changed.path != kept.article.path:
+                del self._pages[kept.article.path]
+            kept.article = changed
             kept.changed_at = self._tick()
             self._keep_parts(kept.article)
             for listing in self._feeds.values():
@@ -147,9 +157,10 @@ class FeedSite:
         """Give the page another path; the old one redirects there."""
         with self._lock:
             old = self.article(article).path
-            self._pages.pop(old, None)
-            self.add_redirect(old, path, status=status)
-            return self.edit_article(article, path=path)
+            moved = self.edit_article(article, path=path)
+            if moved.path != old:
+                self.add_redirect(old, moved.path, status=status)
+            return moved
 
     def remove_article(self, article: Article | str, *, status: int = 410) -> None:
         """Take the article out of every feed; its page answers with this status."""
@@ -183,9 +194,9 @@ class FeedSite:
         with self._lock:
             return self._streamed[path]
 
-    def serve(self, *, port: int = 0) -> StandIn:
+    def serve(self, *, port: int = 0, tls: ssl.SSLContext | None = None) -> StandIn:
         """A server of this site, with routes under `/_sandbox` to change it; not started yet."""
-        return StandIn(self, port=port, control_routes=control_routes(self))
+        return StandIn(self, port=port, control_routes=control_routes(self), tls=tls)
 
     def __call__(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
@@ -199,7 +210,7 @@ class FeedSite:
 
     def _find(self, request: Request) -> tuple[Content, Delivery]:
         """What is at the path. A page is also found with a slash at its end."""
-        path = request.path
+        path = unquote(request.path)
         if path in self._feeds:
             return self._feed_content(self._feeds[path], request.base_url)
         name = self._pages.get(path) or self._pages.get(path.rstrip("/"))
@@ -213,7 +224,7 @@ class FeedSite:
         if base not in kept.made:
             names = list(kept.names)
             if kept.feed.articles_max is not None:
-                names = names[-kept.feed.articles_max :]
+                names = names[max(len(names) - kept.feed.articles_max, 0) :]
             if kept.feed.newest_first:
                 names.reverse()
             listed = (self._articles[name].article for name in names)
@@ -235,6 +246,22 @@ class FeedSite:
             body = article_page(kept.article, language=kept.language, base=base)
         kind = page_content_type(kept.article)
         return Content(body=body, content_type=kind, changed_at=kept.changed_at), page.delivery
+
+    def _assigned(self, article: Article) -> Article:
+        """With a name, a path and a date; each article is an hour younger than the one before."""
+        number = len(self._articles) + 1
+        name = article.name
+        if name == ASSIGNED:
+            name = next(str(n) for n in count(number) if str(n) not in self._articles)
+        path = f"/articles/{name}" if article.path == ASSIGNED else article.path
+        published = article.published
+        if published == ASSIGNED:
+            published = self._start + timedelta(hours=number)
+        return replace(article, name=name, path=path, published=published)
+
+    def _check_path(self, article: Article) -> None:
+        if self._pages.get(article.path, article.name) != article.name:
+            raise ValueError(f"there is a page at {article.path} already")
 
     def _keep_parts(self, article: Article) -> None:
         self._pages[article.path] = article.name

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tsuzuki.sandbox.exchange import Stream
 
-from .bombs import gzip_bomb, huge_feed, huge_page, huge_pdf
+from .bombs import double_gzip_bomb, gzip_bomb, huge_feed, huge_page, huge_pdf
 from .content import (
     EUC_JP,
     LATIN1_CALLED_UTF8,
@@ -31,12 +31,24 @@ from .content import (
 )
 from .damage import Damage
 from .delivery import Compression, Conditional, DateKind, Delivery, EtagKind
-from .pdf import bomb_pdf, broken_pdf, encrypted_pdf, image_only_pdf
+from .pdf import (
+    bomb_pdf,
+    broken_pdf,
+    encrypted_pdf,
+    image_only_pdf,
+    looping_pdf,
+    many_pages_pdf,
+    pdf,
+)
 from .site import FeedSite
 
 LOGIN_PAGE: Final = (
     b"<!DOCTYPE html><html><head><title>Sign in</title></head><body><h1>Sign in</h1>"
     b'<form method="post"><input name="user"><input name="password" type="password"></form></body></html>'
+)
+JSON_FEED: Final = (
+    b'{"version": "https://jsonfeed.org/version/1.1", "title": "JSON", "items": ['
+    b'{"id": "1", "url": "https://news.example/one", "title": "One", "content_text": "One"}]}'
 )
 ERROR_PAGE: Final = b"<!DOCTYPE html><html><head><title>Error</title></head><body><h1>Database error</h1></body></html>"
 INJECTION: Final = (
@@ -55,7 +67,10 @@ WORTH: Final = "The council opened a new bridge over the river. It carries trams
 @dataclass(frozen=True, kw_only=True)
 class Trap:
     items: int = 2
-    """How many different articles with a web address a careful reader finds. 0: there is no feed to read."""
+    """How many different articles with a web address a careful reader finds."""
+
+    is_feed: bool = True
+    """False: what is sent is no feed, and no articles is not the same as none being there."""
 
     feed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the feed."""
@@ -68,7 +83,7 @@ class Trap:
 
 
 def _sent(items: int = 2, **delivery: Any) -> Trap:
-    return Trap(items=items, feed={"delivery": Delivery(**delivery)})
+    return Trap(items=items, is_feed=items > 0, feed={"delivery": Delivery(**delivery)})
 
 
 def _written(charset: Charset, title: str = "川に橋") -> Trap:
@@ -105,8 +120,12 @@ TRAPS: Final[Mapping[str, Trap]] = {
     "wrong_zone": _sent(last_modified=DateKind.WRONG_ZONE, etag=EtagKind.ABSENT),
     "conditions_ignored": _sent(conditional=Conditional.IGNORED),
     "always_304": _sent(conditional=Conditional.ALWAYS_304),
+    "unconditional_304": _sent(0, status=304),
     "html_error_page": _sent(0, body=ERROR_PAGE),
     "login_page": _sent(0, body=LOGIN_PAGE),
+    "json_feed": _sent(0, body=JSON_FEED, content_type="application/feed+json"),
+    "plain_text": _sent(0, body=b"Moved to the new site.", content_type="text/plain"),
+    "image": _sent(0, body=b"\x89PNG\r\n\x1a\n\x00\x00", content_type="image/png"),
     "empty_body": _sent(0, body=b"", content_type="application/rss+xml"),
     "not_found": _sent(0, status=404),
     "gone": _sent(0, status=410),
@@ -116,6 +135,12 @@ TRAPS: Final[Mapping[str, Trap]] = {
     "unavailable": _sent(0, status=503, retry_after="Wed, 01 Apr 2026 12:00:00 GMT"),
     "unavailable_without_end": _sent(0, status=503),
     "slow": _sent(pause_seconds=0.05, chunk_bytes=256),
+    "no_items": Trap(items=0, feed={"articles_max": 0}),
+    "cdata": Trap(feed={"cdata": True}, articles={"summary": "<p>A bridge & more</p>"}),
+    "spaces_in_link": Trap(second={"link": "\n   {base}/articles/spaces_in_link-2\t\n"}),
+    "unicode_link": Trap(
+        second={"path": "/articles/橋 の 開通", "link": "{base}/articles/橋 の 開通"}
+    ),
     "no_dates": Trap(articles={"published": None}),
     "no_ids": Trap(articles={"guid": None}),
     "no_titles": Trap(articles={"title": None}),
@@ -172,6 +197,19 @@ PAGE_TRAPS: Final[Mapping[str, Callable[[], Page]]] = {
     "page_redirect_to_file": lambda: _redirect("file:///etc/passwd"),
     "page_redirect_to_private": lambda: _redirect("http://169.254.169.254/latest/meta-data/"),
     "page_redirect_loop": lambda: _redirect("{base}/articles/page_redirect_loop"),
+    "page_needs_script": lambda: Page(
+        delivery=Delivery(
+            body=b'<html><body><div id="app"></div><noscript>Please enable JavaScript.</noscript></body></html>'
+        )
+    ),
+    "page_refresh": lambda: Page(
+        delivery=Delivery(
+            body=b'<html><head><meta http-equiv="refresh" content="0; url=/en/bridge"></head></html>'
+        )
+    ),
+    "page_links_to_private": lambda: Page(
+        markup='<a href="http://169.254.169.254/a.pdf">A</a> <a href="file:///etc/passwd.pdf">B</a>'
+    ),
     "page_is_image": lambda: Page(body=b"\x89PNG\r\n\x1a\n", content_type="image/png"),
 }
 
@@ -180,6 +218,14 @@ FILE_TRAPS: Final[Mapping[str, Callable[[], File]]] = {
     "pdf_broken": lambda: _pdf(broken_pdf()),
     # Made when it is asked for: it takes a third of a second.
     "pdf_bomb": lambda: File(path="", body=Stream(chunks=lambda: [bomb_pdf()])),
+    "pdf_of_many_pages": lambda: File(path="", body=Stream(chunks=lambda: [many_pages_pdf(5_000)])),
+    "pdf_loop": lambda: _pdf(looping_pdf()),
+    "pdf_as_bytes": lambda: replace(
+        _pdf(pdf("The bridge in figures.")), content_type="application/octet-stream"
+    ),
+    "pdf_redirected": lambda: File(
+        path="", body=b"", delivery=Delivery(status=302, location="/files/pdf_as_bytes.pdf")
+    ),
     "pdf_of_images": lambda: _pdf(image_only_pdf()),
     "pdf_huge": lambda: File(path="", body=huge_pdf()),
     "pdf_endless": lambda: File(path="", body=huge_pdf(None)),
@@ -200,7 +246,16 @@ REDIRECTS: Final[Mapping[str, tuple[int, str]]] = {
     "/traps/to_private": (302, "http://10.0.0.1/feed.xml"),
     "/traps/to_metadata": (302, "http://169.254.169.254/latest/meta-data/"),
     "/traps/to_local_name": (302, "http://localhost:1/feed.xml"),
+    "/traps/to_private_number": (302, "http://2130706433/feed.xml"),
+    "/traps/to_private_ipv6": (302, "http://[::1]:1/feed.xml"),
+    "/traps/to_private_mapped": (302, "http://[::ffff:10.0.0.1]/feed.xml"),
+    "/traps/to_any_address": (302, "http://0.0.0.0:1/feed.xml"),
+    "/traps/to_other_scheme": (302, "ftp://news.example/feed.xml"),
+    "/traps/to_nonsense": (302, "http://[not an address/"),
+    "/traps/to_unicode": (302, "{base}/articles/橋 の 開通"),
     "/traps/without_location": (302, ""),
+    **{f"/traps/chain_{step}": (302, f"{{base}}/traps/chain_{step + 1}") for step in range(1, 30)},
+    "/traps/chain_30": (302, "{base}/traps/gzip.xml"),
 }
 
 
@@ -247,10 +302,12 @@ def add_large_feeds(site: FeedSite) -> None:
     """Bodies that must be cut off, as files at the paths of feeds."""
     kind = "application/rss+xml"
     packed = Delivery(headers={"Content-Encoding": "gzip"})
+    twice = Delivery(headers={"Content-Encoding": "gzip, gzip"})
     for name, body, delivery in (
         ("huge", huge_feed(), Delivery()),
         ("endless", huge_feed(None), Delivery()),
         ("gzip_bomb", gzip_bomb(), packed),
+        ("double_gzip_bomb", double_gzip_bomb(), twice),
     ):
         site.add_file(File(path=trap_path(name), body=body, content_type=kind, delivery=delivery))
 
