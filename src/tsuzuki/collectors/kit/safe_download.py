@@ -69,6 +69,7 @@ class SafeDownloader:
         certificates: ssl.SSLContext | None = None,
     ) -> None:
         silence_library_log()
+        self.clock = clock
         self._deadline = Deadline(clock)
         self._timeout_seconds = timeout_seconds
         self._user_agent = user_agent
