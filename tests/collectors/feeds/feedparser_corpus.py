@@ -67,7 +67,6 @@ def _download() -> None:
     requirement.write_text(f"{NAME.replace('-', '==')} --hash=sha256:{SHA256}\n", encoding="utf-8")
     command = [str(ROOT / ".tools" / "bin" / "pip"), "download", "--quiet", "--no-deps"]
     command += ["--no-binary", ":all:", "--require-hashes", "-r", str(requirement)]
-    # Its metadata are made by a build backend, which need not be downloaded: ours has it.
     subprocess.run([*command, "-d", str(CACHE)], check=True, stdout=sys.stderr, timeout=300)
 
 

@@ -174,3 +174,14 @@ def _is_gone(pid: int) -> bool:
     except OSError:
         return True
     return state == "Z"
+
+
+def test_the_libraries_that_read_documents_are_loaded_in_their_process_only() -> None:
+    program = (
+        "import sys, tsuzuki.collectors.feeds.page\n"
+        "print({'trafilatura', 'lxml', 'pypdf'} & set(sys.modules))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "set()\n"

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, assert_never
 
+from tsuzuki.collectors.feeds.entry import ParsedFeed
 from tsuzuki.collectors.feeds.feed_download import (
     FeedAnswer,
     FeedDownloads,
@@ -216,7 +217,9 @@ class FeedFetcher:
                 return
             now = self._database.now(connection)
             found = store_entries(connection, held, options, parsed, now=now)
-            fetched = _fetched(held, document, found, now=now)
+            fetched = _fetched(
+                held, document, found, new_at=_new_at(held, parsed, found, now), now=now
+            )
             if parsed.is_cut_off:
                 # The rest may come under the same validators.
                 fetched = replace(fetched, etag=None, last_modified=None, body_hash=None)
@@ -271,7 +274,14 @@ class FeedFetcher:
         self._summary = replace(self._summary, **counts)
 
 
-def _fetched(feed: StoredFeed, document: NewDocument, found: Found, *, now: datetime) -> Fetched:
+def _fetched(
+    feed: StoredFeed,
+    document: NewDocument,
+    found: Found,
+    *,
+    new_at: datetime | None,
+    now: datetime,
+) -> Fetched:
     has_news = bool(found.new or found.left_out or found.changed)
     return Fetched(
         etag=document.etag,
@@ -282,8 +292,16 @@ def _fetched(feed: StoredFeed, document: NewDocument, found: Found, *, now: date
         title=feed.title,
         first_good_at=feed.first_good_at or now,
         full_at=now,
-        new_at=now if found.new or found.left_out else feed.new_at,
+        new_at=new_at,
     )
+
+
+def _new_at(feed: StoredFeed, parsed: ParsedFeed, found: Found, now: datetime) -> datetime | None:
+    """When there was something new last: at a first fetch, when the newest entry was published."""
+    if not (found.new or found.left_out):
+        return feed.new_at
+    dates = [entry.published_at for entry in parsed.entries if entry.published_at]
+    return max(dates) if dates and feed.first_good_at is None else now
 
 
 def _moved(feed: StoredFeed, moved_to: str | None) -> str | None:

@@ -42,7 +42,9 @@ _TRACKING = frozenset(
 _SOURCE_NAMES = frozenset({"from", "origin", "partner", "ref", "source", "src", "via"})
 _SOURCE_VALUES = frozenset({"atom", "feed", "feeds", "rss", "rss1.0mainlinkrss", "rssfeed"})
 _PLACES_ON_PAGE = re.compile(r"comments?|respond|disqus_thread|more-\d+|top", re.IGNORECASE)
-_NO_GUIDS = frozenset({"", "-", "0", "1", "false", "guid", "id", "n/a", "none", "null", "true"})
+_NO_GUIDS = frozenset(
+    {"", "-", "0", "1", "false", "guid", "http://", "https://", "id", "n/a", "none", "null", "true"}
+)
 _GLOBAL_GUID = re.compile(r"(?:https?://[^/?#\s]+[/?#]\S+|tag:\S+,\S+|urn:\S+:\S+)", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BYTES = "surrogateescape"

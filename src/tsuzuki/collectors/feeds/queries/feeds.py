@@ -10,11 +10,22 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Connection, Text, bindparam, null, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Connection,
+    Text,
+    bindparam,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.feeds.options import FeedsOptions
-from tsuzuki.collectors.feeds.tables import feeds
+from tsuzuki.collectors.feeds.tables import feed_items, feeds, items
 from tsuzuki.collectors.kit.upsert import insert_from
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.tables import job_runs
@@ -22,6 +33,8 @@ from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
 from tsuzuki.store.sql.types import KeyText, PlainText, UtcTime
 from tsuzuki.store.sql.value_list import in_list
+
+RHYTHM_ITEMS = 20
 
 _JOB = bindparam("job", type_=Text())
 _ID = bindparam("feed_id", type_=BigInteger())
@@ -110,6 +123,13 @@ class Failed:
 _OF_JOB = select(feeds).where(feeds.c.job_name == _JOB).order_by(feeds.c.name)
 _ALL = select(feeds).order_by(feeds.c.job_name, feeds.c.name)
 _HELD = select(feeds).where(feeds.c.id == _ID, _IS_OURS).with_for_update()
+_NEWEST = (
+    select(items.c.published_at)
+    .join(feed_items, feed_items.c.item_id == items.c.id)
+    .where(feed_items.c.feed_id == _ID)
+    .order_by(feed_items.c.item_id.desc())
+    .limit(literal_column(str(RHYTHM_ITEMS)))
+)
 _REMOVE = (
     update(feeds)
     .where(in_list(feeds.c.id, "feed_ids"), feeds.c.removed_at.is_(None))
@@ -245,6 +265,12 @@ def claim(connection: Connection, feed_ids: Collection[int], *, run_id: int) -> 
         return set()
     rows = execute(connection, _CLAIM, {"feed_ids": sorted(feed_ids), "run": run_id})
     return set(rows.scalars())
+
+
+def newest_dates(connection: Connection, feed_id: int) -> list[datetime]:
+    """When the items were published that the feed has listed last, at most `RHYTHM_ITEMS` of them."""
+    rows = execute(connection, _NEWEST, {"feed_id": feed_id})
+    return [published_at for published_at in rows.scalars() if published_at is not None]
 
 
 def held_feed(connection: Connection, feed_id: int, *, run_id: int) -> StoredFeed | None:
