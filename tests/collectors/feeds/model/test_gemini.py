@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from support.threads import at_once
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.model.protocol import (
     BlockCause,
@@ -133,6 +134,28 @@ def test_questions_of_one_model_share_a_connection(
     for _ in range(3):
         model.ask(screening())
     assert len({seen.request.client for seen in server.requests}) == 1
+
+
+def test_a_model_is_asked_from_several_threads_and_each_question_is_paid_once(
+    build: Callable[..., Model], gemini: Gemini
+) -> None:
+    model = build()
+    bad = (GeminiCase.BAD_ENUM, GeminiCase.SAFETY, GeminiCase.OVERLOADED, GeminiCase.DAILY_QUOTA)
+    for case in bad:
+        gemini.cases.add(case, times=3)
+
+    def ask(_number: int) -> int:
+        paid = 0
+        for _ in range(8):
+            try:
+                paid += model.ask(screening()).verdict is Verdict.WORTH
+            except ModelBlocked as problem:
+                paid += problem.is_paid
+            except SourceFailed:
+                pass
+        return paid
+
+    assert sum(at_once(4, ask)) == gemini.paid.count() == 4 * 8 - 2 * 3
 
 
 @dataclass(frozen=True, kw_only=True)
