@@ -278,6 +278,23 @@ def test_a_bare_400_is_the_jobs_until_the_model_has_answered_and_then_the_items(
         build(has_answered=True).ask(screening("broken"))
 
 
+def test_a_model_that_refuses_every_text_stops_the_job_after_a_few_items(
+    build: Callable[..., Model], gemini: Gemini
+) -> None:
+    model = build(has_answered=True)
+    gemini.cases.add(GeminiCase.INVALID_ARGUMENT, times=2)
+    gemini.cases.add(GeminiCase.INVALID_ARGUMENT, skip=1, times=None)
+    kinds: list[type] = []
+    for _ in range(6):
+        try:
+            model.ask(screening())
+            kinds.append(Verdict)
+        except SourceFailed as problem:
+            kinds.append(type(problem))
+    item, job = ModelBlocked, ModelMisconfigured
+    assert kinds == [item, item, Verdict, item, item, job]
+
+
 @pytest.mark.parametrize(
     ("options", "hint"),
     [
