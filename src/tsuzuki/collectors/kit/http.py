@@ -14,7 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -38,7 +37,7 @@ SILENCE_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
 BODY_BYTES_MAX = 8 * 1024 * 1024
 QUOTED_CHARACTERS_MAX = 300
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+NO_HEADERS: Mapping[str, str] = {}
 
 _BEFORE_SENDING = (
     httpx2.ConnectError,
@@ -105,7 +104,7 @@ class HttpClient:
     def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
         """The response to a GET, read whole within `answer_seconds`. Raises `SourceUnavailable` if there is
         none."""
-        return self._exchange("GET", f"{path}?{urlencode(params)}")
+        return self._exchange("GET", f"{self._base_url}{path}?{urlencode(params)}")
 
     def post_json(
         self, path: str, document: Any, *, headers: Mapping[str, str] = NO_HEADERS
@@ -113,7 +112,34 @@ class HttpClient:
         """The response to a POST of JSON, sent once. Raises `NotConnected` if it was certainly not sent, and
         `SourceUnavailable` if it may have been."""
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-        return self._exchange("POST", path, {"Content-Type": "application/json", **headers}, body)
+        headers = {"Content-Type": "application/json", **headers}
+        return self._exchange("POST", self._base_url + path, body=body, headers=headers)
+
+    def _exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> HttpResponse:
+        try:
+            # Made here: the client would parse the URL twice, and merge in cookies.
+            question = httpx2.Request(
+                method,
+                url,
+                headers={**self._client.headers, **headers} if headers else self._client.headers,
+                content=body,
+                extensions=self._extensions,
+            )
+            with self._deadline.within(self._answer_seconds):
+                response = self._client.send(question, stream=True)
+                with closing(response):
+                    answer = self._read(response)
+            return HttpResponse(status=response.status_code, headers=response.headers, body=answer)
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
+            # Not chained: the library's exceptions carry the request, and that the key.
+            raise self._unavailable(problem) from None
 
     def post(
         self, *, query: str = "", body: bytes, headers: Mapping[str, str] = NO_HEADERS
@@ -152,33 +178,6 @@ class HttpClient:
         if len(words) > QUOTED_CHARACTERS_MAX:
             words = words[:QUOTED_CHARACTERS_MAX] + "…"
         return f": {words}" if words else ""
-
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str] = NO_HEADERS,
-        body: bytes | None = None,
-    ) -> HttpResponse:
-        try:
-            # Made here: the client would parse the URL twice, and merge in cookies.
-            question = httpx2.Request(
-                method,
-                self._base_url + path,
-                headers={**self._client.headers, **headers} if headers else self._client.headers,
-                content=body,
-                extensions=self._extensions,
-            )
-            with self._deadline.within(self._answer_seconds):
-                response = self._client.send(question, stream=True)
-                with closing(response):
-                    received = self._read(response)
-            return HttpResponse(
-                status=response.status_code, headers=response.headers, body=received
-            )
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as problem:
-            # Not chained: the library's exceptions carry the request, and that the key.
-            raise self._unavailable(problem) from None
 
     def _read(self, response: httpx2.Response) -> bytes:
         """The body, unless it is too large."""

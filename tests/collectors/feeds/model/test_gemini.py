@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from support.threads import at_once
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.model.protocol import (
     BlockCause,
@@ -135,6 +136,28 @@ def test_questions_of_one_model_share_a_connection(
     assert len({seen.request.client for seen in server.requests}) == 1
 
 
+def test_a_model_is_asked_from_several_threads_and_each_question_is_paid_once(
+    build: Callable[..., Model], gemini: Gemini
+) -> None:
+    model = build()
+    bad = (GeminiCase.BAD_ENUM, GeminiCase.SAFETY, GeminiCase.OVERLOADED, GeminiCase.DAILY_QUOTA)
+    for case in bad:
+        gemini.cases.add(case, times=3)
+
+    def ask(_number: int) -> int:
+        paid = 0
+        for _ in range(8):
+            try:
+                paid += model.ask(screening()).verdict is Verdict.WORTH
+            except ModelBlocked as problem:
+                paid += problem.is_paid
+            except SourceFailed:
+                pass
+        return paid
+
+    assert sum(at_once(4, ask)) == gemini.paid.count() == 4 * 8 - 2 * 3
+
+
 @dataclass(frozen=True, kw_only=True)
 class Expected:
     """What a case leads to."""
@@ -253,6 +276,23 @@ def test_a_bare_400_is_the_jobs_until_the_model_has_answered_and_then_the_items(
     assert (caught.value.why, caught.value.is_paid) == (BlockCause.REQUEST_REFUSED, False)
     with pytest.raises(ModelBlocked):
         build(has_answered=True).ask(screening("broken"))
+
+
+def test_a_model_that_refuses_every_text_stops_the_job_after_a_few_items(
+    build: Callable[..., Model], gemini: Gemini
+) -> None:
+    model = build(has_answered=True)
+    gemini.cases.add(GeminiCase.INVALID_ARGUMENT, times=2)
+    gemini.cases.add(GeminiCase.INVALID_ARGUMENT, skip=1, times=None)
+    kinds: list[type] = []
+    for _ in range(6):
+        try:
+            model.ask(screening())
+            kinds.append(Verdict)
+        except SourceFailed as problem:
+            kinds.append(type(problem))
+    item, job = ModelBlocked, ModelMisconfigured
+    assert kinds == [item, item, Verdict, item, item, job]
 
 
 @pytest.mark.parametrize(

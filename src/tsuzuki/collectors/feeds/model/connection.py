@@ -41,6 +41,10 @@ from tsuzuki.model.clock import Clock
 REQUEST_TOKENS = 100
 """What a server adds to a request: roles, tags, the schema."""
 
+REFUSED_IN_A_ROW_MAX = 3
+"""So many requests refused one after the other are not the fault of their texts: a name such as `…-latest` may stand
+for another model since."""
+
 _TOO_LONG = re.compile(
     r"token count|context.?(length|window)|too (long|large)|maximum (context|number of tokens)",
     re.IGNORECASE,
@@ -78,6 +82,7 @@ class ModelConnection:
         self._clock = clock
         self._has_answered = has_answered
         self._answers = 0
+        self._refused_in_a_row = 0
         key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
         self._client = HttpClient(
             service=f"The model {name} ({model})",
@@ -110,6 +115,7 @@ class ModelConnection:
         if not isinstance(answer, Mapping) or "error" in answer:
             raise self.malformed("this is not an answer in JSON")
         self._answers += 1
+        self._refused_in_a_row = 0
         return answer
 
     def malformed(self, what: str) -> ModelUnavailable:
@@ -180,11 +186,15 @@ class ModelConnection:
             return ModelMisconfigured(sentence, hint="Check `api_key`, and where it may be used.")
         if body.codes & _FILTERED:
             return self.blocked(sentence, BlockCause.BLOCKED, Usage(), is_paid=False)
-        if _TOO_LONG.search(body.message) or self._answers or self._has_answered():
+        if _TOO_LONG.search(body.message):
+            return self.blocked(sentence, BlockCause.REQUEST_REFUSED, Usage(), is_paid=False)
+        self._refused_in_a_row += 1
+        is_every_text = self._refused_in_a_row >= REFUSED_IN_A_ROW_MAX
+        if not is_every_text and (self._answers or self._has_answered()):
             return self.blocked(sentence, BlockCause.REQUEST_REFUSED, Usage(), is_paid=False)
         return ModelMisconfigured(
             sentence,
-            hint="The model has not answered any request yet. Check that it supports JSON output with a schema.",
+            hint="No request is accepted. Check that the model supports JSON output with a schema.",
         )
 
     def _retry_after(self, response: HttpResponse) -> float | None:
