@@ -141,6 +141,7 @@ def test_what_is_stored_after_the_answer_is_found_before_a_second_try(
 
     monkeypatch.setattr(news.clock, "wait", wait_and_store)
     assert run.post(1) is OutboxState.SENT
+    news.mastodon.store_pending()
     assert news.texts() == [body_of(1).text]
 
 
@@ -235,6 +236,23 @@ def test_an_earlier_post_of_the_link_by_hand_and_a_reply_to_it_are_not_taken_for
     assert len(next_run.settle().released) == 1
     assert next_run.post(1) is OutboxState.SENT
     assert len(news.texts()) == 3
+
+
+def test_the_post_of_another_item_is_not_taken_for_it(
+    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = news.start()
+    run.post(1001)
+    run.intend(1002)
+    run.end()
+    next_run = news.start()
+    assert len(next_run.settle().released) == 1
+    assert next_run.post(1002) is OutboxState.SENT
+    # Even where the links are the same to the receiver.
+    monkeypatch.setattr(mastodon, "link_key", lambda _url: "")
+    next_run.intend(1003)
+    next_run.end()
+    assert len(news.start().settle().released) == 1
 
 
 @ON_SQLITE
