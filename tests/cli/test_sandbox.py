@@ -19,8 +19,9 @@ from support.git_histories import straight
 from support.workspace import Workspace
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")
-ANY_PORT = [word for name in ("gitlab", "books", "mail") for word in (f"--{name}-port", "0")]
-VARIABLES = 9
+SERVICES = ("gitlab", "books", "mail", "gemini", "openai", "mastodon")
+ANY_PORT = [word for name in SERVICES for word in (f"--{name}-port", "0")]
+VARIABLES = 15
 
 
 @contextmanager
@@ -86,7 +87,38 @@ def test_books_are_listed_and_mail_is_taken(tmp_path: Path) -> None:
             assert client.sendmail(sender, [recipient], "Subject: hello\n\nhello") == {}
 
 
-@pytest.mark.parametrize("option", ["--gitlab-port", "--books-port", "--mail-port"])
+def test_models_answer_and_posts_are_taken(tmp_path: Path) -> None:
+    with sandbox(tmp_path) as (_, variables):
+        gemini = requests.post(
+            f"{variables['SANDBOX_GEMINI_URL']}/v1beta/models/gemini-flash-lite-latest:generateContent",
+            headers={"x-goog-api-key": variables["SANDBOX_GEMINI_KEY"]},
+            json={"contents": [{"parts": [{"text": "A bridge opens."}]}]},
+            timeout=30,
+        ).json()
+        completion = requests.post(
+            f"{variables['SANDBOX_OPENAI_URL']}/chat/completions",
+            headers={"Authorization": f"Bearer {variables['SANDBOX_OPENAI_KEY']}"},
+            json={
+                "model": "sandbox-model",
+                "messages": [{"role": "user", "content": "A bridge opens."}],
+            },
+            timeout=30,
+        ).json()
+        texts = {
+            gemini["candidates"][0]["content"]["parts"][0]["text"],
+            completion["choices"][0]["message"]["content"],
+        }
+        assert texts == {"A bridge opens."}
+        posted = requests.post(
+            f"{variables['SANDBOX_MASTODON_URL']}/api/v1/statuses",
+            headers={"Authorization": f"Bearer {variables['SANDBOX_MASTODON_TOKEN']}"},
+            data={"status": "A bridge opens."},
+            timeout=30,
+        ).json()
+        assert posted["content"] == "<p>A bridge opens.</p>"
+
+
+@pytest.mark.parametrize("option", [f"--{name}-port" for name in SERVICES])
 def test_a_port_that_is_taken_is_told(workspace: Workspace, option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

@@ -169,6 +169,11 @@ def test_a_pdf_is_read_and_a_broken_or_encrypted_one_is_refused(client: genai.Cl
     assert refused(client, text=[part])["status"] == "INVALID_ARGUMENT"
 
 
+def test_a_document_of_fifteen_megabytes_is_taken(client: genai.Client) -> None:
+    part = types.Part.from_bytes(data=b"Bridge. " * 2_000_000, mime_type="text/plain")
+    assert json.loads(ask(client, [part]).text)["summary"] == "Bridge. Bridge."
+
+
 QUOTA_IDS = {
     GeminiCase.MINUTE_QUOTA: ["PerMinute"],
     GeminiCase.DAILY_QUOTA: ["PerDay"],
@@ -342,7 +347,14 @@ def test_every_case_and_the_count_are_to_be_had_over_http(
 
 
 @pytest.mark.parametrize(
-    "body", [{"case": "dayly_quota"}, {"times": 1}, [], {"case": "slow", "times": 0}]
+    "body",
+    [
+        {"case": "dayly_quota"},
+        {"times": 1},
+        [],
+        {"case": "slow", "times": 0},
+        {"case": "slow", "containing": 5},
+    ],
 )
 def test_what_is_no_case_is_told(server: StandIn, body: Any) -> None:
     with pytest.raises(HTTPError) as caught:

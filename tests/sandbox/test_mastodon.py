@@ -8,11 +8,13 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from hypothesis import given, strategies
 from mastodon import Mastodon as Client
 from mastodon import errors
 
 from tsuzuki.model.clock import ManualClock
-from tsuzuki.sandbox.mastodon import TOKEN, Mastodon, mastodon
+from tsuzuki.sandbox.mastodon import TOKEN, Mastodon, Settings, mastodon
+from tsuzuki.sandbox.mastodon.text import status_length
 from tsuzuki.sandbox.server import StandIn
 
 LINK = "https://press.example/2026/11/bridge.html?lang=ja&page=2"
@@ -196,6 +198,8 @@ def test_the_instance_tells_its_limits(application: Mastodon, client: Client) ->
         ("(https://press.example/a)", "", 25),
         ("https://press.exampleの橋", "", 25),
         ("ahttps://press.example/a/b/c", "", 28),
+        ("http://press_office.example", "", 27),  # no host name
+        ("http://press_office.state.example", "", 23),
         ("@ann@far.example hi", "", 7),
         ("mail ann@far.example", "", 20),
         ("👨‍👩‍👧‍👦🇯🇵e\u0301", "", 3),
@@ -210,6 +214,28 @@ def test_the_length_is_counted_as_the_server_counts(
     with pytest.raises(errors.MastodonAPIError, match="character limit") as caught:
         client.status_post(text, spoiler_text=spoiler_text)
     assert caught.value.args[1] == 422
+
+
+WORDS = [
+    "橋が",
+    "a",
+    "👩🏽‍🚀",
+    "e\u0301",
+    "#tag",
+    "https://press.go.jp/a?b=c&d=1",
+    "@ann@far.example",
+    "@bob",
+    "한국",
+    "שלום",
+    ".",
+    "🇯🇵",
+]
+
+
+@given(words=strategies.lists(strategies.sampled_from(WORDS)), gap=strategies.sampled_from(" \n"))
+def test_the_length_is_what_the_client_counts(words: list[str], gap: str) -> None:
+    text = gap.join(words)
+    assert status_length(text, "CW") == Client.get_status_length(text, "CW")
 
 
 @pytest.mark.parametrize("fields", [{"status": "  "}, {"status": "x", "visibility": "secret"}])
@@ -308,9 +334,22 @@ def test_settings_and_statuses_are_to_be_had_over_http(
     assert (stored["text"], stored["idempotency_key"]) == ("Hello", "k1")
 
 
-@pytest.mark.parametrize("body", [{"key_mode": "odd"}, {"max_chars": 9}, []])
-def test_what_is_no_setting_is_told(server: StandIn, body: Any) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"key_mode": "odd"},
+        {"max_chars": 9},
+        [],
+        {"posts_max": 1, "max_characters": "9"},
+        {"posts_max": 1, "suspended": "no"},
+    ],
+)
+def test_what_is_no_setting_is_told_and_changes_nothing(
+    server: StandIn, application: Mastodon, body: Any
+) -> None:
     with pytest.raises(HTTPError) as caught:
         call(server, "PATCH", "/_sandbox/settings", body)
     with caught.value as answer:
         assert "max_characters" in json.load(answer)["message"]
+    assert application.settings == Settings()
+    assert not application.account.suspended

@@ -54,15 +54,16 @@ def _port_option(name: str, default: int, service: str) -> Callable[[Any], Any]:
 @_port_option("--gitlab-port", 8929, "GitLab")
 @_port_option("--books-port", 8930, "Google Books")
 @_port_option("--mail-port", 8931, "mail server")
+@_port_option("--gemini-port", 8933, "Gemini")
+@_port_option("--openai-port", 8934, "OpenAI-compatible server")
+@_port_option("--mastodon-port", 8935, "Mastodon")
 @click.pass_obj
 def sandbox(
     invocation: Invocation,
     /,
     repositories: Path | None,
     requests_per_minute: int | None,
-    gitlab_port: int,
-    books_port: int,
-    mail_port: int,
+    **ports: int,
 ) -> None:
     """Start stand-ins for outside services, and say how to point Tsuzuki at them.
 
@@ -76,9 +77,12 @@ def sandbox(
     with ExitStack() as running:
         folder = _repositories(running, invocation, repositories)
         services = [
-            _gitlab(running, folder, gitlab_port, requests_per_minute),
-            _books(running, books_port),
-            *_mail(running, invocation, mail_port),
+            _gitlab(running, folder, ports["gitlab_port"], requests_per_minute),
+            _books(running, ports["books_port"]),
+            *_mail(running, invocation, ports["mail_port"]),
+            _gemini(running, ports["gemini_port"]),
+            _openai(running, ports["openai_port"]),
+            *_mastodon(running, invocation, ports["mastodon_port"]),
         ]
         _tell(invocation, services)
         signals = ProcessSignals()
@@ -157,6 +161,53 @@ def _mail(running: ExitStack, invocation: Invocation, port: int) -> list[Service
             },
         )
     ]
+
+
+def _gemini(running: ExitStack, port: int) -> Service:
+    with _port_told(port, "--gemini-port"):
+        server = running.enter_context(_served("tsuzuki.sandbox.gemini:Gemini", port))
+    return Service(
+        name="gemini",
+        variables={
+            "SANDBOX_GEMINI_URL": server.url,
+            "SANDBOX_GEMINI_KEY": load("tsuzuki.sandbox.gemini:KEY"),
+        },
+    )
+
+
+def _openai(running: ExitStack, port: int) -> Service:
+    package = "tsuzuki.sandbox.openai_compatible"
+    with _port_told(port, "--openai-port"):
+        server = running.enter_context(_served(f"{package}:OpenAICompatible", port))
+    return Service(
+        name="openai",
+        variables={
+            "SANDBOX_OPENAI_URL": f"{server.url}/v1",
+            "SANDBOX_OPENAI_KEY": load(f"{package}:KEY"),
+        },
+    )
+
+
+def _mastodon(running: ExitStack, invocation: Invocation, port: int) -> list[Service]:
+    """The Mastodon server; none without the library that counts characters."""
+    try:
+        token = load("tsuzuki.sandbox.mastodon:TOKEN")
+    except ImportError:
+        warn(invocation, "no Mastodon: install one with pip install 'tsuzuki[sandbox]'")
+        return []
+    with _port_told(port, "--mastodon-port"):
+        server = running.enter_context(_served("tsuzuki.sandbox.mastodon:mastodon", port))
+    return [
+        Service(
+            name="mastodon",
+            variables={"SANDBOX_MASTODON_URL": server.url, "SANDBOX_MASTODON_TOKEN": token},
+        )
+    ]
+
+
+def _served(application: str, port: int) -> Any:
+    """A server of the application that this import string makes."""
+    return load("tsuzuki.sandbox.server:StandIn")(load(application)(), port=port)
 
 
 @contextmanager

@@ -38,6 +38,8 @@ class PlannedCase(Generic[Case]):
     def __post_init__(self) -> None:
         if self.skip < 0 or (self.times is not None and self.times < 1) or (self.seconds or 0) < 0:
             raise ValueError("skip and seconds are not negative, times is at least 1")
+        if not isinstance(self.containing, str):
+            raise TypeError("containing is a text")
 
 
 class Cases(Generic[Case]):

@@ -6,11 +6,11 @@
     DELETE /_sandbox/faults    clear them all
     POST   /_sandbox/release   let go what hangs
 
-The fields of a fault are those of `faults.Fault`. A stand-in may have further routes (`control_routes`).
+The fields of a fault are those of `faults.Fault`. A stand-in adds routes of its own under the same prefix.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,9 +42,9 @@ class Seen:
 
 
 def control(
-    faults: Faults, log: Callable[[], Sequence[Seen]], own: Sequence[Route] = ()
+    faults: Faults, log: Callable[[], Sequence[Seen]], more: Iterable[Route] = ()
 ) -> Application:
-    """The application behind `/_sandbox`; `own` are the routes of one stand-in."""
+    """The application behind `/_sandbox`; `more` are the routes of one stand-in."""
 
     def overview(_request: Request) -> Response:
         waiting = [asdict(fault) for fault in faults.waiting]
@@ -75,7 +75,7 @@ def control(
         Route("POST", f"{PREFIX}/faults", add),
         Route("DELETE", f"{PREFIX}/faults", clear),
         Route("POST", f"{PREFIX}/release", release),
-        *own,
+        *more,
     ]
     return Router(routes, otherwise=_unknown)
 

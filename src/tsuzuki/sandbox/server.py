@@ -45,8 +45,8 @@ class StandIn:
         self.faults = Faults()
         self.application = application
         self._log: deque[Seen] = deque(maxlen=REMEMBERED_REQUESTS)
-        own_routes = getattr(application, "control_routes", ())
-        self.control = control(self.faults, lambda: self.requests, own_routes)
+        control_routes = getattr(application, "control_routes", ())
+        self.control = control(self.faults, lambda: self.requests, control_routes)
         self._server = _Server((host, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,))
 

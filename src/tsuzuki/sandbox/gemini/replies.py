@@ -77,6 +77,8 @@ def reply(
 
 def _text(prompt: Prompt, schema: Schema | None, case: GeminiCase | None) -> tuple[str, str]:
     """The text and the finish reason."""
+    if case is GeminiCase.BAD_ENUM:
+        return answer_with_bad_enum(prompt, schema), "STOP"
     text = answer(prompt, schema)
     half = text[: len(text) // 2]
     answers = {
@@ -84,7 +86,6 @@ def _text(prompt: Prompt, schema: Schema | None, case: GeminiCase | None) -> tup
         GeminiCase.CUT_OFF_EMPTY: ("", "MAX_TOKENS"),
         GeminiCase.SAFETY: ("", "SAFETY"),
         GeminiCase.RECITATION: (half, "RECITATION"),
-        GeminiCase.BAD_ENUM: (answer_with_bad_enum(prompt, schema), "STOP"),
         GeminiCase.TEXT_AROUND_JSON: (text_around(text), "STOP"),
     }
     return (text, "STOP") if case is None else answers.get(case, (text, "STOP"))

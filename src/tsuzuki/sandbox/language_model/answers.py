@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -24,6 +25,8 @@ VERDICT_PATTERNS = {
 BAD_ENUM_VALUE = "perhaps"
 SENTENCES = 2
 SUMMARY_CHARACTERS_MAX = 200
+LOOKED_AT_CHARACTERS = 10_000
+"""Sentences are looked for in the start of a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,27 +41,29 @@ class Prompt:
     def whole(self) -> str:
         return f"{self.instructions}\n{self.text}"
 
-    @property
+    @cached_property
     def page(self) -> str:
         blocks = re.findall(r"<([A-Za-z][\w-]*)[^>]*>(.*?)</\1>", self.text, flags=re.DOTALL)
         longest = max((inside for _, inside in blocks), key=len, default=self.text)
         return re.sub(r"<[^>]*>", " ", longest).strip()
 
-    @property
+    @cached_property
     def verdict(self) -> str:
         page = self.page.lower()
         if any(word in page for word in NOT_READY):
             return "not_ready"
         return "not_worth" if any(word in page for word in NOT_WORTH) else "worth"
 
-    @property
+    @cached_property
     def language(self) -> str:
         return "ja" if re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", self.page) else "en"
 
-    @property
+    @cached_property
     def summary(self) -> str:
         """The first sentences of the page."""
-        sentences = re.split(r"(?<=[。\uff01\uff1f])|(?<=[.!?])\s+|\n+", self.page)
+        sentences = re.split(
+            r"(?<=[。\uff01\uff1f])|(?<=[.!?])\s+|\n+", self.page[:LOOKED_AT_CHARACTERS]
+        )
         found = [sentence.strip() for sentence in sentences if sentence.strip()][:SENTENCES]
         joint = "" if self.language == "ja" else " "
         return joint.join(found)[:SUMMARY_CHARACTERS_MAX]
@@ -85,7 +90,7 @@ def text_around(text: str) -> str:
 
 def token_count(text: str) -> int:
     """About what tokenizers count: four ASCII characters to a token, any other character alone."""
-    ascii_count = sum(character < "\x80" for character in text)
+    ascii_count = len(text.encode("ascii", "ignore"))
     return -(-ascii_count // 4) + len(text) - ascii_count
 
 

@@ -151,7 +151,7 @@ class Mastodon:
         if status.account is not account:
             raise errors.not_found()
         entity = {**self.entity(status), "text": status.text}
-        status.deleted = True
+        self.store.delete(status)
         return json_response(entity)
 
     def _reblog(self, request: Request, account: Account) -> Response:
@@ -238,7 +238,7 @@ class Mastodon:
         )
 
     def _entity_of(self, account: Account, base_url: str) -> dict[str, Any]:
-        return entities.account_entity(account, self.store.statuses, base_url)
+        return entities.account_entity(account, self.store.count_of(account), base_url)
 
 
 def _check(account: Account) -> None:

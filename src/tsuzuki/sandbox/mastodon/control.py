@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tsuzuki.sandbox.control import PREFIX
 from tsuzuki.sandbox.exchange import Request, Response, Route, json_response
+
+from .settings import Settings
 
 if TYPE_CHECKING:
     from .api import Mastodon
@@ -57,10 +59,14 @@ def _change(mastodon: "Mastodon", values: Any) -> None:
     """Set what is named; a value of another type or an unknown name changes nothing."""
     if not isinstance(values, Mapping):
         raise TypeError("an object is expected")
-    own = {name: value for name, value in values.items() if name not in ACCOUNT_FLAGS}
+    flags = {name: value for name, value in values.items() if name in ACCOUNT_FLAGS}
+    own = {name: value for name, value in values.items() if name not in flags}
     changed = replace(mastodon.settings, **own)
+    kinds = {**get_type_hints(Settings), **dict.fromkeys(ACCOUNT_FLAGS, bool)}
+    for name, value in {**vars(changed), **flags}.items():
+        if not isinstance(value, kinds[name]):
+            raise TypeError(f"{name} cannot be {value!r}")
     for name, value in vars(changed).items():
         setattr(mastodon.settings, name, value)
-    for name in ACCOUNT_FLAGS:
-        if name in values:
-            setattr(mastodon.account, name, bool(values[name]))
+    for name, value in flags.items():
+        setattr(mastodon.account, name, value)

@@ -16,8 +16,7 @@ MEDIA_ATTACHMENTS_MAX = 4
 VIDEO_BYTES_MAX = 99 * 1024 * 1024
 
 
-def account_entity(account: Account, statuses: Sequence[Status], base_url: str) -> dict[str, Any]:
-    own = [status for status in statuses if status.account is account]
+def account_entity(account: Account, statuses_count: int, base_url: str) -> dict[str, Any]:
     url = f"{base_url}/@{account.username}"
     missing = f"{base_url}/avatars/original/missing.png"
     entity = {
@@ -39,8 +38,7 @@ def account_entity(account: Account, statuses: Sequence[Status], base_url: str) 
         "header_static": missing,
         "followers_count": 0,
         "following_count": 0,
-        "statuses_count": len(own),
-        "last_status_at": own[-1].created_at.date().isoformat() if own else None,
+        "statuses_count": statuses_count,
         "emojis": [],
         "fields": [],
     }

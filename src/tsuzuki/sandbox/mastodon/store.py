@@ -1,6 +1,8 @@
 """Accounts, statuses and media of the server, and the pages of an account's statuses."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 from tsuzuki.model.clock import Clock
 
@@ -20,6 +22,9 @@ class Store:
         self._clock = clock
         self._last_id = 0
         self._by_id: dict[int, Status] = {}
+        self._by_account: dict[int, list[Status]] = {}
+        self._replies: dict[int, list[Status]] = {}
+        self._deleted_counts: Counter[int] = Counter()
         self.accounts: list[Account] = []
         self.all_statuses: list[Status] = []
         self.media: dict[int, Media] = {}
@@ -49,6 +54,18 @@ class Store:
     def add(self, status: Status) -> None:
         self.all_statuses.append(status)
         self._by_id[status.id] = status
+        self._by_account.setdefault(status.account.id, []).append(status)
+        if status.in_reply_to_id:
+            self._replies.setdefault(status.in_reply_to_id, []).append(status)
+
+    def delete(self, status: Status) -> None:
+        status.deleted = True
+        self._deleted_counts[status.account.id] += 1
+
+    def count_of(self, account: Account) -> int:
+        """How many statuses the account has."""
+        own = self._by_account.get(account.id, [])
+        return len(own) - self._deleted_counts[account.id]
 
     @property
     def statuses(self) -> list[Status]:
@@ -63,7 +80,7 @@ class Store:
         return found
 
     def replies(self, status: Status) -> list[Status]:
-        return [one for one in self.statuses if one.in_reply_to_id == status.id]
+        return [one for one in self._replies.get(status.id, []) if not one.deleted]
 
     def medium(self, number: str, account: Account) -> Media:
         """A file of the account that no status has yet."""
@@ -77,14 +94,17 @@ class Store:
 
         `since_id` gives the newest ones after it, `min_id` those that follow it at once.
         """
-        found = [one for one in self.statuses if one.account is account and _wanted(one, form)]
-        found = [one for one in found if _visible(one, viewer)]
         low = form.number("min_id") or form.number("since_id") or 0
         high = form.number("max_id")
-        found = [one for one in found if one.id > low and (high is None or one.id < high)]
-        size = page_size(form)
-        cut = found[:size] if form.number("min_id") else found[max(len(found) - size, 0) :]
-        return cut[::-1]
+        upwards = bool(form.number("min_id"))
+        own = self._by_account.get(account.id, [])
+        found = (
+            one
+            for one in (own if upwards else reversed(own))
+            if low < one.id < (high or one.id + 1) and _wanted(one, form) and _visible(one, viewer)
+        )
+        page = list(islice(found, page_size(form)))
+        return page[::-1] if upwards else page
 
     def attached(self, ids: Sequence[int]) -> list[Media]:
         return [self.media[number] for number in ids]
@@ -97,7 +117,8 @@ def page_size(form: Form) -> int:
 
 def _wanted(status: Status, form: Form) -> bool:
     return not (
-        (form.flag("exclude_reblogs") and status.reblog_of_id)
+        status.deleted
+        or (form.flag("exclude_reblogs") and status.reblog_of_id)
         or (form.flag("exclude_replies") and status.in_reply_to_id)
         or (form.flag("only_media") and not status.shown.media_ids)
         or form.flag("pinned")

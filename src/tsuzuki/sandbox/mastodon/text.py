@@ -8,12 +8,14 @@ import html
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 import regex  # type: ignore[import-untyped]  # it ships no types
 
 URL_START = re.compile(
     r"(?<![A-Za-z0-9@\uff20$#\uff03])https?://"
-    r"(?:(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:xn--[a-z0-9-]+|[a-z]{2,63})(?![a-z0-9@+-])"
+    r"(?:(?:[^\W_](?:[\w-]*[^\W_])?\.)*[^\W_](?:(?:-|[^\W_])*[^\W_])?\."  # `_` in subdomains only
+    r"(?:xn--[a-z0-9-]+|[a-z]{2,63})(?![a-z0-9_@+-])"
     r"|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
     r"(?::[0-9]{1,5})?",
     re.IGNORECASE,
@@ -52,7 +54,8 @@ class Entity:
     value: str
 
 
-def entities(text: str) -> list[Entity]:
+@lru_cache(maxsize=1024)
+def entities(text: str) -> tuple[Entity, ...]:
     """In the order of the text; of two that overlap, the one that starts first."""
     found = [*_urls(text), *_matches(HASHTAG, EntityKind.HASHTAG, text)]
     found += _matches(MENTION, EntityKind.MENTION, text)
@@ -61,7 +64,7 @@ def entities(text: str) -> list[Entity]:
     for entity in found:
         if not kept or entity.start >= kept[-1].end:
             kept.append(entity)
-    return kept
+    return tuple(kept)
 
 
 def status_length(text: str, spoiler_text: str = "", *, characters_per_url: int = 23) -> int:
