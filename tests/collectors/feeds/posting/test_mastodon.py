@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tsuzuki.collectors.feeds.channels import mastodon
-from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
+from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing, PostRefused, Sent
 from tsuzuki.collectors.kit.errors import RateLimitedUntil
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunStopped
@@ -32,6 +32,15 @@ def test_a_post_is_sent_with_all_it_says_and_recorded(news: PostingFixture) -> N
     assert news.state(1) == "sent"
     assert run.sent == [news.item(1)]
     assert news.requests("GET", "/instance") == 0
+
+
+@ON_SQLITE
+def test_the_posts_of_a_run_go_over_one_connection(news: PostingFixture) -> None:
+    run = news.start()
+    run.posting.limits("default")
+    for number in range(3):
+        run.post(number)
+    assert len({seen.request.client for seen in news.server.requests}) == 1
 
 
 # --- what is lost ---------------------------------------------------------------------------------
@@ -282,6 +291,27 @@ def test_a_refused_post_is_never_sent_again(news: PostingFixture) -> None:
     assert run.settle().sent == ()
     assert news.requests("POST", STATUSES) == 1
     assert run.failed == [news.item(1)] * 2
+
+
+@ON_SQLITE
+def test_a_second_try_that_is_refused_as_a_duplicate_finds_the_first(
+    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    news.mastodon.post_cases.add(WriteCase.STORED_LATER)
+    run = news.start()
+    channel = run.posting.channel("default")
+    send, tries = channel.send, []
+
+    def send_and_refuse_the_second(post: Outgoing) -> Sent:
+        tries.append(post)
+        if len(tries) == 2:
+            news.mastodon.store_pending()
+            raise PostRefused("Mastodon answered 422: duplicate")
+        return send(post)
+
+    monkeypatch.setattr(channel, "send", send_and_refuse_the_second)
+    assert run.post(1) is OutboxState.SENT
+    assert len(news.texts()) == 1
 
 
 @ON_SQLITE
