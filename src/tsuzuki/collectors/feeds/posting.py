@@ -175,7 +175,9 @@ class Posting:
                     self._note_limit(post, failed)
                     return self._end(post, OutboxState.UNSETTLED, problem.message, on_failed)
             except PostRefused as refused:
-                return self._end(post, OutboxState.REFUSED, refused.message, on_failed)
+                sent = self._look_for_earlier(channel, post) if problem else None
+                if sent is None:
+                    return self._end(post, OutboxState.REFUSED, refused.message, on_failed)
             except SourceFailed as failed:
                 self._release(post, failed)
                 raise
@@ -262,6 +264,13 @@ class Posting:
             self._wait(rest)
             found = self._look(channel, post)
         return found
+
+    def _look_for_earlier(self, channel: Channel, post: Post) -> Sent | None:
+        """A second try may be refused because the first arrived after all."""
+        try:
+            return self._look(channel, post) if channel.can_look_up else None
+        except SourceFailed:
+            return None
 
     def _look_after_crash(self, post: Post, now: datetime, started: float) -> Sent | None:
         """The same for a post that another run sent; it was `now` at `started`."""

@@ -41,6 +41,9 @@ TIMEOUT = 5.0
 
 
 def link(number: int) -> str:
+    """Numbers over a thousand are places of one page."""
+    if number > 1000:
+        return f"https://www.soumu.go.jp/news/all.html#{number}"
     return f"https://www.soumu.go.jp/news/{number}.html"
 
 

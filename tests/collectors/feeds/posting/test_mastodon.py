@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tsuzuki.collectors.feeds.channels import mastodon
-from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
+from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing, PostRefused, Sent
 from tsuzuki.collectors.kit.errors import RateLimitedUntil
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunStopped
@@ -32,6 +32,15 @@ def test_a_post_is_sent_with_all_it_says_and_recorded(news: PostingFixture) -> N
     assert news.state(1) == "sent"
     assert run.sent == [news.item(1)]
     assert news.requests("GET", "/instance") == 0
+
+
+@ON_SQLITE
+def test_the_posts_of_a_run_go_over_one_connection(news: PostingFixture) -> None:
+    run = news.start()
+    run.posting.limits("default")
+    for number in range(3):
+        run.post(number)
+    assert len({seen.request.client for seen in news.server.requests}) == 1
 
 
 # --- what is lost ---------------------------------------------------------------------------------
@@ -141,6 +150,7 @@ def test_what_is_stored_after_the_answer_is_found_before_a_second_try(
 
     monkeypatch.setattr(news.clock, "wait", wait_and_store)
     assert run.post(1) is OutboxState.SENT
+    news.mastodon.store_pending()
     assert news.texts() == [body_of(1).text]
 
 
@@ -237,6 +247,23 @@ def test_an_earlier_post_of_the_link_by_hand_and_a_reply_to_it_are_not_taken_for
     assert len(news.texts()) == 3
 
 
+def test_the_post_of_another_item_is_not_taken_for_it(
+    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = news.start()
+    run.post(1001)
+    run.intend(1002)
+    run.end()
+    next_run = news.start()
+    assert len(next_run.settle().released) == 1
+    assert next_run.post(1002) is OutboxState.SENT
+    # Even where the links are the same to the receiver.
+    monkeypatch.setattr(mastodon, "link_key", lambda _url: "")
+    next_run.intend(1003)
+    next_run.end()
+    assert len(news.start().settle().released) == 1
+
+
 @ON_SQLITE
 def test_the_link_is_known_again_in_the_card_alone(
     news: PostingFixture, monkeypatch: pytest.MonkeyPatch
@@ -264,6 +291,27 @@ def test_a_refused_post_is_never_sent_again(news: PostingFixture) -> None:
     assert run.settle().sent == ()
     assert news.requests("POST", STATUSES) == 1
     assert run.failed == [news.item(1)] * 2
+
+
+@ON_SQLITE
+def test_a_second_try_that_is_refused_as_a_duplicate_finds_the_first(
+    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    news.mastodon.post_cases.add(WriteCase.STORED_LATER)
+    run = news.start()
+    channel = run.posting.channel("default")
+    send, tries = channel.send, []
+
+    def send_and_refuse_the_second(post: Outgoing) -> Sent:
+        tries.append(post)
+        if len(tries) == 2:
+            news.mastodon.store_pending()
+            raise PostRefused("Mastodon answered 422: duplicate")
+        return send(post)
+
+    monkeypatch.setattr(channel, "send", send_and_refuse_the_second)
+    assert run.post(1) is OutboxState.SENT
+    assert len(news.texts()) == 1
 
 
 @ON_SQLITE
