@@ -65,7 +65,7 @@ def counted(folder: Path, home: Path) -> set[git_oracle.Row]:
     git = Git(clock=SystemClock(), silence_seconds=60.0, environ={**os.environ, "HOME": str(home)})
     source = GitSource(folder=folder, git=git, page_commits_max=100)
     wanted = Range(old=None, new=git_oracle.head(folder))
-    return {git_oracle.Row(*commit) for page in source.pages(wanted) for commit in page.commits}
+    return {git_oracle.Row(*commit[:6]) for page in source.pages(wanted) for commit in page.commits}
 
 
 @pytest.mark.parametrize("where", ["of the repository", "of the user"])

@@ -18,6 +18,14 @@ from typing import NamedTuple, Protocol
 from tsuzuki.collectors.kit.errors import SourceUnavailable
 
 
+class PathCount(NamedTuple):
+    """What a commit added to and deleted from one file. A renamed file counts under its new path."""
+
+    path: str
+    additions: int
+    deletions: int
+
+
 class Commit(NamedTuple):
     """One commit as it is stored; a tuple, because a history has a million of them.
 
@@ -32,6 +40,10 @@ class Commit(NamedTuple):
     """ISO-8601 to the second, `2024-02-29T23:59:59Z`: as text it sorts by time."""
     additions: int
     deletions: int
+    parents: str = ""
+    """Their ids with one space between; empty for a commit without parents."""
+    paths: Sequence[PathCount] = ()
+    """Adds up to the counts above; empty if the source cannot tell."""
 
 
 class Absence(StrEnum):
@@ -125,3 +137,9 @@ class Source(Protocol):
     def close(self) -> None:
         """Give back connections and processes."""
         ...
+
+
+def can_go_on(source: Source, stored: Range, head: str) -> bool:
+    """Whether the source still has both ends of a range that was started."""
+    ends = {stored.old, stored.new} - {None, head}
+    return all(source.lineage(end, head) is not Lineage.UNKNOWN for end in ends if end)
