@@ -192,14 +192,11 @@ class Collecting:
         ) == self.ask("SELECT DISTINCT project_id, sha FROM commits ORDER BY 1, 2")
         assert (
             self.ask(
-                "SELECT c.sha, c.additions, c.deletions, coalesce(sum(p.additions), 0),"
-                " coalesce(sum(p.deletions), 0) FROM commits c"
-                " JOIN projects j ON j.project_id = c.project_id AND j.kind = 'git'"
-                " LEFT JOIN commit_path_counts p"
+                "SELECT c.sha, c.additions, c.deletions, sum(p.additions), sum(p.deletions)"
+                " FROM commits c JOIN commit_path_counts p"
                 " ON p.project_id = c.project_id AND p.commit_sha = c.sha"
                 " GROUP BY c.project_id, c.branch_name, c.sha, c.additions, c.deletions"
-                " HAVING c.additions <> coalesce(sum(p.additions), 0)"
-                " OR c.deletions <> coalesce(sum(p.deletions), 0)"
+                " HAVING c.additions <> sum(p.additions) OR c.deletions <> sum(p.deletions)"
             )
             == []
         )

@@ -13,7 +13,7 @@ from support.git_histories import straight
 from tsuzuki.collectors.commits import source_git
 from tsuzuki.collectors.commits.git_log import PATH_CHARACTERS_MAX, parse_commits, read_commits
 from tsuzuki.collectors.commits.git_program import Git
-from tsuzuki.collectors.commits.source import PathCount, Range
+from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.kit.errors import SourceFailed
 from tsuzuki.model.clock import SystemClock
@@ -42,9 +42,9 @@ def test_tabs_newlines_renames_and_binary_files_are_told_apart() -> None:
     changes = b"\n1\t2\ta\tb\nc\0-\t-\tbinary\x000\t3\t\0old\0new\0"
     (commit,) = parse_commits(record(changes), {})
     assert commit.paths == [
-        PathCount("a\tb\nc", 1, 2),
-        PathCount("binary", 0, 0),
-        PathCount("new", 0, 3),
+        ("a\tb\nc", 1, 2),
+        ("binary", 0, 0),
+        ("new", 0, 3),
     ]
     assert (commit.additions, commit.deletions) == (1, 5)
 

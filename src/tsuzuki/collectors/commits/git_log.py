@@ -69,7 +69,7 @@ def _commit(record: str, notes: dict[str, str]) -> Commit:
     try:
         sha, parents, date, name, email = head.split("\n")
         paths = _paths(changes.removeprefix("\n").split("\0")) if changes else []
-    except ValueError:
+    except (ValueError, StopIteration):
         raise _senseless() from None
     if not _ID.fullmatch(sha):
         raise _senseless()
@@ -85,27 +85,26 @@ def _commit(record: str, notes: dict[str, str]) -> Commit:
 
 
 def _paths(cells: list[str]) -> list[PathCount]:
-    """The counts of a commit. Paths that are the same once they are text are one."""
-    found: dict[str, PathCount] = {}
+    """The counts of a commit. A binary file has `-` for both."""
+    found: list[PathCount] = []
     rest = iter(cells)
     for cell in rest:
         added, deleted, path = cell.split("\t", 2)
         if not path:
-            next(rest, None)
-            path = next(rest, "")
+            _old, path = next(rest), next(rest)
         if len(path) > PATH_CHARACTERS_MAX:
             path = _shortened(path)
-        count = PathCount(path, _number(added), _number(deleted))
-        before = found.get(path)
-        if before is not None:
-            count = PathCount(path, before[1] + count[1], before[2] + count[2])
-        found[path] = count
+        found.append((path, 0, 0) if added == "-" else (path, int(added), int(deleted)))
+    return found if len({path for path, _, _ in found}) == len(found) else _joined(found)
+
+
+def _joined(counts: list[PathCount]) -> list[PathCount]:
+    """Paths that are the same once they are text are one."""
+    found: dict[str, PathCount] = {}
+    for path, additions, deletions in counts:
+        _, added, deleted = found.get(path, (path, 0, 0))
+        found[path] = (path, added + additions, deleted + deletions)
     return list(found.values())
-
-
-def _number(text: str) -> int:
-    """A binary file has `-`."""
-    return 0 if text == "-" else int(text)
 
 
 def _shortened(path: str) -> str:

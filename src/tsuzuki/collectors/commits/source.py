@@ -13,17 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tsuzuki.collectors.kit.errors import SourceUnavailable
 
-
-class PathCount(NamedTuple):
-    """What a commit added to and deleted from one file. A renamed file counts under its new path."""
-
-    path: str
-    additions: int
-    deletions: int
+PathCount: TypeAlias = tuple[str, int, int]
+"""A path, and what a commit added to and deleted from it; a renamed file counts under its new path. A plain
+tuple, which the garbage collector does not look at again."""
 
 
 class Commit(NamedTuple):
