@@ -14,7 +14,8 @@ from typing import Any
 
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.commits.attempts import Attempts
-from tsuzuki.collectors.commits.branch import Branch, BulkContext
+from tsuzuki.collectors.commits.branch import Branch
+from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import ledger, projects, reports, targets
 from tsuzuki.collectors.commits.queries.projects import Project

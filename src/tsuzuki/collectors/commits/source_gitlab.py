@@ -273,6 +273,7 @@ def _commit(entity: Any, notes: dict[str, str]) -> Commit:
             committed_date_utc=committed.stored,
             additions=int(stats["additions"]),
             deletions=int(stats["deletions"]),
+            parents=" ".join(_text(parent) for parent in entity["parent_ids"]),
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise _senseless("a commit with its counts") from None
