@@ -26,7 +26,7 @@ from tsuzuki.services.runs import Request
 from tsuzuki.wiring.application import Application, opened
 
 JOB = "bot"
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.01
 NO_CAPS = {"per_run": None, "per_hour": None, "per_day": None}
 
 
@@ -54,7 +54,7 @@ def run(application: Application, **arguments: Any) -> tuple[dict[str, float], d
     started, used = time.perf_counter(), processor_seconds()
     run_id = application.runs.submit(Request(job=JOB, arguments=arguments)).run_id
     while not (ended := application.runs.get(run_id).run).state.is_final:
-        time.sleep(POLL_SECONDS)  # seldom: `wait` would look at every progress
+        time.sleep(POLL_SECONDS)
     seconds = time.perf_counter() - started
     assert ended.result is not None, ended
     return {"seconds": seconds, "cpu_seconds": processor_seconds() - used}, ended.result
