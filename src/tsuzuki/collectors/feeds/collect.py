@@ -112,6 +112,7 @@ class FeedsRun:
             items.release_abandoned(connection, run_id=self._run.id)
             ids = [feed.id for feed in stored.values()]
             items.end_backoff(connection, feed_ids=ids, now=now)
+            Budgets(self._section).prune(connection, now=now)
             parked = calls.closures(connection, now=now)
             limited = accounts.limited(connection, now=now)
         feed_set = FeedSet(

@@ -30,6 +30,7 @@ from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, Source
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Connection, Database
 
 ATTEMPTS_MAX = 2
@@ -237,6 +238,16 @@ class Posting:
                 open_at.append(now + window)
         count = max(0, min(left, default=1_000_000))
         return PostsLeft(count=count, open_at=max(open_at, default=None) if count == 0 else None)
+
+    def room_for(
+        self, connection: Connection, feed_id: int, item_id: int, caps: PostCaps, *, now: datetime
+    ) -> PostsLeft:
+        """The same for one more post, which no other run takes away until this transaction ends. A post that is
+        recorded already has its room."""
+        if posts.post_of_item(connection, item_id) is not None:
+            return PostsLeft(count=1)
+        lock_until_commit(connection, f"tsuzuki feeds posts {feed_id}")
+        return self.posts_left(connection, feed_id, caps, now=now)
 
     def changes(self, connection: Connection, feed_id: int, *, now: datetime) -> list[ChangedPost]:
         """Posts of a feed whose article says something else now, each content once."""

@@ -73,6 +73,11 @@ _SET_REMOTE = (
     .where(feed_posts.c.id == _POST)
     .values(**parameters_for(feed_posts, "remote_id", "remote_url"))
 )
+_REWRITE = (
+    update(feed_posts)
+    .where(feed_posts.c.id == _POST)
+    .values(**parameters_for(feed_posts, "body", "content_hash"))
+)
 _TIMES = (
     select(feed_posts.c.changed_at)
     .where(
@@ -160,7 +165,7 @@ class ChangedPost:
 
 def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) -> Post:
     """Record that a run sends this post from now on. If there is one already it is returned as it stands, except
-    that one that is INTENDED becomes SENDING."""
+    that one that is INTENDED, and so surely did not arrive, becomes SENDING with the new text."""
     values = {
         **{name: getattr(new, name) for name in _STORED if hasattr(new, name)},
         "kind": new.kind.value,
@@ -183,7 +188,19 @@ def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) 
     )
     if not is_ours:
         return stored
-    return replace(stored, state=OutboxState.SENDING, sent_by_run=run_id, changed_at=now)
+    execute(
+        connection,
+        _REWRITE,
+        {"post_id": stored.id, "body": values["body"], "content_hash": new.content_hash},
+    )
+    return replace(
+        stored,
+        state=OutboxState.SENDING,
+        body=new.body,
+        content_hash=new.content_hash,
+        sent_by_run=run_id,
+        changed_at=now,
+    )
 
 
 @lru_cache
