@@ -1,6 +1,7 @@
 """Documents of every kind, whole and broken, through the parser."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -274,3 +275,16 @@ def test_any_bytes_in_an_entry_leave_the_others(bad: Iterable[tuple[str, bytes]]
     urls = [entry.url for entry in parse(b"".join(parts)).entries]
     assert urls == [f"https://a.example/{number}" for number in range(len(urls))]
     assert len(urls) == len(list(bad))
+
+
+@pytest.mark.parametrize("text", ["<link href ", "<br ", "<!--", "<script>", "&#", "<item>", "<a "])
+def test_text_that_is_made_to_be_slow_is_not(text: str) -> None:
+    """A quarter of a megabyte of it; a rule that looks to the end from each place would take minutes."""
+    many = text * (250_000 // len(text))
+    for document in (
+        f"<html>{many}",
+        f"<rss version='2.0'><channel><item><link>https://a.example/1</link><title>{many}",
+        rss(f"<link>https://a.example/1</link><description><![CDATA[{many}]]></description>"),
+    ):
+        with suppress(SourceFailed):
+            parse(document)
