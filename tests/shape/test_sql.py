@@ -13,6 +13,7 @@ FILTERS = {
     "collectors/books/queries/books.py: find",
     "collectors/books/queries/outbox.py: find",
     "collectors/commits/queries/reports.py: ids_beginning",
+    "collectors/feeds/queries/item_lists.py: find",
     "collectors/commits/queries/statistics.py: export",
     "collectors/commits/queries/statistics.py: totals",
     "store/audit.py: find",
