@@ -3,8 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from tsuzuki.collectors.commits.service.report import LeftOut
 
 OTHERS = "others"
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
@@ -27,6 +29,7 @@ class Chart:
     series: Sequence[Series]
     months_before: int
     """How many older months with commits are not shown."""
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     def is_of_others(self, index: int) -> bool:
         return self.series[index].author == OTHERS
@@ -36,7 +39,13 @@ class Chart:
         return [sum(of_month) for of_month in zip(*(s.commits for s in self.series), strict=True)]
 
 
-def chart_of(rows: Sequence[Mapping[str, Any]], *, top: int, months: int) -> Chart:
+def chart_of(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    top: int,
+    months: int,
+    left_out: LeftOut | None = None,
+) -> Chart:
     """`rows` are statistics by month and author."""
     dated = [row for row in rows if _MONTH.fullmatch(row["month"])]
     present = sorted({row["month"] for row in dated})
@@ -56,6 +65,7 @@ def chart_of(rows: Sequence[Mapping[str, Any]], *, top: int, months: int) -> Cha
         months=shown,
         series=[Series(author=a, commits=[of[month] for month in shown]) for a, of in series],
         months_before=len([month for month in present if month not in shown]),
+        left_out=left_out or LeftOut(),
     )
 
 
