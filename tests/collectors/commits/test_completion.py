@@ -9,6 +9,7 @@ from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight
 from tsuzuki.collectors.commits import source_gitlab
+from tsuzuki.collectors.commits.queries import completions, ledger
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
@@ -91,6 +92,9 @@ def test_pages_that_were_completed_before_a_crash_are_not_read_again(
         collecting.collect(after=crash_after(4))
     complete = {sha for sha, _parents in collecting.parents()}
     assert len(complete) == 10
+    with collecting.database.read() as connection:
+        (told,) = completions.in_work(connection, str(ledger.running(connection)))
+    assert (told.complete_commits, told.commits) == (10, len(collecting.rows(1)))
     read: list[str] = []
     pages = GitSource.pages
 
@@ -100,7 +104,9 @@ def test_pages_that_were_completed_before_a_crash_are_not_read_again(
             yield page
 
     monkeypatch.setattr(GitSource, "pages", listening)
-    collecting.collect()
+    ended = collecting.collect()
+    with collecting.database.read() as connection:
+        assert completions.in_work(connection, ended["run_id"]) == []
     assert complete.isdisjoint(read)
     check_against_git(collecting, crooked_history, "main")
 

@@ -11,12 +11,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Text, bindparam, select, update
+from sqlalchemy import BigInteger, Connection, Text, and_, bindparam, func, select, update
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Range
-from tsuzuki.collectors.commits.tables import commit_completions, commit_targets
+from tsuzuki.collectors.commits.tables import (
+    ResultStatus,
+    bulk_collection_results,
+    commit_completions,
+    commit_parents,
+    commit_targets,
+    commit_totals,
+    projects,
+)
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.types import KeyText
@@ -37,6 +45,15 @@ class Completion:
     head: str | None = None
     wanted: Range | None = None
     mark: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completing:
+    """A project of which a branch is being completed: how many of its commits are complete, and in all."""
+
+    path: str
+    complete_commits: int
+    commits: int
 
 
 _SELECT = select(*(_completions.c[name] for name in _POSITION)).where(*_IS_BRANCH)
@@ -93,6 +110,53 @@ def is_complete(connection: Connection, target: Target) -> bool:
 def complete_heads(connection: Connection, target: Target) -> list[str]:
     """Heads of other branches of the project that are complete, the default branch first."""
     return execute(connection, _COMPLETE_HEADS, _key(target)).scalars()
+
+
+_results = bulk_collection_results
+_COMPLETING = (
+    select(
+        projects.c.path,
+        select(func.count())
+        .select_from(commit_parents)
+        .where(commit_parents.c.project_id == projects.c.project_id)
+        .scalar_subquery()
+        .label("complete_commits"),
+        select(func.coalesce(func.sum(commit_totals.c.commits), 0))
+        .where(commit_totals.c.project_id == projects.c.project_id)
+        .scalar_subquery()
+        .label("commits"),
+    )
+    .where(
+        projects.c.project_id.in_(
+            select(_completions.c.project_id)
+            .join(
+                _targets,
+                and_(
+                    _targets.c.project_id == _completions.c.project_id,
+                    _targets.c.branch_name == _completions.c.branch_name,
+                    _targets.c.range_new.is_(None),
+                ),
+            )
+            .join(
+                _results,
+                and_(
+                    _results.c.run_id == bindparam("collection", type_=Text()),
+                    _results.c.project_id == _completions.c.project_id,
+                    _results.c.branch_name == _completions.c.branch_name,
+                    _results.c.status == ResultStatus.PENDING,
+                ),
+            )
+            .where(_completions.c.range_new.is_not(None))
+        )
+    )
+    .order_by(projects.c.path)
+)
+
+
+def in_work(connection: Connection, run_id: str) -> list[Completing]:
+    """The projects of which a branch is being completed in a bulk collection."""
+    rows = execute(connection, _COMPLETING, {"collection": run_id}).mappings()
+    return [Completing(**{**row, "commits": int(row["commits"])}) for row in rows]
 
 
 @contextmanager
