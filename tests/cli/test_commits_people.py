@@ -28,7 +28,7 @@ def test_a_person_in_two_teams_counts_in_both_and_once_in_the_total(team: Worksp
     assert stats(team, "--by", "team") == {"(no team)": (1, 5), "Platform": (2, 5), "Web": (2, 103)}
     ended = team.ok("commits", "stats", "--by", "team")
     assert ended.out.splitlines()[-1].split() == ["TOTAL", "4", "111", "0"]
-    assert "counts in each of them, and once in the total" in ended.err
+    assert "counts in each, and once in the total" in ended.err
     assert stats(team, "--by", "month", "--team", "Web") == {"2024-03": (2, 103)}
 
 
@@ -39,6 +39,27 @@ def test_what_is_left_out_is_said_and_shown_when_asked(team: Workspace) -> None:
     assert (sum(row["commits"] for row in json.loads(shown.out)), shown.err) == (6, "")
     assert stats(team, "--merges", "only", "--by", "author") == {"Ann Abe": (1, 3)}
     assert "left out" not in team.ok("commits", "stats", "--author", "renovate[bot]").err
+
+
+def test_a_program_is_told_with_the_total(team: Workspace) -> None:
+    total = team.data("commits", "stats", "--total")
+    assert total == {
+        "commits": 4,
+        "additions": 111,
+        "deletions": 0,
+        "left_out": {
+            "merges": 1,
+            "bots": 1,
+            "parents_unknown": 0,
+            "paths": 0,
+            "paths_unknown": 0,
+        },
+    }
+
+
+def test_without_a_team_it_is_said_where_teams_are_written(collected: Workspace) -> None:
+    said = collected.ok("commits", "stats", "--by", "team").err
+    assert "There is no team yet" in said
 
 
 def test_a_chart_leaves_out_the_same(team: Workspace) -> None:

@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def stats(
     with open_application(invocation) as application:
         found = commits_service(application).reports.statistics(by, selection, sort=sort, top=top)
     if only_total:
-        emit(invocation, found.total)
+        emit(invocation, _total(invocation, found))
         tell_left_out(invocation, found.left_out)
         return
     rows = list(found.rows)
@@ -92,12 +93,21 @@ def stats(
     _explain(invocation, found, by)
 
 
+def _total(invocation: Invocation, found: "Statistics") -> dict[str, Any]:
+    """The total; for a program with what it leaves out, which a person is told on stderr."""
+    if invocation.output in (OutputFormat.JSON, OutputFormat.JSONL):
+        return {**found.total, "left_out": asdict(found.left_out)}
+    return dict(found.total)
+
+
 def _total_labels(row: dict[str, Any]) -> dict[str, str]:
     """What stands before the numbers of the total row."""
     return {key: "" if number else "TOTAL" for number, key in enumerate(row)}
 
 
 def _explain(invocation: Invocation, found: "Statistics", by: "list[Dimension]") -> None:
+    from tsuzuki.collectors.commits.service.statistics import NO_TEAM
+
     if len(found.rows) < found.row_count:
         say(
             invocation,
@@ -108,11 +118,13 @@ def _explain(invocation: Invocation, found: "Statistics", by: "list[Dimension]")
             invocation,
             "A commit on several branches counts for each of them, and once in the total.",
         )
-    if "team" in by and found.rows:
+    if "team" in by and {row["team"] for row in found.rows} == {NO_TEAM}:
         say(
             invocation,
-            "A person in several teams counts in each of them, and once in the total.",
+            "There is no team yet; teams are written in the file that `people` under `commits:` names.",
         )
+    elif "team" in by and found.rows:
+        say(invocation, "A person in several teams counts in each, and once in the total.")
     tell_left_out(invocation, found.left_out)
 
 

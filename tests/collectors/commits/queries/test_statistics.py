@@ -179,6 +179,25 @@ def test_merges_are_counted_left_out_or_counted_alone(filled: Collecting) -> Non
     assert counted(filled, merges=Merges.EXCLUDE) == [(5, 11, 5)]
 
 
+def test_without_some_paths_the_rest_is_counted(filled: Collecting) -> None:
+    changed = [("a.py", 5, 1), ("uv.lock", 40, 9)]
+    page = [
+        a_commit(45, month=6)._replace(deletions=10, paths=changed),
+        a_commit(46, month=6)._replace(additions=7, deletions=0, paths=[("uv.lock", 7, 0)]),
+        a_commit(47, month=6)._replace(additions=0, deletions=0, paths=[]),
+        a_commit(48, month=6),
+    ]
+    target = Target(2, "main")
+    store(filled, target, *page)
+    (path,) = filled.ask("SELECT path_id FROM commit_paths WHERE path = 'uv.lock'")
+    june = {"since": date(2024, 6, 1), "excluded_path_ids": [path.path_id]}
+    assert counted(filled, Dimension.MONTH, **june) == [("2024-06", 3, 53, 2)]
+    assert counted(filled, Dimension.BRANCH, **june) == [("main", 3, 53, 2)]
+    with filled.database.read() as connection:
+        report = Reporter(connection, People()).report((), CommitFilter(**june), Rules())
+    assert (report.left_out.paths, report.left_out.paths_unknown) == (1, 1)
+
+
 def test_an_author_is_known_by_the_address_without_case(filled: Collecting) -> None:
     mixed = [a_commit(20 + n, author="robert", email="Bob@X") for n in range(3)]
     store(filled, Target(2, "main"), *mixed)

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.collectors.commits.grouping import SUMS, Dimension
+from tsuzuki.collectors.commits.people.identity import NO_TEAM
 from tsuzuki.collectors.commits.service.report import LeftOut
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
-__all__ = ["Dimension", "LeftOut", "Sort", "Statistics", "sort_of"]
+__all__ = ["NO_TEAM", "Dimension", "LeftOut", "Sort", "Statistics", "sort_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
