@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sqlite3
 
 import pytest
 
@@ -103,6 +104,17 @@ def test_an_edited_file_of_people_changes_the_report_at_once(team: Workspace) ->
         assert 'Did you mean "One"?' in ended.error["hint"]
     finally:
         file.write_text(before, encoding="utf-8")
+
+
+def test_a_report_that_adds_up_first_says_so(team: Workspace) -> None:
+    expected = stats(team)
+    with sqlite3.connect(team.folder / "tsuzuki.db") as database:
+        database.execute("DELETE FROM commit_days")
+        database.execute("UPDATE commit_rollups SET commits = 0")
+    database.close()
+    assert "Adding up the commits of a project once" in team.ok("commits", "stats").err
+    assert "Adding up" not in team.ok("commits", "stats").err
+    assert stats(team) == expected
 
 
 @pytest.mark.parametrize(

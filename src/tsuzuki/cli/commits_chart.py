@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,9 @@ def chart(
     """
     selection = selection_of(options)
     with open_application(invocation) as application:
-        found = commits_service(application).reports.chart(selection, top=top, months=months)
+        found = commits_service(application).reports.chart(
+            selection, top=top, months=months, tell=partial(say, invocation)
+        )
     if file is not None:
         _write_svg(invocation, found, file)
     elif invocation.output is OutputFormat.TABLE and found.months:

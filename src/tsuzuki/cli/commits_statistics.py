@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,9 @@ def stats(
     only_total = options.pop("only_total")
     by, selection = _dimensions(text), selection_of(options)
     with open_application(invocation) as application:
-        found = commits_service(application).reports.statistics(by, selection, sort=sort, top=top)
+        found = commits_service(application).reports.statistics(
+            by, selection, sort=sort, top=top, tell=partial(say, invocation)
+        )
     if only_total:
         emit(invocation, _total(invocation, found))
         tell_left_out(invocation, found.left_out)
@@ -142,7 +145,9 @@ def export(invocation: Invocation, /, form: str, **options: Any) -> None:
     """
     selection = selection_of(options)
     with open_application(invocation) as application:
-        rows = _started(commits_service(application).reports.export(selection))
+        rows = _started(
+            commits_service(application).reports.export(selection, tell=partial(say, invocation))
+        )
         if form == "csv":
             writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
             writer.writeheader()

@@ -74,7 +74,11 @@ def stored(collecting: Collecting, targets: tuple[Target, Target]) -> Collecting
     return collecting
 
 
-def test_what_pages_add_is_what_a_rebuild_finds(stored: Collecting) -> None:
+@pytest.mark.parametrize("rows_max", [3, 20_000])
+def test_what_pages_add_is_what_a_rebuild_finds(
+    stored: Collecting, monkeypatch: pytest.MonkeyPatch, rows_max: int
+) -> None:
+    monkeypatch.setattr(rollup, "ROWS_MAX", rows_max)
     assert stale(stored) == []
     by_pages = counts(stored)
     assert sum(row.commits for row in by_pages["commit_days"]) == 39

@@ -126,7 +126,7 @@ class _Sums:
         self._author_ids = author_ids
         self._by_day: dict[tuple[int, int, int], list[int]] = {}
 
-    def add(self, counted: Iterable[Counted]) -> None:
+    def add(self, counted: Iterable[tuple[Any, ...]]) -> None:
         by_day, author_ids = self._by_day, self._author_ids
         for email, name, date, additions, deletions, state in counted:
             key = (author_ids[email, name], int(state), day_number(date))
@@ -297,23 +297,37 @@ def rebuild(connection: Connection, project_id: int) -> None:
         execute(connection, statement, parameters)
     authors = {(e, n) for e, n in execute(connection, _AUTHORS_OF_COMMITS, parameters).all()}
     author_ids = intern_authors(connection, project_id, authors)
-    for branch in execute(connection, _BRANCHES, parameters).scalars():
-        on_branch = _Sums(author_ids)
-        of_branch = {"project": project_id, "branch": branch}
-        rows = execute(connection, _COMMITS_OF_BRANCH, of_branch).all()
-        on_branch.add(rows)
-        rollup_id = _add_commits(connection, Target(project_id, branch), len(rows))
+    branches = execute(connection, _BRANCHES, parameters).scalars()
+    once, seen = _Sums(author_ids), set[bytes]()
+    for branch in branches:
+        on_branch, count = _Sums(author_ids), 0
+        for rows in _branch_pages(connection, project_id, branch):
+            count += len(rows)
+            on_branch.add(row[1:] for row in rows)
+            if len(branches) > 1:
+                new = [row for row in rows if bytes.fromhex(row[0]) not in seen]
+                seen.update(bytes.fromhex(row[0]) for row in new)
+                once.add(row[1:] for row in new)
+        rollup_id = _add_commits(connection, Target(project_id, branch), count)
         _store_months(connection, rollup_id, on_branch)
-    once = _Sums(author_ids)
-    once.add(execute(connection, _COMMITS_ONCE, parameters).all())
+        once = on_branch if len(branches) == 1 else once
     _store_months(connection, EACH_ONCE, once)
     _store_days(connection, once)
 
 
-def _commits_of_branch() -> Select[Any]:
+def _branch_pages(connection: Connection, project_id: int, branch: str) -> Iterator[list[Any]]:
+    """The commits of a branch in the order of their ids, some at a time: a history may be long."""
+    parameters = {"project": project_id, "branch": branch, "after": "", "rows": ROWS_MAX}
+    while rows := execute(connection, _COMMITS_AFTER, parameters).all():
+        yield rows
+        parameters["after"] = rows[-1][0]
+
+
+def _commits_after() -> Select[Any]:
     joined, state = merge_state_of(commits.c.project_id, commits.c.sha)
     return (
         select(
+            commits.c.sha,
             commits.c.author_email,
             commits.c.author_name,
             commits.c.committed_date_utc,
@@ -325,24 +339,11 @@ def _commits_of_branch() -> Select[Any]:
         .where(
             commits.c.project_id == _PROJECT,
             commits.c.branch_name == bindparam("branch", type_=Text()),
+            commits.c.sha > bindparam("after", type_=Text()),
         )
+        .order_by(commits.c.sha)
+        .limit(bindparam("rows", type_=Integer()))
     )
 
 
-def _commits_once() -> Select[Any]:
-    """Each commit of a project. Its rows differ in the branch only."""
-    same = ("author_email", "author_name", "committed_date_utc", "additions", "deletions")
-    once = (
-        select(commits.c.sha, *(func.min(commits.c[name]).label(name) for name in same))
-        .where(commits.c.project_id == _PROJECT)
-        .group_by(commits.c.sha)
-        .subquery()
-    )
-    joined, state = merge_state_of(_PROJECT, once.c.sha)
-    return select(*(once.c[name] for name in same), state).select_from(
-        once.outerjoin(commit_parents, joined)
-    )
-
-
-_COMMITS_OF_BRANCH = _commits_of_branch()
-_COMMITS_ONCE = _commits_once()
+_COMMITS_AFTER = _commits_after()

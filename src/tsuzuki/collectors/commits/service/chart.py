@@ -50,17 +50,16 @@ def chart_of(
     dated = [row for row in rows if _MONTH.fullmatch(row["month"])]
     present = sorted({row["month"] for row in dated})
     shown = list(_last_months(present, months))
-    counts: dict[str, Counter[str]] = {}
-    names: dict[str, str] = {}
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for row in dated:
         if row["month"] in shown:
-            counts.setdefault(row["author_email"], Counter())[row["month"]] += row["commits"]
-            names[row["author_email"]] = row["author_name"]
-    ranked = sorted(counts, key=lambda email: (-counts[email].total(), email))
-    labels = _labels(names)
-    series = [(labels[email], counts[email]) for email in ranked[:top]]
+            author = (row["author_email"], row["author_name"])
+            counts.setdefault(author, Counter())[row["month"]] += row["commits"]
+    ranked = sorted(counts, key=lambda author: (-counts[author].total(), author))
+    labels = _labels(ranked)
+    series = [(labels[author], counts[author]) for author in ranked[:top]]
     if rest := ranked[top:]:
-        series.append((OTHERS, sum((counts[email] for email in rest), Counter())))
+        series.append((OTHERS, sum((counts[author] for author in rest), Counter())))
     return Chart(
         months=shown,
         series=[Series(author=a, commits=[of[month] for month in shown]) for a, of in series],
@@ -82,10 +81,10 @@ def _number(month: str) -> int:
     return int(month[:4]) * _MONTHS_OF_YEAR + int(month[5:]) - 1
 
 
-def _labels(names: Mapping[str, str]) -> dict[str, str]:
+def _labels(authors: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """The name of each author; with the address if another author has the same name."""
-    uses = Counter([*names.values(), OTHERS])
+    uses = Counter([*(name for _, name in authors), OTHERS])
     return {
-        email: name if name and uses[name] == 1 else f"{name} <{email}>".strip()
-        for email, name in names.items()
+        (email, name): name if name and uses[name] == 1 else f"{name} <{email}>".strip()
+        for email, name in authors
     }

@@ -257,17 +257,18 @@ class Reporter:
 
     def names(self, counted: Iterable[AuthorCount]) -> dict[str, str]:
         """The name to show of each person: the one that is given, else the one used most."""
-        uses: dict[str, dict[str, NameUse]] = {}
+        used: dict[str, dict[str, NameUse]] = {}
+        given: dict[str, dict[str, NameUse]] = {}
         for count in counted:
-            of_person = uses.setdefault(self.persons[count.author_id].key, {})
-            name = self.authors[count.author_id].author_name
+            person = self.persons[count.author_id]
+            name = person.name or self.authors[count.author_id].author_name
+            of_person = (given if person.name else used).setdefault(person.key, {})
             before = of_person.get(name, NameUse(0, 0))
             of_person[name] = NameUse(
                 before.commits + count.commits, max(before.newest, count.newest)
             )
-        given = {person.key: person.name for person in self.persons.values() if person.name}
-        newest = self._newest({*grouping.tied(uses)} - given.keys())
-        return {**grouping.most_used(uses, newest), **given}
+        newest = self._newest({*grouping.tied(used)} - given.keys())
+        return {**grouping.most_used(used, newest), **grouping.most_used(given, {})}
 
     def _newest(self, keys: set[str]) -> dict[tuple[str, str], int]:
         """The last day on which each of these people used each of their names."""

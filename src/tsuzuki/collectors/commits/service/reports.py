@@ -1,10 +1,10 @@
 """Reports of what was collected: statistics, chart, export. Nothing here asks a source."""
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.grouping import Dimension
@@ -27,6 +27,8 @@ from tsuzuki.collectors.commits.service.selection import (
 from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
 from tsuzuki.store.sql.database import Connection
 
+Tell: TypeAlias = Callable[[str], None]
+
 
 class Reports:
     def __init__(self, context: ServiceContext) -> None:
@@ -40,11 +42,13 @@ class Reports:
         *,
         sort: str | None = None,
         top: int | None = None,
+        tell: Tell | None = None,
     ) -> Statistics:
-        """Counts for each value of the dimensions; `sort` is `KEY[:asc|desc]`, `top` how many rows."""
+        """Counts for each value of the dimensions; `sort` is `KEY[:asc|desc]`, `top` how many rows. `tell`
+        hears of anything that takes long."""
         order = sort_of(sort, by) if sort else None
         directory = self._directory()
-        self._refresh()
+        self._refresh(tell)
         with self._reading() as connection:
             people = People(directory, _mailmaps(connection))
             reporter = Reporter(connection, people)
@@ -59,15 +63,24 @@ class Reports:
             left_out=report.left_out,
         )
 
-    def chart(self, selection: Selection = EVERYTHING, *, top: int, months: int) -> Chart:
+    def chart(
+        self,
+        selection: Selection = EVERYTHING,
+        *,
+        top: int,
+        months: int,
+        tell: Tell | None = None,
+    ) -> Chart:
         """Commits per month of the `top` authors and of the others, in the last `months` months."""
-        found = self.statistics((Dimension.MONTH, Dimension.AUTHOR), selection)
+        found = self.statistics((Dimension.MONTH, Dimension.AUTHOR), selection, tell=tell)
         return chart_of(found.rows, top=top, months=months, left_out=found.left_out)
 
-    def export(self, selection: Selection = EVERYTHING) -> Iterator[dict[str, Any]]:
+    def export(
+        self, selection: Selection = EVERYTHING, *, tell: Tell | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Every commit that is asked for, a piece at a time."""
         directory = self._directory()
-        self._refresh()
+        self._refresh(tell)
         with self._reading() as connection:
             people = People(directory, _mailmaps(connection))
             reporter = Reporter(connection, people)
@@ -82,10 +95,13 @@ class Reports:
             use_snapshot(connection)
             yield connection
 
-    def _refresh(self) -> None:
+    def _refresh(self, tell: Tell | None) -> None:
         """Add up anew what the counts lack. Usually nothing."""
         with self._database.read() as connection:
             stale = rollup.stale_projects(connection)
+        if stale and tell is not None:
+            of = "a project" if len(stale) == 1 else f"{len(stale)} projects"
+            tell(f"Adding up the commits of {of} once; the next report is quicker.")
         for project_id in stale:
             with self._database.write() as connection:
                 lock_project(connection, project_id)
