@@ -8,7 +8,7 @@ import pytest
 from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight
-from tsuzuki.collectors.commits import source_gitlab
+from tsuzuki.collectors.commits import completion, source_gitlab
 from tsuzuki.collectors.commits.queries import completions, ledger
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
@@ -122,6 +122,25 @@ def test_new_commits_and_missing_details_come_in_one_collection(
     make.commit("main", {"new": lines(3)}, at=1_700_000_000)
     make.write()
     assert collecting.collect()["new_commits"] == 1
+    check_against_git(collecting, folder, "main")
+
+
+def test_a_complete_branch_stays_so_with_each_page_and_is_not_looked_through(
+    collecting: Collecting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked_through(*_arguments: object) -> bool:
+        raise AssertionError("the commits of the branch were looked through")
+
+    monkeypatch.setattr(completion, "has_incomplete", looked_through)
+    folder = tmp_path / "grows.git"
+    make = straight(folder, 12)
+    collecting.repository(folder, "main")
+    collecting.collect()
+    make.commit("main", {"new": lines(3)}, at=1_700_000_000)
+    make.write()
+    ended = collecting.collect()
+    assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+    assert collecting.run_io.transactions == 4  # start, range, page, complete
     check_against_git(collecting, folder, "main")
 
 

@@ -41,11 +41,7 @@ def history_of(folder: Path, paths: list[bytes]) -> Path:
 def test_tabs_newlines_renames_and_binary_files_are_told_apart() -> None:
     changes = b"\n1\t2\ta\tb\nc\0-\t-\tbinary\x000\t3\t\0old\0new\0"
     (commit,) = parse_commits(record(changes), {})
-    assert commit.paths == [
-        ("a\tb\nc", 1, 2),
-        ("binary", 0, 0),
-        ("new", 0, 3),
-    ]
+    assert commit.paths == (("a\tb\nc", 1, 2), ("binary", 0, 0), ("new", 0, 3))
     assert (commit.additions, commit.deletions) == (1, 5)
 
 

@@ -81,7 +81,7 @@ def _commit(record: str, notes: dict[str, str]) -> Commit:
     for _path, added, deleted in paths:
         additions += added
         deletions += deleted
-    return Commit(sha, name, email, date, additions, deletions, parents, paths)
+    return Commit(sha, name, email, date, additions, deletions, parents, tuple(paths))
 
 
 def _paths(cells: list[str]) -> list[PathCount]:
@@ -95,7 +95,9 @@ def _paths(cells: list[str]) -> list[PathCount]:
         if len(path) > PATH_CHARACTERS_MAX:
             path = _shortened(path)
         found.append((path, 0, 0) if added == "-" else (path, int(added), int(deleted)))
-    return found if len({path for path, _, _ in found}) == len(found) else _joined(found)
+    if len(found) == 1 or len({path for path, _, _ in found}) == len(found):
+        return found
+    return _joined(found)
 
 
 def _joined(counts: list[PathCount]) -> list[PathCount]:

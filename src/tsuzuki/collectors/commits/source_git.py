@@ -11,7 +11,7 @@ key would keep each commit once.
 """
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -154,13 +154,17 @@ class GitSource:
         self, batches: Iterator[list[Commit]], done: int, notes: dict[str, str]
     ) -> Iterator[Page]:
         commits: list[Commit] = []
+        paths = 0
         started = self._clock.monotonic()
         mark = ""
         for batch in batches:
             commits += batch
+            paths += _path_count(batch)
             is_late = self._clock.monotonic() - started >= PAGE_SECONDS_MAX
-            while count := self._full_page(commits, is_late=is_late):
+            while commits and (is_late or self._is_page(len(commits), paths)):
+                count = self._page_length(commits)
                 page, commits = commits[:count], commits[count:]
+                paths -= _path_count(page)
                 done += len(page)
                 mark = f"{done}:{page[-1].sha}"
                 yield Page(
@@ -171,14 +175,17 @@ class GitSource:
         mark = f"{done}:{commits[-1].sha}" if commits else mark
         yield Page(commits=commits, mark=mark, is_last=True, date_notes=_notes_of(commits, notes))
 
-    def _full_page(self, commits: list[Commit], *, is_late: bool) -> int:
-        """How many of the first commits are a page; 0 if more are to come first."""
-        paths = 0
+    def _is_page(self, commit_count: int, path_count: int) -> bool:
+        return commit_count >= self._page_commits_max or path_count >= PAGE_PATHS_MAX
+
+    def _page_length(self, commits: list[Commit]) -> int:
+        """How many of the first commits are a page: all, unless they are more than one."""
+        path_count = 0
         for number, commit in enumerate(commits, 1):
-            paths += len(commit.paths)
-            if number >= self._page_commits_max or paths >= PAGE_PATHS_MAX:
+            path_count += len(commit.paths)
+            if self._is_page(number, path_count):
                 return number
-        return len(commits) if is_late else 0
+        return len(commits)
 
     def _commits(
         self, wanted: Range, objects: ObjectStore, notes: dict[str, str], *, skip: int
@@ -219,6 +226,10 @@ class GitSource:
                 code="shallow_clone",
             )
         return ObjectStore(folder=folder.removesuffix("\n"), object_format=object_format)
+
+
+def _path_count(commits: Sequence[Commit]) -> int:
+    return sum(len(commit.paths) for commit in commits)
 
 
 def _whole_output(process: GitProcess) -> Iterator[bytes]:
