@@ -125,3 +125,37 @@ def test_parents_that_become_known_are_counted_anew(
     assert stale(stored) == [1]
     rebuild(stored, 1)
     assert (counts(stored), stale(stored)) == (expected, [])
+
+
+def test_a_recount_that_a_page_overtook_is_not_stored(
+    stored: Collecting, targets: tuple[Target, Target]
+) -> None:
+    with stored.database.write() as connection:
+        author_ids = rollup.intern_all(connection, 1)
+    with stored.database.read() as connection:
+        found = rollup.recount(connection, 1, author_ids)
+    assert found is not None
+    with stored.database.write() as connection:
+        store_page(connection, targets[0], a_page(70))
+    before = counts(stored)
+    with stored.database.write() as connection:
+        lock_project(connection, 1)
+        assert not rollup.replace(connection, 1, found)
+    assert counts(stored) == before
+    with stored.database.read() as connection:
+        assert rollup.recount(connection, 1, {}) is None
+
+
+def test_a_recount_that_parents_overtook_is_not_stored(
+    stored: Collecting, targets: tuple[Target, Target]
+) -> None:
+    run(stored, "DELETE FROM commit_parents")
+    with stored.database.write() as connection:
+        author_ids = rollup.intern_all(connection, 1)
+    with stored.database.read() as connection:
+        found = rollup.recount(connection, 1, author_ids)
+    assert found is not None
+    with stored.database.write() as connection:
+        complete_page(connection, targets[0], a_page(*range(1, 40)), PathIds())
+        assert not rollup.replace(connection, 1, found)
+    assert stale(stored) == [1]

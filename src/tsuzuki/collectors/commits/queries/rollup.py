@@ -1,11 +1,12 @@
 """The counts that reports read, kept beside the commits.
 
-They are added to in the transaction of each page. A page that an older process stored, or rows that came in
-any other way, are missing in them: `stale_projects` compares how many rows of each branch they hold with how
-many there are, and `rebuild` adds a project up anew. So a report is never made from counts that lack a commit.
+They are added to in the transaction of each page. Rows that an older process stored are missing in them:
+`stale_projects` compares how many rows of each branch they hold with how many there are, and the project is
+added up anew: `recount` reads without a lock, `replace` writes. So no report lacks a commit.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -290,29 +291,74 @@ def merge_state_of(project_id: Any, sha: Any) -> tuple[Any, Any]:
     return joined, _MERGE_STATE
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recount:
+    """A project added up anew, not yet stored. Commits are only ever added, so as long as there are as many
+    of them, and as many with parents, as there were, it holds."""
+
+    parents: int
+    commits: Mapping[str, int]
+    """By branch, as the rest."""
+    on_branch: "Mapping[str, _Sums]"
+    once: "_Sums"
+
+
+_PARENTS = (
+    select(func.count()).select_from(commit_parents).where(commit_parents.c.project_id == _PROJECT)
+)
+
+
 def rebuild(connection: Connection, project_id: int) -> None:
     """Add up a project anew from its commits. The caller holds its lock (`pages.lock_project`)."""
+    found = recount(connection, project_id, intern_all(connection, project_id))
+    if found is None or not replace(connection, project_id, found):
+        raise RuntimeError("commits were added though the project is locked")
+
+
+def intern_all(connection: Connection, project_id: int) -> AuthorIds:
+    """The ids of all authors of a project; new ones are added."""
+    rows = execute(connection, _AUTHORS_OF_COMMITS, {"project": project_id}).all()
+    return intern_authors(connection, project_id, {(email, name) for email, name in rows})
+
+
+def recount(connection: Connection, project_id: int, author_ids: AuthorIds) -> Recount | None:
+    """Add up a project without a lock; None if an author has come since the ids were given."""
+    parents = execute(connection, _PARENTS, {"project": project_id}).scalar_one()
+    branches = execute(connection, _BRANCHES, {"project": project_id}).scalars()
+    on_branch = {branch: _Sums(author_ids) for branch in branches}
+    counts, once, seen = dict.fromkeys(branches, 0), _Sums(author_ids), set[str]()
+    try:
+        for branch in branches:
+            for rows in _branch_pages(connection, project_id, branch):
+                counts[branch] += len(rows)
+                on_branch[branch].add(row[1:] for row in rows)
+                if len(branches) > 1:
+                    new = [row for row in rows if row[0] not in seen]
+                    seen.update(row[0] for row in new)
+                    once.add(row[1:] for row in new)
+    except KeyError:
+        return None
+    if len(branches) == 1:
+        once = on_branch[branches[0]]
+    return Recount(parents=parents, commits=counts, on_branch=on_branch, once=once)
+
+
+def replace(connection: Connection, project_id: int, found: Recount) -> bool:
+    """Put a recount in place of what is held; False, and nothing is done, if it no longer holds. The caller
+    holds the lock of the project."""
     parameters = {"project": project_id}
+    stored = {b: n for p, b, n in execute(connection, _STORED).all() if p == project_id}
+    parents = execute(connection, _PARENTS, parameters).scalar_one()
+    if (stored, parents) != (found.commits, found.parents):
+        return False
     for statement in (_DELETE_MONTHS, _DELETE_DAYS, _FORGET):
         execute(connection, statement, parameters)
-    authors = {(e, n) for e, n in execute(connection, _AUTHORS_OF_COMMITS, parameters).all()}
-    author_ids = intern_authors(connection, project_id, authors)
-    branches = execute(connection, _BRANCHES, parameters).scalars()
-    once, seen = _Sums(author_ids), set[bytes]()
-    for branch in branches:
-        on_branch, count = _Sums(author_ids), 0
-        for rows in _branch_pages(connection, project_id, branch):
-            count += len(rows)
-            on_branch.add(row[1:] for row in rows)
-            if len(branches) > 1:
-                new = [row for row in rows if bytes.fromhex(row[0]) not in seen]
-                seen.update(bytes.fromhex(row[0]) for row in new)
-                once.add(row[1:] for row in new)
-        rollup_id = _add_commits(connection, Target(project_id, branch), count)
-        _store_months(connection, rollup_id, on_branch)
-        once = on_branch if len(branches) == 1 else once
-    _store_months(connection, EACH_ONCE, once)
-    _store_days(connection, once)
+    for branch, sums in found.on_branch.items():
+        target = Target(project_id, branch)
+        _store_months(connection, _add_commits(connection, target, found.commits[branch]), sums)
+    _store_months(connection, EACH_ONCE, found.once)
+    _store_days(connection, found.once)
+    return True
 
 
 def _branch_pages(connection: Connection, project_id: int, branch: str) -> Iterator[list[Any]]:

@@ -27,6 +27,7 @@ from tsuzuki.collectors.commits.service.selection import (
 from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
 from tsuzuki.store.sql.database import Connection
 
+RECOUNTS_MAX = 3
 Tell: TypeAlias = Callable[[str], None]
 
 
@@ -103,9 +104,22 @@ class Reports:
             of = "a project" if len(stale) == 1 else f"{len(stale)} projects"
             tell(f"Adding up the commits of {of} once; the next report is quicker.")
         for project_id in stale:
+            self._rebuild(project_id)
+
+    def _rebuild(self, project_id: int) -> None:
+        """Add a project up anew. Reading takes long, so it holds no lock, unless pages keep coming."""
+        for _ in range(RECOUNTS_MAX):
+            with self._database.write() as connection:
+                author_ids = rollup.intern_all(connection, project_id)
+            with self._database.read() as connection:
+                found = rollup.recount(connection, project_id, author_ids)
             with self._database.write() as connection:
                 lock_project(connection, project_id)
-                rollup.rebuild(connection, project_id)
+                if found is not None and rollup.replace(connection, project_id, found):
+                    return
+        with self._database.write() as connection:
+            lock_project(connection, project_id)
+            rollup.rebuild(connection, project_id)
 
     def _directory(self) -> Directory:
         section = self._context.section(CommitsSection, only=("people",))
