@@ -77,6 +77,11 @@ class CaseRun:
         return self.run.stop_signal
 
     @property
+    def commits(self) -> int:
+        """How many transactions it has committed."""
+        return self.run.run_io.commits
+
+    @property
     def log(self) -> list[str]:
         return self.run.log
 
