@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from support.databases import SqliteFolder, opened
+from support.observed_run_io import Killed, kill_at
 from support.threads import TIMEOUT_SECONDS, in_background
 from support.waiting import wait_until, wait_until_blocked
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, TsuzukiError
 
 from .case import Case
-from .harness import Harness, Killed, Rows, kill_at
+from .harness import Harness, Rows
 
 FIRST_PAGES = 3
 """Transactions after which a run is in the middle of its pages."""
