@@ -10,11 +10,11 @@ from sqlalchemy import select
 
 from support.factories import WORKER, add_worker, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
+from support.observed_run_io import Act, ObservedRunIO, do_nothing
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.feeds.collect import collect
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.tables import feed_posts, item_steps, items, waiting_items
-from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
@@ -30,13 +30,14 @@ JOB = "bot"
 FEED_PATH = "/news.xml"
 
 
-class FeedsRun(HandlerRun[WorkerRunIO]):
+class FeedsRun(HandlerRun[ObservedRunIO]):
     """One run under way."""
 
     feeds_fixture: "FeedsFixture"
 
-    def work(self) -> dict[str, Any]:
-        """Let the handler do its work, and the run end as it ends."""
+    def work(self, *, before: Act = do_nothing, after: Act = do_nothing) -> dict[str, Any]:
+        """Let the handler do its work, with an act around each commit, and the run end as it ends."""
+        self.run_io.before, self.run_io.after = before, after
         try:
             result = collect(self.feeds_fixture.collector_context, self.context)
         except BaseException:
@@ -110,7 +111,7 @@ class FeedsFixture:
         said = FeedsOptions.model_validate({"feeds": named, **self.options})
         job_id = define_job(self.database, JOB, "feeds", said.model_dump(mode="json"))
         started = start_run(
-            self.database, self.term, job_id, arguments=arguments, run_io=WorkerRunIO
+            self.database, self.term, job_id, arguments=arguments, run_io=ObservedRunIO
         )
         self.last = FeedsRun(**vars(started))
         self.last.feeds_fixture = self

@@ -68,6 +68,7 @@ class FeedsRun:
         return fetcher.fetch_due(is_forced=is_asked_for, on_feed=self._run.progress)
 
     def _process(self, downloader: SafeDownloader) -> Processed:
+        self._run.raise_if_cancelled()
         calls = ModelCalls(
             section=self._section, budgets=Budgets(self._section), database=self._database
         )

@@ -133,6 +133,7 @@ class ItemSteps:
                 stored = pages.get(connection, item.id)
             if stored is not None:
                 return stored
+        self._run.raise_if_cancelled()
         started_at = self._database.clock.now()
         try:
             page = self._read_page(item, work.feed)
@@ -194,7 +195,9 @@ class ItemSteps:
         return str(self._ask(work, question)["text"])
 
     def _ask(self, work: Work, question: Question) -> Mapping[str, Any]:
-        """The answer to a question, of before or by one request. It is stored by the next `_settle`."""
+        """The answer to a question, of before or by one request. It is stored by the next `settle`. A run that is to
+        stop asks nothing more; its item is free again for the next one."""
+        self._run.raise_if_cancelled()
         with self._run.transaction() as connection:
             known = self._calls.known(connection, work.item, work.feed, question)
             if known is None:
