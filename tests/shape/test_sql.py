@@ -15,6 +15,7 @@ FILTERS = {
     "collectors/commits/queries/reports.py: ids_beginning",
     "collectors/commits/queries/statistics.py: export",
     "collectors/commits/queries/statistics.py: totals",
+    "collectors/feeds/queries/item_lists.py: find",
     "store/audit.py: find",
     "store/events.py: find",
     "store/runs/runs.py: find",

@@ -101,7 +101,7 @@ class FeedsRun:
                 posting=posting,
             )
             processed = processing.process(_item_limit(self._run, self._options.items_per_run))
-        self._schedule_resumption(feed_set)
+        self._schedule_next(feed_set)
         return processed
 
     def _open_feeds(self, calls: ModelCalls) -> FeedSet:
@@ -135,7 +135,7 @@ class FeedsRun:
         now = self._database.now(connection)
         item_moves.finish_found(connection, post.item_id, run_id=self._run.id, now=now)
 
-    def _schedule_resumption(self, feed_set: FeedSet) -> None:
+    def _schedule_next(self, feed_set: FeedSet) -> None:
         """Ask for a run at the moment when the first feed that waits for quota or budget may go on."""
         moment = feed_set.resumes_at()
         if moment is not None:
