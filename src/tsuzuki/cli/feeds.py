@@ -148,7 +148,7 @@ def ls(invocation: Invocation, job_name: str | None) -> None:
     """List the feeds, how each fares, and how many items wait.
 
     \b
-    tsuzuki feeds ls
+    tsuzuki feeds ls --job feeds
     """
     with open_application(invocation) as application:
         found = feeds_service(application).definitions.find(job_name, counted=True)
@@ -184,7 +184,9 @@ def show(invocation: Invocation, name: str) -> None:
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, name: str, yes: bool) -> None:
-    """Follow a feed no longer. Its items are kept, so that none is posted twice if it comes back.
+    """Follow a feed no longer.
+
+    Its items are kept, so that none is posted twice if it comes back.
 
     \b
     tsuzuki feeds rm press --yes

@@ -67,8 +67,12 @@ STEPS = [
 @click.command(cls=Command)
 @click.option("--feed", metavar="FEED", help="Only the items of this feed.")
 @click.option("--job", metavar="JOB", help="Only those of this job's feeds.")
-@click.option("--status", "statuses", type=click.Choice(STATUSES), multiple=True)
-@click.option("--reason", "reasons", type=click.Choice(REASONS), multiple=True)
+@click.option(
+    "--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="Only in this state."
+)
+@click.option(
+    "--reason", "reasons", type=click.Choice(REASONS), multiple=True, help="Only with this reason."
+)
 @click.option("--waiting", type=click.Choice(WAITING), help="Only what waits like this.")
 @click.option("--search", "words", metavar="TEXT", help="In title or link.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
@@ -103,7 +107,7 @@ def item(invocation: Invocation, name: str) -> None:
 @click.argument("name", metavar="ITEM")
 @click.pass_obj
 def explain(invocation: Invocation, name: str) -> None:
-    """Tell every step of an item with time, tokens, cost and reason, and what happens next and when.
+    """Tell every step of an item, what it cost, and what happens next and when.
 
     \b
     tsuzuki feeds explain 12
@@ -126,7 +130,9 @@ def explain(invocation: Invocation, name: str) -> None:
 @click.option("--prompts", is_flag=True, help="Also what the model is told.")
 @click.pass_obj
 def preview(invocation: Invocation, name: str, prompts: bool) -> None:
-    """Show the post of an item as it would be now, from what is stored. Nothing is sent and nothing is paid.
+    """Show the post of an item as it would be now.
+
+    It is made from what is stored: nothing is sent and nothing is paid.
 
     \b
     tsuzuki feeds preview 12 --prompts
