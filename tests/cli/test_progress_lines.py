@@ -23,7 +23,7 @@ def clock() -> ManualClock:
 
 def progress(done: int) -> Any:
     summary = SimpleNamespace(success_count=done, failed_count=1, total_targets=30)
-    return SimpleNamespace(summary=summary, new_commits=done * 10)
+    return SimpleNamespace(summary=summary, new_commits=done * 10, completing=[])
 
 
 def test_a_run_tells_its_progress_every_five_seconds(
@@ -47,6 +47,19 @@ def test_a_collection_of_commits_tells_its_progress_every_five_seconds(
     assert capsys.readouterr().err.splitlines() == [
         "6 of 30 targets, 1 failed; 50 new commits, 10 per second",
         "11 of 30 targets, 1 failed; 100 new commits, 10 per second",
+    ]
+
+
+def test_a_project_whose_earlier_commits_are_completed_has_a_line_of_its_own(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ProgressLines(TABLE, clock=clock)
+    clock.advance(6)
+    shown = progress(1)
+    shown.completing = [SimpleNamespace(path="group/one", complete_commits=20, commits=300)]
+    lines.show(shown)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "group/one: parents and paths of 20 of 300 commits"
     ]
 
 

@@ -183,3 +183,38 @@ class Collecting:
             " author_email, author_name, committed_date_utc, additions, deletions FROM commits)"
             " AS once GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
         )
+        self.check_details()
+
+    def check_details(self) -> None:
+        """Every stored commit of a project has its parents once; counts per path add up to its own."""
+        assert self.ask(
+            "SELECT project_id, commit_sha FROM commit_parents ORDER BY 1, 2"
+        ) == self.ask("SELECT DISTINCT project_id, sha FROM commits ORDER BY 1, 2")
+        assert (
+            self.ask(
+                "SELECT c.sha, c.additions, c.deletions, sum(p.additions), sum(p.deletions)"
+                " FROM commits c JOIN commit_path_counts p"
+                " ON p.project_id = c.project_id AND p.commit_sha = c.sha"
+                " GROUP BY c.project_id, c.branch_name, c.sha, c.additions, c.deletions"
+                " HAVING c.additions <> sum(p.additions) OR c.deletions <> sum(p.deletions)"
+            )
+            == []
+        )
+
+    def parents(self) -> set[tuple[str, str]]:
+        """Each stored commit with its parents."""
+        return {tuple(row) for row in self.ask("SELECT commit_sha, parents FROM commit_parents")}
+
+    def path_counts(self) -> set[tuple[str, str, int, int]]:
+        """Commit, path, additions, deletions."""
+        rows = self.ask(
+            "SELECT c.commit_sha, p.path, c.additions, c.deletions FROM commit_path_counts c"
+            " JOIN commit_paths p ON p.project_id = c.project_id AND p.path_id = c.path_id"
+        )
+        return {tuple(row) for row in rows}
+
+    def forget_details(self) -> None:
+        """Leave what a version before details were stored has left."""
+        with self.database.write() as connection:
+            for name in ("parents", "path_counts", "paths", "completions"):
+                connection.exec_driver_sql(f"DELETE FROM commit_{name}")

@@ -36,6 +36,33 @@ def rows(folder: Path, *revisions: str) -> set[Row]:
     return {_row(folder, sha) for sha in ids(folder, *revisions)}
 
 
+def parents(folder: Path, *revisions: str) -> set[tuple[str, str]]:
+    """Each commit with its parents, one space between."""
+    lines = git(folder, "rev-list", "--parents", *revisions, "--").decode().splitlines()
+    return {(sha, rest) for sha, _, rest in (line.partition(" ") for line in lines)}
+
+
+def path_counts(folder: Path, *revisions: str) -> set[tuple[str, str, int, int]]:
+    """Commit, path, additions, deletions: one call of git per commit."""
+    return {count for sha in ids(folder, *revisions) for count in _path_counts(folder, sha)}
+
+
+@cache
+def _path_counts(folder: Path, sha: str) -> tuple[tuple[str, str, int, int], ...]:
+    options = ("-1", "--raw", "--numstat", "-M", "--diff-merges=first-parent", "--format=")
+    cells = git(folder, "log", "-z", *options, sha, "--").split(b"\0")
+    found = []
+    for place, cell in enumerate(cells):
+        added, tab, rest = cell.lstrip(b"\n").partition(b"\t")
+        if not tab or not (added == b"-" or added.isdigit()):
+            continue
+        deleted, _, path = rest.partition(b"\t")
+        name = _text(path or cells[place + 2])
+        numbers = (0 if number == b"-" else int(number) for number in (added, deleted))
+        found.append((sha, name, *numbers))
+    return tuple(found)
+
+
 @cache
 def _row(folder: Path, sha: str) -> Row:
     options = ("-1", "--numstat", "-M", "--diff-merges=first-parent", "--no-mailmap")

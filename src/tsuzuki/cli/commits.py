@@ -11,6 +11,7 @@ from tsuzuki.cli.commands import Group
 from tsuzuki.cli.commits_chart import chart
 from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
 from tsuzuki.cli.commits_statistics import export, stats
+from tsuzuki.cli.commits_targets import TARGETS, add_target
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
@@ -25,14 +26,6 @@ PROJECTS = [
     Column("default_branch", "DEFAULT"),
     Column("commits", align="right"),
     Column("location"),
-]
-TARGETS = [
-    Column("project_id", "ID", align="right"),
-    Column("project"),
-    Column("branch"),
-    Column("last_collected", "NEWEST COMMIT"),
-    Column("head"),
-    Column("collected_at_utc", "COLLECTED"),
 ]
 RUNS = [
     Column("run_id", "COLLECTION"),
@@ -114,23 +107,7 @@ def add_project(invocation: Invocation, location: str) -> None:
     emit(invocation, [_change(change)], columns=SYNCED)
 
 
-@commits.command("add-target")
-@click.argument("project")
-@click.argument("branch", required=False)
-@click.pass_obj
-def add_target(invocation: Invocation, project: str, branch: str | None) -> None:
-    """Follow a branch of a project: its default branch, unless you say which.
-
-    PROJECT is a number, a path, a folder or a git URL.
-
-    \b
-    tsuzuki commits add-target . main
-    """
-    with open_application(invocation) as application:
-        view = commits_service(application).commits.add_target(project, branch, base=invocation.cwd)
-    if view.why_default is not None:
-        say(invocation, f"Following {view.branch} of {view.project}: {view.why_default}.")
-    emit(invocation, [view], columns=TARGETS)
+commits.add_command(add_target)
 
 
 @commits.command("remove-target")

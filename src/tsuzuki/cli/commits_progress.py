@@ -7,6 +7,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from tsuzuki.cli.commits_progress_lines import completing_of
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.values import neutralise
 from tsuzuki.model.clock import SystemClock
@@ -73,4 +74,5 @@ def current_of(progress: "BulkProgress") -> list[str]:
         for one in progress.in_work[:SHOWN_MAX]
     ]
     more = len(progress.in_work) - SHOWN_MAX
-    return [*shown, f"  and {more} more"] if more > 0 else shown
+    shown += [f"  and {more} more"] if more > 0 else []
+    return [*shown, *(f"  {line}" for line in completing_of(progress)[:SHOWN_MAX])]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say
 from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.values import neutralise
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.progress import ProgressMeter
 
@@ -38,3 +39,15 @@ class ProgressLines:
             f"{done} of {summary.total_targets} targets, {summary.failed_count} failed; "
             f"{progress.new_commits} new commits, {rate.rate_per_second:.0f} per second",
         )
+        for line in completing_of(progress):
+            say(self._invocation, line)
+
+
+def completing_of(progress: "BulkProgress") -> list[str]:
+    """The projects whose earlier commits are being completed."""
+    return [
+        neutralise(
+            f"{one.path}: parents and paths of {one.complete_commits} of {one.commits} commits"
+        )
+        for one in progress.completing
+    ]

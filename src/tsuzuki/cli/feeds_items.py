@@ -28,7 +28,7 @@ LIST = [
     Column("id", align="right"),
     Column("feed"),
     Column("status"),
-    Column("reason"),
+    Column("outcome"),
     Column("retry_count", "TRIES", align="right"),
     Column("published_at", "PUBLISHED"),
     Column("title"),
@@ -53,7 +53,11 @@ STEPS = [
     Column("at"),
     Column("step"),
     Column("outcome"),
-    Column("seconds", align="right"),
+    Column(
+        "seconds",
+        format=lambda seconds: "-" if seconds is None else f"{seconds:.1f}",
+        align="right",
+    ),
     Column("tokens", align="right"),
     Column("cost", align="right"),
     Column("detail"),
@@ -159,13 +163,14 @@ def approve(
         raise UsageError("--was-sent and --send-again contradict each other")
     with open_application(invocation) as application:
         service = feeds_service(application).items
-        if dry_run:
-            views = [service.get(name) for name in names]
-        elif was_sent or send_again:
-            views = service.settle(names, was_sent=was_sent)
+        if was_sent or send_again:
+            views = service.settle(names, was_sent=was_sent, dry_run=dry_run)
         else:
-            views = service.approve(names)
-    say(invocation, DRY_RUN if dry_run else f"Approved: {len(views)}.")
+            views = service.approve(names, dry_run=dry_run)
+    say(
+        invocation,
+        DRY_RUN if dry_run else f"{'Settled' if was_sent else 'Approved'}: {len(views)}.",
+    )
     emit(invocation, [view.as_dict() for view in views], columns=LIST)
 
 
@@ -199,7 +204,7 @@ def requeue(
         else:
             views = service.requeue_by_reason(reason, feed=feed, dry_run=True)
             if views and not dry_run:
-                confirm(invocation, f"requeue {len(views)} items", yes=yes)
+                confirm(invocation, f"requeue {len(views)} item(s)", yes=yes)
                 views = service.requeue_by_reason(reason, feed=feed)
     say(invocation, DRY_RUN if dry_run else f"Requeued: {len(views)}.")
     emit(invocation, [view.as_dict() for view in views], columns=LIST, empty="no such items")

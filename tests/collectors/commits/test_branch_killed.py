@@ -85,9 +85,9 @@ def test_what_was_stored_is_not_asked_for_again(
     asked: list[str] = []
     store = branch.store_page
 
-    def listening(connection: object, target: object, page: object) -> int:
+    def listening(connection: object, target: object, page: object, *rest: object) -> int:
         asked.extend(commit.sha for commit in page)
-        return store(connection, target, page)
+        return store(connection, target, page, *rest)
 
     monkeypatch.setattr(branch, "store_page", listening)
     collecting.collect()

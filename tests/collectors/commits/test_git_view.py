@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from support import git_oracle
 from support.git_histories import wayward
 from tsuzuki.collectors.commits.git_program import Git
+from tsuzuki.collectors.commits.git_view import ObjectStore, bare_view, remove_left_views
 from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.model.clock import SystemClock
@@ -65,7 +68,7 @@ def counted(folder: Path, home: Path) -> set[git_oracle.Row]:
     git = Git(clock=SystemClock(), silence_seconds=60.0, environ={**os.environ, "HOME": str(home)})
     source = GitSource(folder=folder, git=git, page_commits_max=100)
     wanted = Range(old=None, new=git_oracle.head(folder))
-    return {git_oracle.Row(*commit) for page in source.pages(wanted) for commit in page.commits}
+    return {git_oracle.Row(*commit[:6]) for page in source.pages(wanted) for commit in page.commits}
 
 
 @pytest.mark.parametrize("where", ["of the repository", "of the user"])
@@ -121,3 +124,33 @@ def test_objects_named_by_sha256_are_read(tmp_path: Path) -> None:
     who = ("-c", "user.name=A", "-c", "user.email=a@x.org")
     git_oracle.git(folder, *who, "commit", "-q", "--allow-empty", "-m", "One")
     assert counted(folder, tmp_path) == git_oracle.rows(folder, "main")
+
+
+def killed_in_a_view() -> None:
+    """A process of its own makes a view and is killed in it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            with bare_view(ObjectStore(folder="/", object_format="sha1")):
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status)
+
+
+def test_a_view_that_a_killed_process_left_is_removed_and_one_in_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed_in_a_view()
+    (tmp_path / "tsuzuki-view-unlocked").mkdir()
+    (tmp_path / "another-folder").mkdir()
+    with bare_view(ObjectStore(folder="/", object_format="sha1")) as (view, _environment):
+        killed_in_a_view()
+        assert len(list(tmp_path.iterdir())) == 4
+        remove_left_views.cache_clear()
+        remove_left_views(str(tmp_path))
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {view.name, "tsuzuki-view-unlocked", "another-folder"}
+    assert not view.exists()

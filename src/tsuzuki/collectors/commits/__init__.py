@@ -1,8 +1,8 @@
 """Continues the collection of every project and branch: from the head it knew to the head of today.
 
-a collection:  collect → kit.host_pool (threads) → branch → pages   ledger: what was started, how it ended
+a collection:  collect → kit.host_pool (threads) → branch → pages, completion   ledger: what was started, how it ended
 a source:      source (what can be asked) ← source_git, source_mirror, source_gitlab
-what is kept:  tables ← projects, targets, pages, ledger, statistics
+what is kept:  tables ← projects, targets, pages, details, completions, ledger, statistics
 """
 
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ def _handler(context: CollectorContext) -> Handler:
 def _service(context: ServiceContext) -> "CommitsService":
     from tsuzuki.collectors.commits.service import CommitsService
 
-    return CommitsService.of(context)
+    return CommitsService(context)
 
 
 COMMITS = Collector(

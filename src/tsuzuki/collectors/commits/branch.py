@@ -5,13 +5,16 @@ mark of the next; the head moves with the last page. So a crash at any point cos
 nothing that was stored is asked for again.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import cast
 
-from tsuzuki.collectors.commits.queries import ledger, projects, targets
+from tsuzuki.collectors.commits.bulk_context import BulkContext
+from tsuzuki.collectors.commits.completion import BranchCompletion
+from tsuzuki.collectors.commits.mailmap_reading import new_mailmap
+from tsuzuki.collectors.commits.queries import completions, mailmaps, projects, targets
+from tsuzuki.collectors.commits.queries.details import PathIds
 from tsuzuki.collectors.commits.queries.ledger import Settled
 from tsuzuki.collectors.commits.queries.notes import Note, add_date_notes, add_notes
 from tsuzuki.collectors.commits.queries.pages import store_page
@@ -25,36 +28,12 @@ from tsuzuki.collectors.commits.source import (
     Range,
     RangeLost,
     Source,
+    can_go_on,
 )
 from tsuzuki.collectors.commits.tables import NoteKind
 from tsuzuki.collectors.kit.errors import SourceRefused
-from tsuzuki.engine.run_context import RunContext, RunStopped
-from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import Fenced
-from tsuzuki.store.sql.database import Connection, Database
-
-
-@dataclass(frozen=True, kw_only=True)
-class BulkContext:
-    """What the branches of one bulk collection share."""
-
-    run: RunContext
-    run_id: str
-    database: Database
-    overlap: timedelta
-    stopping: Callable[[], bool]
-
-    @property
-    def clock(self) -> Clock:
-        return self.database.clock
-
-    def settle(self, connection: Connection, target: Target, settled: Settled) -> None:
-        ledger.settle(connection, self.run_id, target, settled, now=self.clock.now())
-
-    def require_ours(self, connection: Connection) -> None:
-        """Raise `Fenced` if the collection was cancelled or is another run's."""
-        if not ledger.is_held_by(connection, self.run_id, job_run_id=self.run.id):
-            raise Fenced(f"the collection {self.run_id} is no longer ours; nothing was written")
+from tsuzuki.engine.run_context import RunStopped
+from tsuzuki.store.sql.database import Connection
 
 
 class Branch:
@@ -69,6 +48,9 @@ class Branch:
         self._given_up: Range | None = None
         self._renamed_to: str | None = None
         self._default_moved_to: str | None = None
+        self._path_ids = PathIds()
+        self._is_settled = False
+        self._mailmap: tuple[str, str] | None = None
         self.pages_stored = 0
 
     def collect(self, source: Source) -> None:
@@ -80,6 +62,9 @@ class Branch:
             self._settle_absence(found, state, source)
             return
         self._note_changes(found, state, source)
+        if found.is_default or state.is_default or self._is_of_default():
+            text = new_mailmap(self._context, self._project, source, found.sha)
+            self._mailmap = None if text is None else (found.sha, text)
         while state.wanted is not None or state.head != found.sha:
             wanted, mark = self._next_range(source, state, found.sha)
             try:
@@ -89,9 +74,10 @@ class Branch:
                     raise  # started a moment ago: the source contradicts itself
                 self._given_up = wanted
                 continue
-            if wanted.new == found.sha:
+            if self._is_settled:
                 return
             state = self._state()
+        self._complete(source, found.sha)
         self._settle()
 
     def fail(self, sentence: str) -> None:
@@ -107,7 +93,7 @@ class Branch:
     ) -> tuple[Range, str | None]:
         stored = state.wanted
         if stored is not None:
-            if stored != self._given_up and _can_go_on(source, stored, head):
+            if stored != self._given_up and can_go_on(source, stored, head):
                 return stored, state.mark
             self._note(
                 NoteKind.HISTORY_REPLACED,
@@ -117,7 +103,10 @@ class Branch:
         wanted = self._new_range(source, state, head)
         with self._context.run.transaction() as connection:
             self._context.require_ours(connection)
-            targets.start_range(connection, self._target, wanted, run_id=self._context.run_id)
+            if state.head is None and state.wanted is None and wanted.since is None:
+                completions.start_empty(connection, self._target)
+            with completions.kept_complete(connection, self._target):
+                targets.start_range(connection, self._target, wanted, run_id=self._context.run_id)
             self._keep_notes(connection)
         return wanted, None
 
@@ -178,9 +167,16 @@ class Branch:
     def _walk(self, pages: Iterator[Page], wanted: Range, *, ends: bool) -> None:
         with closing(cast("Generator[Page, None, None]", pages)):
             for page in pages:
-                self._store(page, wanted, ends=ends)
-                self.pages_stored += 1
-                self._stop_if_asked()
+                try:
+                    self._store(page, wanted, ends=ends)
+                except BaseException:
+                    self._path_ids.clear()  # some may not be stored
+                    raise
+                self._page_stored()
+
+    def _page_stored(self) -> None:
+        self.pages_stored += 1
+        self._stop_if_asked()
 
     def _stop_if_asked(self) -> None:
         if self._context.stopping():
@@ -191,23 +187,33 @@ class Branch:
         context, target = self._context, self._target
         with context.run.transaction() as connection:
             context.require_ours(connection)
-            added = store_page(connection, target, page.commits)
+            with completions.kept_complete(connection, target):
+                added = store_page(connection, target, page.commits, self._path_ids)
+                self._move(connection, page, wanted, added)
             add_date_notes(connection, context.run_id, target, page.date_notes)
-            if not page.is_last:
-                targets.turn_page(
-                    connection, target, mark=page.mark, added=added, run_id=context.run_id
-                )
-                return
-            targets.finish_range(
-                connection,
-                target,
-                head=wanted.new,
-                added=added,
-                run_id=context.run_id,
-                now=context.clock.now(),
-            )
-            if ends:
+            if page.is_last and ends and completions.is_complete(connection, target):
                 self._settle_in(connection)
+
+    def _move(self, connection: Connection, page: Page, wanted: Range, added: int) -> None:
+        run_id, target = self._context.run_id, self._target
+        if not page.is_last:
+            targets.turn_page(connection, target, mark=page.mark, added=added, run_id=run_id)
+            return
+        now = self._context.clock.now()
+        targets.finish_range(
+            connection, target, head=wanted.new, added=added, run_id=run_id, now=now
+        )
+
+    def _complete(self, source: Source, head: str) -> None:
+        """Bring what commits stored earlier lack."""
+        completion = BranchCompletion(
+            self._context,
+            self._project,
+            self._target,
+            self._path_ids,
+            page_stored=self._page_stored,
+        )
+        completion.complete(source, head)
 
     # --- what else was met ----------------------------------------------------------------------
 
@@ -280,9 +286,13 @@ class Branch:
             projects.rename(connection, self._project.project_id, self._renamed_to)
         if self._default_moved_to is not None:
             self._follow_default(connection, self._default_moved_to)
+        if self._mailmap is not None:
+            head, text = self._mailmap
+            mailmaps.put(connection, self._project.project_id, head=head, content=text)
         added = targets.added_in(connection, self._target, self._context.run_id)
         self._keep_notes(connection)
         self._context.settle(connection, self._target, Settled(new_commits=added))
+        self._is_settled = True
 
     def _keep_notes(self, connection: Connection) -> None:
         """Store them with the range they are about: a crash before its last page loses none."""
@@ -294,15 +304,12 @@ class Branch:
         targets.follow(connection, Target(self._project.project_id, branch), is_default=True)
         targets.follow(connection, self._target)
 
+    def _is_of_default(self) -> bool:
+        return self._project.default_branch == self._target.branch
+
     def _state(self) -> TargetState:
         with self._context.database.read() as connection:
             state = targets.get(connection, self._target)
         if state is None:
             raise LookupError(f"{self._target} is not a target")
         return state
-
-
-def _can_go_on(source: Source, stored: Range, head: str) -> bool:
-    """Whether the source still has both ends of a range that was started."""
-    ends = {stored.old, stored.new} - {None, head}
-    return all(source.lineage(end, head) is not Lineage.UNKNOWN for end in ends if end)

@@ -13,9 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tsuzuki.collectors.kit.errors import SourceUnavailable
+
+PathCount: TypeAlias = tuple[str, int, int]
+"""A path, and what a commit added to and deleted from it; a renamed file counts under its new path. A plain
+tuple, which the garbage collector does not look at again."""
 
 
 class Commit(NamedTuple):
@@ -32,6 +36,10 @@ class Commit(NamedTuple):
     """ISO-8601 to the second, `2024-02-29T23:59:59Z`: as text it sorts by time."""
     additions: int
     deletions: int
+    parents: str = ""
+    """Their ids with one space between; empty for a commit without parents."""
+    paths: Sequence[PathCount] = ()
+    """Adds up to the counts above; empty if the source cannot tell."""
 
 
 class Absence(StrEnum):
@@ -117,6 +125,10 @@ class Source(Protocol):
         """What the former head `old` is to `new`, which is a head of today."""
         ...
 
+    def mailmap(self, head: str) -> bytes:
+        """The file `.mailmap` at the top of the tree of this commit; empty if there is none."""
+        ...
+
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         """The pages of a range: all, or those behind `mark`. The last one says so, and comes even if
         nothing is in it. Closing the iterator ends all it has started."""
@@ -125,3 +137,9 @@ class Source(Protocol):
     def close(self) -> None:
         """Give back connections and processes."""
         ...
+
+
+def can_go_on(source: Source, stored: Range, head: str) -> bool:
+    """Whether the source still has both ends of a range that was started."""
+    ends = {stored.old, stored.new} - {None, head}
+    return all(source.lineage(end, head) is not Lineage.UNKNOWN for end in ends if end)

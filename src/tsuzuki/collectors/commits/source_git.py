@@ -1,57 +1,35 @@
 """Commits out of a repository on this machine, read by the git program.
 
-    git log --shortstat -M --diff-merges=first-parent
+    git log -z --numstat -M --diff-merges=first-parent
 
-gives per commit the sums that `--numstat` gives per file: insertions and deletions of the diff to the
-first parent with renames found, binary files as nothing. It is read through a bare view, in which no
+gives per commit and file the insertions and deletions of the diff to the first parent with renames found,
+binary files as nothing; a commit's own counts are their sums. It is read through a bare view, in which no
 configuration and no attributes can change them. A range is read from a stream; a page is what came in a
-while. Its mark is how many commits came before, and the last of them: git walks a fixed range in one order,
-and if it ever did not, the range would be read from its beginning and the unique key would keep each commit
-once.
+while, or so many commits or files. Its mark is how many commits came before, and the last of them: git walks
+a fixed range in one order, and if it ever did not, the range would be read from its beginning and the unique
+key would keep each commit once.
 """
 
 import os
-import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from tsuzuki.collectors.commits.committed_date import committed_date
 from tsuzuki.collectors.commits.git_errors import refusal
+from tsuzuki.collectors.commits.git_log import LOG, read_commits
 from tsuzuki.collectors.commits.git_program import Git, GitOutput, GitProcess
 from tsuzuki.collectors.commits.git_view import ObjectStore, bare_view
+from tsuzuki.collectors.commits.people.mailmap import MAILMAP
 from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
 from tsuzuki.collectors.kit.errors import SourceRefused
 
 PAGE_SECONDS_MAX = 0.5
+PAGE_PATHS_MAX = 50_000
+"""A page ends with the commit that reaches it, so a history of large commits takes no more memory."""
 
-_FORMAT = "%x00%H%n%cd%n%an%n%ae"
-_LOG = (
-    "log",
-    "--shortstat",
-    "-M",
-    "--diff-merges=first-parent",
-    f"--format=tformat:{_FORMAT}",
-    "--date=format-local:%Y-%m-%dT%H:%M:%SZ",
-    "--encoding=UTF-8",
-    "--no-color",
-    "--no-ext-diff",
-    "--no-mailmap",
-    "--no-show-signature",
-    "--no-textconv",
-    "--diff-algorithm=default",
-    "--ignore-submodules=none",
-)
-_VALID_DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-_RECORD = (
-    r"\x00([0-9a-f]{40,64})\n(%s)\n([^\n]*)\n([^\n]*)\n"
-    r"(?:\n? \d+ files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?\n)?"
-)
-_VALID = re.compile(_RECORD % _VALID_DATE)
-_ANY = re.compile(_RECORD % r"[^\n]*")
-
+_FILE_MODES = ("100644", "100755")
 _HEADS = "refs/heads/"
 _ORIGIN_HEAD = "refs/remotes/origin/HEAD"
 _REF_FORMAT = "%(objectname)%00%(HEAD)%00%(refname)%00%(symref)"
@@ -146,6 +124,18 @@ class GitSource:
         """Whether the repository holds a commit."""
         return self._git.ask(self._folder, "cat-file", "-e", f"{sha}^{{commit}}").code == 0
 
+    def mailmap(self, head: str) -> bytes:
+        listed = self._git.ask(self._folder, "ls-tree", "--full-tree", head, "--", MAILMAP)
+        if listed.code != 0:
+            raise refusal(listed)
+        mode, _, rest = listed.output.decode("ascii", "replace").partition(" blob ")
+        if mode not in _FILE_MODES:
+            return b""  # none, or a link, which git does not follow
+        answer = self._git.ask(self._folder, "cat-file", "blob", rest.partition("\t")[0])
+        if answer.code != 0:
+            raise refusal(answer)
+        return answer.output
+
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         objects = self._whole()
         done, last = _read_mark(mark)
@@ -164,39 +154,50 @@ class GitSource:
         self, batches: Iterator[list[Commit]], done: int, notes: dict[str, str]
     ) -> Iterator[Page]:
         commits: list[Commit] = []
-        began = self._clock.monotonic()
+        paths = 0
+        started = self._clock.monotonic()
         mark = ""
         for batch in batches:
             commits += batch
-            late = self._clock.monotonic() - began >= PAGE_SECONDS_MAX
-            while len(commits) >= self._page_commits_max or (late and commits):
-                page, commits = (
-                    commits[: self._page_commits_max],
-                    commits[self._page_commits_max :],
-                )
+            paths += _path_count(batch)
+            is_late = self._clock.monotonic() - started >= PAGE_SECONDS_MAX
+            while commits and (is_late or self._is_page(len(commits), paths)):
+                count = self._page_length(commits)
+                page, commits = commits[:count], commits[count:]
+                paths -= _path_count(page)
                 done += len(page)
                 mark = f"{done}:{page[-1].sha}"
                 yield Page(
                     commits=page, mark=mark, is_last=False, date_notes=_notes_of(page, notes)
                 )
-                began, late = self._clock.monotonic(), False
+                started, is_late = self._clock.monotonic(), False
         done += len(commits)
         mark = f"{done}:{commits[-1].sha}" if commits else mark
         yield Page(commits=commits, mark=mark, is_last=True, date_notes=_notes_of(commits, notes))
+
+    def _is_page(self, commit_count: int, path_count: int) -> bool:
+        return commit_count >= self._page_commits_max or path_count >= PAGE_PATHS_MAX
+
+    def _page_length(self, commits: list[Commit]) -> int:
+        """How many of the first commits are a page: all, unless they are more than one."""
+        path_count = 0
+        for number, commit in enumerate(commits, 1):
+            path_count += len(commit.paths)
+            if self._is_page(number, path_count):
+                return number
+        return len(commits)
 
     def _commits(
         self, wanted: Range, objects: ObjectStore, notes: dict[str, str], *, skip: int
     ) -> Generator[list[Commit], None, None]:
         """The range in small lists, as git gives it; `notes` gets what was wrong with a date."""
         ends = [wanted.new] if wanted.old is None else [wanted.new, f"^{wanted.old}"]
-        command = [*_LOG, f"--skip={skip}", *ends, "--"]
+        command = [*LOG, f"--skip={skip}", *ends, "--"]
         with (
             bare_view(objects) as (view, environment),
             self._git.started(view, command, environment=environment) as process,
         ):
-            yield from read_commits(process, notes)
-            if process.end() != 0:
-                raise refusal(GitOutput(code=process.end(), output=b"", stderr=process.stderr()))
+            yield from read_commits(_whole_output(process), notes)
 
     def _refs(self, *patterns: str) -> _Refs:
         answer = self._git.ask(self._folder, "for-each-ref", f"--format={_REF_FORMAT}", *patterns)
@@ -227,6 +228,17 @@ class GitSource:
         return ObjectStore(folder=folder.removesuffix("\n"), object_format=object_format)
 
 
+def _path_count(commits: Sequence[Commit]) -> int:
+    return sum(len(commit.paths) for commit in commits)
+
+
+def _whole_output(process: GitProcess) -> Iterator[bytes]:
+    """What git writes. If it fails, the last commit it wrote of may not be whole: this raises first."""
+    yield from process.pieces()
+    if process.end() != 0:
+        raise refusal(GitOutput(code=process.end(), output=b"", stderr=process.stderr()))
+
+
 def _behind(last: str, batches: Iterator[list[Commit]]) -> list[Commit] | None:
     """The first commits behind `last`, with which the stream must begin; None if it does not."""
     first = next((batch for batch in batches if batch), [])
@@ -237,41 +249,6 @@ def _notes_of(page: list[Commit], notes: dict[str, str]) -> dict[str, str]:
     return (
         {commit.sha: notes[commit.sha] for commit in page if commit.sha in notes} if notes else {}
     )
-
-
-def read_commits(process: GitProcess, notes: dict[str, str]) -> Iterator[list[Commit]]:
-    """Commits out of the stream of `git log`; each record is whole when the next one has begun."""
-    rest = b""
-    for piece in process.pieces():
-        whole, separator, tail = piece.rpartition(b"\0")
-        if not separator:
-            rest += piece
-            continue
-        yield parse_commits(rest + whole, notes)
-        rest = separator + tail
-    yield parse_commits(rest, notes)
-
-
-def parse_commits(text: bytes, notes: dict[str, str]) -> list[Commit]:
-    """The commits of some whole records. Where a date is not valid, all are read once more with care."""
-    decoded, count = text.decode("utf-8", "replace"), text.count(b"\0")
-    found = _VALID.findall(decoded)
-    if len(found) != count:
-        found = [_with_valid_date(record, notes) for record in _ANY.findall(decoded)]
-    if len(found) != count:
-        raise SourceRefused("git wrote something that is not a commit", code="git_output")
-    return [
-        Commit(sha, name, email, date, int(added or 0), int(deleted or 0))
-        for sha, date, name, email, added, deleted in found
-    ]
-
-
-def _with_valid_date(record: tuple[str, ...], notes: dict[str, str]) -> tuple[str, ...]:
-    sha, date, *rest = record
-    committed = committed_date(date)
-    if committed.note is not None:
-        notes[sha] = committed.note
-    return sha, committed.stored, *rest
 
 
 def _read_refs(output: bytes) -> _Refs:

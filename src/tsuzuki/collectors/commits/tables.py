@@ -3,8 +3,9 @@
 `projects`, `commits`, `bulk_collection_runs` and `bulk_collection_results` are the specified ones; their
 times are ISO-8601 text with `Z`. `commit_targets` knows where each branch stands, so that a collection
 continues from a head instead of a date; `commit_totals` holds what the statistics add up, each commit of
-a project once however many branches have it. The database itself refuses a second running collection and
-counters that cannot be.
+a project once however many branches have it. `commit_parents`, `commit_paths` and `commit_path_counts` tell more
+about a commit, once per project; `commit_completions` says for which branches they are complete. The database
+itself refuses a second running collection and counters that cannot be.
 """
 
 from enum import StrEnum
@@ -18,7 +19,6 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -26,11 +26,11 @@ from sqlalchemy import (
     text,
 )
 
+from tsuzuki.collectors.commits.report_tables import metadata
 from tsuzuki.store.schema.migrate import Component
-from tsuzuki.store.schema.tables import NAMES, one_of
+from tsuzuki.store.schema.tables import one_of
 from tsuzuki.store.sql.types import BigId, KeyText, PlainText
 
-metadata = MetaData(naming_convention=NAMES)
 COMPONENT = Component(
     name="commits", metadata=metadata, versions=Path(__file__).parent / "versions"
 )
@@ -309,4 +309,61 @@ commit_totals = Table(
     Column("additions", BigId, nullable=False),
     Column("deletions", BigId, nullable=False),
     sqlite_with_rowid=False,
+)
+
+# One row for each stored commit of a project, written with all that is told of it: a commit that has one
+# has its counts per path too, if the source can tell them. `parents` are ids with one space between.
+commit_parents = Table(
+    "commit_parents",
+    metadata,
+    Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
+    Column("commit_sha", Text, primary_key=True),
+    Column("parent_count", Integer, nullable=False),
+    Column("parents", Text, nullable=False),
+    CheckConstraint("parent_count >= 0", name="parent_count"),
+    sqlite_with_rowid=False,
+)
+
+commit_paths = Table(
+    "commit_paths",
+    metadata,
+    Column("path_id", BigId, primary_key=True, autoincrement=True),
+    Column("project_id", BigId, ForeignKey("projects.project_id"), nullable=False),
+    Column("path", Text, nullable=False),
+    UniqueConstraint("project_id", "path"),
+)
+
+# No foreign key on the path: it would be looked up once more for each of millions of rows, and no path is
+# ever removed.
+commit_path_counts = Table(
+    "commit_path_counts",
+    metadata,
+    Column("project_id", BigId, primary_key=True, autoincrement=False),
+    Column("commit_sha", Text, primary_key=True),
+    Column("path_id", BigId, primary_key=True, autoincrement=False),
+    Column("additions", Integer, nullable=False),
+    Column("deletions", Integer, nullable=False),
+    CheckConstraint("additions >= 0 AND deletions >= 0", name="counts"),
+    sqlite_with_rowid=False,
+)
+
+# Up to where a branch is complete: every commit stored up to `head_sha`, and the pages of the range up to
+# `range_mark`, have their parents and counts per path. A branch is complete if its target says the same.
+commit_completions = Table(
+    "commit_completions",
+    metadata,
+    Column("project_id", BigId, primary_key=True, autoincrement=False),
+    Column("branch_name", KeyText, primary_key=True),
+    Column("head_sha", Text),
+    Column("range_old", Text),
+    Column("range_new", Text),
+    Column("range_mark", Text),
+    ForeignKeyConstraint(
+        ["project_id", "branch_name"],
+        ["commit_targets.project_id", "commit_targets.branch_name"],
+        ondelete="CASCADE",
+    ),
+    CheckConstraint(
+        "range_new IS NOT NULL OR (range_old IS NULL AND range_mark IS NULL)", name="range"
+    ),
 )

@@ -114,7 +114,7 @@ class FeedsRun:
             )
             processed.changes = changes.tell()
             processed.closures = dict(feed_set.closures)
-        self._schedule_resumption(feed_set)
+        self._schedule_next_run(feed_set)
         return processed
 
     def _open_feeds(self, calls: ModelCalls) -> FeedSet:
@@ -125,6 +125,7 @@ class FeedsRun:
             items.release_abandoned(connection, run_id=self._run.id)
             ids = [feed.id for feed in stored.values()]
             items.end_backoff(connection, feed_ids=ids, now=now)
+            Budgets(self._section).prune(connection, now=now)
             parked = calls.closures(connection, now=now)
             limited = accounts.limited(connection, now=now)
         feed_set = FeedSet(
@@ -147,7 +148,7 @@ class FeedsRun:
         now = self._database.now(connection)
         item_moves.finish_found(connection, post.item_id, run_id=self._run.id, now=now)
 
-    def _schedule_resumption(self, feed_set: FeedSet) -> None:
+    def _schedule_next_run(self, feed_set: FeedSet) -> None:
         """Ask for a run at the moment when the first feed that waits for quota or budget may go on."""
         moment = feed_set.resumes_at()
         if moment is not None:

@@ -65,6 +65,14 @@ class AccountLimited(Exception):
         self.until = limited.until
 
 
+class CapReached(Exception):
+    """Another run has made the last post that the feed may make for now."""
+
+    def __init__(self, open_at: datetime | None) -> None:
+        super().__init__("its posts are at a cap")
+        self.open_at = open_at
+
+
 @dataclass(kw_only=True)
 class Work:
     """An item that is worked on, as it is stored now, and a call of a model that is not settled yet."""
@@ -255,15 +263,21 @@ class ItemSteps:
             feed_title=feed.title,
         )
         with self._run.transaction() as connection:
-            self.settle(connection, work, self._database.now(connection))
-            post = self._posting.intend(
-                connection,
-                feed_id=feed.id,
-                item_id=item.id,
-                account=account,
-                body=body,
-                content_hash=item.content_hash,
-            )
+            now = self._database.now(connection)
+            self.settle(connection, work, now)
+            left = self._posting.room_for(connection, feed.id, item.id, feed.options.caps, now=now)
+            post = None
+            if left.count > 0:
+                post = self._posting.intend(
+                    connection,
+                    feed_id=feed.id,
+                    item_id=item.id,
+                    account=account,
+                    body=body,
+                    content_hash=item.content_hash,
+                )
+        if post is None:
+            raise CapReached(left.open_at)
         outcome = self._posting.send(
             post, on_sent=lambda connection, _post: self._finish(connection, work)
         )

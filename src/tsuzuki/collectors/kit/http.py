@@ -145,8 +145,8 @@ class HttpClient:
         self, *, query: str = "", body: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> HttpResponse:
         """The response to a POST to the base URL, sent once. Raises as `post_json` does."""
-        path = f"?{query}" if query else ""
-        return self._exchange("POST", path, body=body, headers=headers)
+        url = f"{self._base_url}?{query}" if query else self._base_url
+        return self._exchange("POST", url, body=body, headers=headers)
 
     def close(self) -> None:
         self._client.close()

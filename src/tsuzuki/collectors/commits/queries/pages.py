@@ -1,6 +1,7 @@
-"""Storing a page: its commits, each once per branch, and the totals, each commit once per project.
+"""Storing a page: its commits, each once per branch; totals, parents and counts per path, each commit once
+per project.
 
-A page is one statement per table, however many commits it has.
+A page is one statement per table, however many commits it has; only counts per path may take more.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 
+from tsuzuki.collectors.commits.queries import rollup
+from tsuzuki.collectors.commits.queries.details import PathIds, store_details
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
 from tsuzuki.collectors.commits.tables import commit_targets, commit_totals, commits, projects
@@ -53,12 +56,15 @@ _TOTAL_SUMS: Columns = {
 _TOTAL_COLUMNS: Columns = {**_TOTAL_KEY, **_TOTAL_SUMS}
 
 
-def store_page(connection: Connection, target: Target, page: Sequence[Commit]) -> int:
+def store_page(
+    connection: Connection, target: Target, page: Sequence[Commit], path_ids: PathIds | None = None
+) -> int:
     """Store what is new in a page, and return how many commits that were."""
     if not page:
         return 0
     lock_project(connection, target.project_id)
     here, anywhere = _known(connection, target, page)
+    store_details(connection, target.project_id, page, anywhere, path_ids)
     fresh = [commit for commit in page if commit.sha not in here] if here else page
     unique = {commit.sha: commit for commit in fresh}
     if len(unique) != len(fresh):
@@ -68,7 +74,20 @@ def store_page(connection: Connection, target: Target, page: Sequence[Commit]) -
     _insert(connection, target, fresh)
     uncounted = [commit for commit in fresh if commit.sha not in anywhere] if anywhere else fresh
     _add_up(connection, target.project_id, uncounted)
+    rollup.add_page(connection, target, fresh=fresh, uncounted=uncounted)
     return len(fresh)
+
+
+def complete_page(
+    connection: Connection, target: Target, page: Sequence[Commit], path_ids: PathIds
+) -> None:
+    """Store parents and counts per path of the commits in a page that are stored without them."""
+    if not page:
+        return
+    lock_project(connection, target.project_id)
+    _here, anywhere = _known(connection, target, page)
+    stored = [commit for commit in page if commit.sha in anywhere]
+    store_details(connection, target.project_id, stored, anywhere, path_ids)
 
 
 _LOCK_PROJECT = (
@@ -121,7 +140,8 @@ def _select_known(dialect: Dialect) -> Select[Any]:
 
 
 def _insert(connection: Connection, target: Target, fresh: Sequence[Commit]) -> None:
-    packed = pack(connection.dialect, _COMMIT_COLUMNS, fresh)
+    rows = [commit[: len(_COMMIT_COLUMNS)] for commit in fresh]
+    packed = pack(connection.dialect, _COMMIT_COLUMNS, rows)
     statement = _insert_commits(connection.dialect, packed.varying)
     execute(connection, statement, packed.with_(project=target.project_id, branch=target.branch))
 
@@ -136,7 +156,7 @@ def _insert_commits(dialect: Dialect, varying: tuple[str, ...]) -> Any:
 
 def _add_up(connection: Connection, project_id: int, uncounted: Sequence[Commit]) -> None:
     totals: dict[tuple[str, str, str], list[int]] = {}
-    for _sha, name, email, date, additions, deletions in uncounted:
+    for _sha, name, email, date, additions, deletions, *_details in uncounted:
         total = totals.get(key := (date[:MONTH_LENGTH], email, name))
         if total is None:
             totals[key] = [1, additions, deletions]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.collect import select_targets
-from tsuzuki.collectors.commits.queries import ledger, reports
+from tsuzuki.collectors.commits.queries import completions, ledger, reports
+from tsuzuki.collectors.commits.queries.completions import Completing
 from tsuzuki.collectors.commits.queries.reports import InWork, Result, Summary
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
@@ -60,6 +61,7 @@ class BulkProgress:
 
     summary: Summary
     in_work: list[InWork]
+    completing: list[Completing]
     new_commits: int
     job_run_state: RunState | None
     """Of the run that works on it, or will: a failed one that is retried is not meant."""
@@ -158,6 +160,7 @@ class BulkRuns:
             return BulkProgress(
                 summary=summary,
                 in_work=reports.in_work(connection, run_id),
+                completing=completions.in_work(connection, run_id),
                 new_commits=reports.new_commits(connection, run_id),
                 job_run_state=run.state if run else None,
                 error=run.error if run else None,

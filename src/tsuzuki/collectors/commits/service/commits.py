@@ -1,30 +1,31 @@
-"""Commits: the projects they come from, the branches that are followed, and what was collected."""
+"""Commits: the projects they come from, and the branches that are followed."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
-from tsuzuki.collectors.commits.collect import named_project
-from tsuzuki.collectors.commits.grouping import Dimension, total_of
 from tsuzuki.collectors.commits.options import CommitsSection
-from tsuzuki.collectors.commits.queries import projects, statistics, targets
+from tsuzuki.collectors.commits.queries import projects, targets
+from tsuzuki.collectors.commits.queries.named_projects import named_project
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
-from tsuzuki.collectors.commits.service.chart import Chart, chart_of
-from tsuzuki.collectors.commits.service.selection import EVERYTHING, Selection, filter_of
-from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
+from tsuzuki.collectors.commits.service.target_additions import (
+    BranchSelection,
+    TargetAddition,
+    TargetAdditions,
+    Tell,
+    tell_nothing,
+)
 from tsuzuki.collectors.commits.source import Absence, Source
 from tsuzuki.collectors.commits.source_factory import SourceFactory, described
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
 
-__all__ = ["Commits", "Dimension", "ProjectChange", "ProjectView", "Selection", "TargetView"]
+__all__ = ["Commits", "ProjectChange", "ProjectView", "TargetView"]
 
 BRANCHES_COMPARED = 1000
 """How many names are looked through for one that may have been meant."""
@@ -100,6 +101,45 @@ class Commits:
         )
         return replace(view, why_default=why_default)
 
+    def add_targets(
+        self,
+        reference: str | None,
+        patterns: tuple[str, ...],
+        *,
+        base: Path,
+        dry_run: bool = False,
+        tell: Tell = tell_nothing,
+    ) -> list[TargetAddition]:
+        """Follow the branches of a project, or of every known one, that match a pattern; without
+        patterns the default branch of each."""
+        selection = BranchSelection(patterns=patterns)
+        with closing(self._sources()) as sources:
+            additions = TargetAdditions(
+                self._context, sources, selection, dry_run=dry_run, tell=tell
+            )
+            if reference is not None:
+                find = self._found if dry_run else self._project
+                return additions.of_one(find(reference, base=base))
+            with self._database.read() as connection:
+                found = projects.find(connection)
+            if not found:
+                raise NotFound(
+                    "no project is known",
+                    hint="Learn of those of the GitLab: tsuzuki commits projects sync",
+                    code="no_projects",
+                )
+            return additions.of_all(found)
+
+    def preview_target(
+        self, reference: str, branch: str | None, *, base: Path
+    ) -> list[TargetAddition]:
+        """What `add_target` would do."""
+        project = self._found(reference, base=base)
+        name, _why_default = self._branch_of(project, branch)
+        with closing(self._sources()) as sources:
+            additions = TargetAdditions(self._context, sources, BranchSelection(), dry_run=True)
+            return additions.follow(project, [name])
+
     def remove_target(self, reference: str, branch: str) -> None:
         """Follow a branch no longer. What was collected stays."""
         with self._database.write() as connection:
@@ -130,38 +170,6 @@ class Commits:
                 for state in targets.find(connection)
             ]
 
-    # --- what it brought ------------------------------------------------------------------------
-
-    def statistics(
-        self,
-        by: Sequence[Dimension],
-        selection: Selection = EVERYTHING,
-        *,
-        sort: str | None = None,
-        top: int | None = None,
-    ) -> Statistics:
-        """Counts for each value of the dimensions; `sort` is `KEY[:asc|desc]`, `top` how many rows."""
-        order = sort_of(sort, by) if sort else None
-        with self._database.read() as connection:
-            wanted = filter_of(connection, selection)
-            rows = statistics.totals(connection, by, wanted)
-            once = statistics.totals(connection, (), wanted) if Dimension.BRANCH in by else rows
-        return Statistics(
-            rows=(order.sorted(rows) if order else rows)[:top],
-            total=total_of(once),
-            row_count=len(rows),
-        )
-
-    def chart(self, selection: Selection = EVERYTHING, *, top: int, months: int) -> Chart:
-        """Commits per month of the `top` authors and of the others, in the last `months` months."""
-        found = self.statistics((Dimension.MONTH, Dimension.AUTHOR), selection)
-        return chart_of(found.rows, top=top, months=months)
-
-    def export(self, selection: Selection = EVERYTHING) -> Iterator[dict[str, Any]]:
-        """Every stored commit, a piece at a time."""
-        with self._database.stream() as connection:
-            yield from statistics.export(connection, filter_of(connection, selection))
-
     # --- inside ---------------------------------------------------------------------------------
 
     def _record(self, connection: Connection, found: NewProject) -> ProjectChange:
@@ -181,18 +189,25 @@ class Commits:
             targets.follow(connection, Target(project_id, old))
 
     def _project(self, reference: str, *, base: Path) -> Project:
+        """The project that is meant; it is stored if it is new."""
+        found = self._found(reference, base=base)
+        if isinstance(found, Project):
+            return found
+        with self._database.write() as connection:
+            return self._record(connection, found).project
+
+    def _found(self, reference: str, *, base: Path) -> NewProject:
+        """The project that is meant, stored or not."""
         with self._database.read() as connection:
             if projects.named(connection, reference):
                 return named_project(connection, reference)
         with closing(self._sources()) as sources:
-            found = described(reference, base=base, sources=sources, or_remote=True)
-        with self._database.write() as connection:
-            return self._record(connection, found).project
+            return described(reference, base=base, sources=sources, or_remote=True)
 
-    def _branch_of(self, project: Project, branch: str | None) -> tuple[str, str | None]:
+    def _branch_of(self, project: NewProject, branch: str | None) -> tuple[str, str | None]:
         """The branch that is asked for, after a look whether it is there; else the default branch,
         with how it is known."""
-        with closing(self._sources()) as sources, closing(sources.open(project)) as source:
+        with closing(self._sources()) as sources, closing(sources.open_new(project)) as source:
             if branch is not None:
                 _require_branch(source, project, branch)
                 return branch, None
@@ -211,7 +226,7 @@ class Commits:
         )
 
 
-def _require_branch(source: Source, project: Project, branch: str) -> None:
+def _require_branch(source: Source, project: NewProject, branch: str) -> None:
     """Refuse a branch that is not there; a repository without commits may get it later."""
     if source.head(branch) is not Absence.NO_BRANCH:
         return

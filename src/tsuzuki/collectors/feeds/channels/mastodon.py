@@ -95,7 +95,7 @@ class MastodonChannel:
                     body.text,
                     in_reply_to_id=body.target_id,
                     visibility=body.visibility,
-                    language=body.language.partition("-")[0],
+                    language=body.language,
                     sensitive=body.sensitive,
                     spoiler_text=body.content_warning,
                     idempotency_key=post.key,
@@ -122,7 +122,7 @@ class MastodonChannel:
             source = self._ask(lambda: self._client.status_source(target))
         except PostRefused:
             return None
-        is_there = source.text == post.body.text
+        is_there = source.text.split() == post.body.text.split()
         return Sent(remote_id=target) if is_there else None
 
     def _own_statuses(self, *, since: datetime) -> Iterator[Any]:
@@ -183,7 +183,9 @@ def link_key(url: str) -> str:
     parts = urlsplit(url.strip())
     host = (parts.hostname or "").removeprefix("www.")
     query = f"?{parts.query}" if parts.query else ""
-    return unquote(f"{host}{parts.path.rstrip('/')}{query}")
+    # A page may hold several articles, each with a place of its own.
+    place = f"#{parts.fragment}" if parts.fragment else ""
+    return unquote(f"{host}{parts.path.rstrip('/')}{query}{place}")
 
 
 def _is_it(status: Any, post: Outgoing, others: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ An item has at most one row of the kind `post`, by a unique index; edits and rep
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from tsuzuki.store.sql.types import UtcTime
 from tsuzuki.store.sql.value_list import in_list
 
 OUTBOX = Outbox(feed_posts)
+OTHERS_BEFORE = timedelta(hours=2)
 
 _MAYBE_POSTED = [
     state.value for state in (OutboxState.SENT, OutboxState.SENDING, OutboxState.UNSETTLED)
@@ -61,16 +62,27 @@ _REMOTE_IDS = select(feed_posts.c.remote_id).where(
     feed_posts.c.id != _POST,
     feed_posts.c.remote_id.is_not(None),
 )
+_REMOTE_IDS_OF_FEED = select(feed_posts.c.remote_id).where(
+    feed_posts.c.feed_id == _FEED,
+    feed_posts.c.state == OutboxState.SENT.value,
+    feed_posts.c.changed_at > _SINCE,
+    feed_posts.c.remote_id.is_not(None),
+)
 _SET_REMOTE = (
     update(feed_posts)
     .where(feed_posts.c.id == _POST)
     .values(**parameters_for(feed_posts, "remote_id", "remote_url"))
 )
+_REWRITE = (
+    update(feed_posts)
+    .where(feed_posts.c.id == _POST)
+    .values(**parameters_for(feed_posts, "body", "content_hash"))
+)
 _TIMES = (
     select(feed_posts.c.changed_at)
     .where(
         feed_posts.c.feed_id == _FEED,
-        in_list(feed_posts.c.state, "states"),
+        feed_posts.c.state == bindparam("in_state", type_=Text()),
         feed_posts.c.changed_at > _SINCE,
         feed_posts.c.kind == PostKind.POST.value,
     )
@@ -102,7 +114,7 @@ _CHANGED = (
         != item_details.c.content_hash,
         in_list(_LATEST.with_only_columns(_LATER.c.state).scalar_subquery(), "states"),
     )
-    .order_by(feed_posts.c.id)
+    .order_by(feed_posts.c.changed_at)
     .limit(bindparam("most", type_=BigInteger()))
 )
 
@@ -155,7 +167,7 @@ class ChangedPost:
 
 def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) -> Post:
     """Record that a run sends this post from now on. If there is one already it is returned as it stands, except
-    that one that is INTENDED becomes SENDING."""
+    that one that is INTENDED, and so surely did not arrive, becomes SENDING with the new text."""
     values = {
         **{name: getattr(new, name) for name in _STORED if hasattr(new, name)},
         "kind": new.kind.value,
@@ -178,7 +190,19 @@ def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) 
     )
     if not is_ours:
         return stored
-    return replace(stored, state=OutboxState.SENDING, sent_by_run=run_id, changed_at=now)
+    execute(
+        connection,
+        _REWRITE,
+        {"post_id": stored.id, "body": values["body"], "content_hash": new.content_hash},
+    )
+    return replace(
+        stored,
+        state=OutboxState.SENDING,
+        body=new.body,
+        content_hash=new.content_hash,
+        sent_by_run=run_id,
+        changed_at=now,
+    )
 
 
 @lru_cache
@@ -236,15 +260,21 @@ def set_remote(connection: Connection, post_id: int, sent: Sent) -> None:
 
 
 def other_remote_ids(connection: Connection, post: Post) -> frozenset[str]:
-    """What the receiver calls the other posts of the item."""
-    where = {"item": post.item_id, "post_id": post.id}
-    return frozenset(execute(connection, _REMOTE_IDS, where).scalars())
+    """What the receiver calls the other posts of the item, and the feed's since shortly before this one."""
+    of_item = {"item": post.item_id, "post_id": post.id}
+    of_feed = {"feed": post.feed_id, "since": post.created_at - OTHERS_BEFORE}
+    found = execute(connection, _REMOTE_IDS, of_item).scalars()
+    return frozenset([*found, *execute(connection, _REMOTE_IDS_OF_FEED, of_feed).scalars()])
 
 
 def times(connection: Connection, feed_id: int, *, since: datetime, most: int) -> list[datetime]:
     """When a feed's posts were made, or may have been, the newest first."""
-    values = {"feed": feed_id, "since": since, "most": most, "states": _MAYBE_POSTED}
-    return list(execute(connection, _TIMES, values).scalars())
+    values = {"feed": feed_id, "since": since, "most": most}
+    found: list[datetime] = []
+    # One state at a time: so the newest stand together in the index.
+    for state in _MAYBE_POSTED:
+        found += execute(connection, _TIMES, {**values, "in_state": state}).scalars()
+    return sorted(found, reverse=True)[:most]
 
 
 def changed(

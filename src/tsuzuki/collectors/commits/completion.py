@@ -1,0 +1,117 @@
+"""Completing one branch: the details of commits that were stored without them.
+
+What is missing is walked from the head the branch is complete up to, or from a complete head of another branch
+of the project, to the head it is stored up to. Each page is one transaction with the mark of the next, so a
+crash costs at most a page. Commits that the branch no longer has (after a force push) and that no other
+branch has stay without details. A branch that is complete costs no request.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import cast
+
+from tsuzuki.collectors.commits.bulk_context import BulkContext
+from tsuzuki.collectors.commits.queries import completions
+from tsuzuki.collectors.commits.queries.details import PathIds, has_incomplete
+from tsuzuki.collectors.commits.queries.pages import complete_page
+from tsuzuki.collectors.commits.queries.projects import Project
+from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.source import Lineage, Page, Range, RangeLost, Source, can_go_on
+
+
+class BranchCompletion:
+    """The completion of one target. `page_stored` is called after each page, and may raise."""
+
+    def __init__(
+        self,
+        context: BulkContext,
+        project: Project,
+        target: Target,
+        path_ids: PathIds,
+        *,
+        page_stored: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._name = f"{target.branch} of {project.path}"
+        self._target = target
+        self._path_ids = path_ids
+        self._page_stored = page_stored
+        self._given_up: Range | None = None
+        self._commits = 0
+
+    def complete(self, source: Source, head: str) -> None:
+        """Complete the branch, which is stored up to `head`, the head it has at its source."""
+        while (wanted := self._next_range(source, head)) is not None:
+            mark = self._mark_of(wanted)
+            self._log(
+                f"reading parents and paths of commits stored before, up to {wanted.new[:12]}"
+            )
+            pages = cast("Generator[Page, None, None]", source.pages(wanted, mark=mark))
+            try:
+                with closing(pages):
+                    for page in pages:
+                        self._store(page, wanted)
+            except RangeLost:
+                if wanted == self._given_up:
+                    raise
+                self._given_up = wanted
+                self._start(Range(old=None, new=head))
+
+    def _next_range(self, source: Source, head: str) -> Range | None:
+        """None once the branch is complete."""
+        with self._context.database.read() as connection:
+            if completions.is_complete(connection, self._target):
+                return None
+            before = completions.get(connection, self._target)
+            others = completions.complete_heads(connection, self._target)
+            is_incomplete = has_incomplete(connection, self._target)
+        if not is_incomplete:
+            self._finish_without_reading(head)
+            return None
+        if before.wanted is not None and can_go_on(source, before.wanted, head):
+            return before.wanted
+        olds = [before.head] if before.head not in (None, head) else others
+        old = next((old for old in olds if old and _is_there(source, old, head)), None)
+        return self._start(Range(old=old, new=head))
+
+    def _start(self, wanted: Range) -> Range:
+        with self._context.run.transaction() as connection:
+            self._context.require_ours(connection)
+            completions.start_range(connection, self._target, wanted)
+        return wanted
+
+    def _mark_of(self, wanted: Range) -> str | None:
+        with self._context.database.read() as connection:
+            stored = completions.get(connection, self._target)
+        return stored.mark if stored.wanted == wanted else None
+
+    def _store(self, page: Page, wanted: Range) -> None:
+        try:
+            with self._context.run.transaction() as connection:
+                self._context.require_ours(connection)
+                complete_page(connection, self._target, page.commits, self._path_ids)
+                if page.is_last:
+                    completions.finish_range(connection, self._target, head=wanted.new)
+                else:
+                    completions.turn_page(connection, self._target, mark=page.mark)
+        except BaseException:
+            self._path_ids.clear()
+            raise
+        self._commits += len(page.commits)
+        if page.is_last:
+            self._log(f"parents and paths of {self._commits} commits are read")
+        self._page_stored()
+
+    def _finish_without_reading(self, head: str) -> None:
+        """Other branches have brought the details of every commit."""
+        with self._context.run.transaction() as connection:
+            self._context.require_ours(connection)
+            completions.start_range(connection, self._target, Range(old=None, new=head))
+            completions.finish_range(connection, self._target, head=head)
+
+    def _log(self, words: str) -> None:
+        self._context.run.log(f"{self._name}: {words}")
+
+
+def _is_there(source: Source, old: str, head: str) -> bool:
+    return source.lineage(old, head) is not Lineage.UNKNOWN
