@@ -1,4 +1,4 @@
-"""One article is one post: however often it changes, wherever it is listed, whoever processes it."""
+"""One article is one post: however often it changes, in however many feeds, and also if two runs work at once."""
 
 import threading
 from collections import Counter
@@ -21,6 +21,9 @@ PLAIN = Page(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )
+FIRST_DRAWN = 3
+"""The commit of a run without a fetch that takes its first item."""
+
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 
 
@@ -48,10 +51,6 @@ def test_two_runs_at_once_never_take_the_same_item(feeds_fixture: FeedsFixture) 
     done = Counter((step["item_id"], step["step"]) for step in feeds_fixture.steps())
     assert set(done.values()) == {1}
     assert feeds_fixture.gemini.paid.count() == feeds_fixture.paid_steps() == 16
-
-
-FIRST_DRAWN = 3
-"""The commit of a run without a fetch that takes its first item."""
 
 
 @sqlite_only
