@@ -177,3 +177,15 @@ def test_a_budget_stops_the_summary_of_a_change_before_the_request(
     feeds_fixture.database.clock.advance(86_400)
     feeds_fixture.work()
     assert len(feeds_fixture.mastodon.statuses[0].versions) == 2
+
+
+@sqlite_only
+def test_a_post_of_an_account_that_the_feed_had_before_is_left_as_it_is(
+    feeds_fixture: FeedsFixture,
+) -> None:
+    article = posted(feeds_fixture, "edit")
+    feeds_fixture.section = {"accounts": {"other": {"type": "file", "path": "posts.jsonl"}}}
+    feeds_fixture.feed |= {"account": "other"}
+    edit(feeds_fixture, article, "The bridge is built.")
+    assert feeds_fixture.work()["process"]["changes"] == 0
+    assert feeds_fixture.gemini.paid.count() == 2

@@ -79,10 +79,13 @@ class PostChanges:
         return [
             post
             for post in found
-            if post.kind is not PostKind.POST and post.feed_id in self._feeds.ids
+            if post.kind is not PostKind.POST
+            and post.feed_id in self._feeds.ids
+            and post.account == self._feeds[post.feed_id].options.account
         ]
 
     def _changes(self, feed: RunFeed) -> list[ChangedPost]:
+        """Not those of an account that the feed had before: it may be gone."""
         options = feed.options
         # What a feed holds is posted only after a person has seen it; an edit could not be held.
         if options.on_change is OnChange.IGNORE or options.hold:
@@ -90,7 +93,11 @@ class PostChanges:
         with self._database.read() as connection:
             now = self._database.now(connection)
             found = self._posting.changes(connection, feed.id, now=now)
-            return [change for change in found if self._is_due(connection, change, now)]
+            return [
+                change
+                for change in found
+                if change.post.account == options.account and self._is_due(connection, change, now)
+            ]
 
     def _is_due(self, connection: Connection, change: ChangedPost, now: datetime) -> bool:
         """Not while it pauses after a failure, and not after too many of them."""
