@@ -11,16 +11,21 @@ from sqlalchemy import select
 from support.factories import WORKER, add_worker, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
 from support.observed_run_io import Act, ObservedRunIO, do_nothing
-from tsuzuki.collectors.collector import CollectorContext
+from tsuzuki.collectors.collector import CollectorContext, ServiceContext
 from tsuzuki.collectors.feeds.collect import collect
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.collectors.feeds.tables import feed_posts, item_steps, items, waiting_items
+from tsuzuki.config import Configuration
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.sandbox.gemini import KEY, Gemini
 from tsuzuki.sandbox.mastodon import TOKEN, Mastodon, mastodon
 from tsuzuki.sandbox.server import StandIn
+from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.runs import Runs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.runs.runs import RunFilter
@@ -96,6 +101,21 @@ class FeedsFixture:
             read_section=lambda **_only: FeedsSection.model_validate(said),
         )
 
+    @property
+    def service(self) -> FeedsService:
+        """The use-cases, as a command calls them."""
+        context, database = self.collector_context, self.database
+        services = ServiceContext(
+            database=database,
+            workspace=context.workspace,
+            read_section=context.read_section,
+            actor="test",
+            jobs=Jobs(database=database, reload=_no_file, kinds={}, actor="test"),
+            runs=Runs(database=database, actor="test"),
+            liveness=Liveness(database=database),
+        )
+        return FeedsService.of(services)
+
     def add(self, title: str = "A bridge opens", **article: Any) -> Article:
         """An article of the feed."""
         article = {"text": f"{title}. The mayor came, and so did many people.", **article}
@@ -155,6 +175,19 @@ class FeedsFixture:
         key = next(iter(table.primary_key))
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(select(table).order_by(key)).mappings()]
+
+
+def _no_file() -> Configuration:
+    """Every job is in the database only."""
+    return Configuration(
+        workspace=Path(),
+        file=None,
+        database_url="",
+        redis_url=None,
+        timezone="UTC",
+        log_archive=None,
+        jobs=(),
+    )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.feeds.budget import Budgets
+from tsuzuki.collectors.feeds.changes import PostChanges
 from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
 from tsuzuki.collectors.feeds.item_steps import ItemSteps
@@ -102,6 +103,17 @@ class FeedsRun:
                 posting=posting,
             )
             processed = processing.process(_item_limit(self._run, self._options.items_per_run))
+            changes = PostChanges(
+                run=self._run,
+                database=self._database,
+                options=self._options,
+                feeds=feed_set,
+                calls=calls,
+                posting=posting,
+                read_page=page_reader.read,
+            )
+            processed.changes = changes.tell()
+            processed.closures = dict(feed_set.closures)
         self._schedule_next_run(feed_set)
         return processed
 

@@ -146,6 +146,11 @@ class Posting:
         now = self._database.now(connection)
         return posts.intend(connection, new, run_id=self._run.id, now=now)
 
+    def intend_again(self, connection: Connection, post: Post) -> Post:
+        """Record in the caller's transaction that this run sends a post that is INTENDED."""
+        now = self._database.now(connection)
+        return posts.intend(connection, post, run_id=self._run.id, now=now)
+
     def send(
         self, post: Post, *, on_sent: OnSent, on_failed: OnFailed | None = None
     ) -> PostOutcome:

@@ -49,6 +49,9 @@ class Processed:
     posted: int = 0
     approvals: int = 0
     given_up: int = 0
+    changes: int = 0
+    """Edits and replies that tell how an article changed."""
+
     deferred: Counter[ItemReason] = field(default_factory=Counter)
     closures: dict[str, Closure] = field(default_factory=dict)
 
@@ -58,6 +61,7 @@ class Processed:
             "posted": self.posted,
             "awaiting_approval": self.approvals,
             "given_up": self.given_up,
+            "changes": self.changes,
             "deferred": {reason.name.lower(): count for reason, count in self.deferred.items()},
             "closed": {
                 name: {

@@ -100,6 +100,7 @@ _CHANGED = (
     select(
         *feed_posts.c,
         item_details.c.content_hash.label("new_hash"),
+        item_details.c.changed_at.label("article_changed_at"),
         _LATEST.with_only_columns(_LATER.c.id).scalar_subquery().label("latest_id"),
     )
     .join(item_details, item_details.c.item_id == feed_posts.c.item_id)
@@ -159,6 +160,7 @@ class ChangedPost:
 
     post: Post
     content_hash: str
+    article_changed_at: datetime
     latest_id: int
     """The last edit of the post or reply to it, or the post itself."""
 
@@ -283,7 +285,10 @@ def changed(
     rows = execute(connection, _CHANGED, values).mappings()
     return [
         ChangedPost(
-            content_hash=row.pop("new_hash"), latest_id=row.pop("latest_id"), post=_post(row)
+            content_hash=row.pop("new_hash"),
+            article_changed_at=row.pop("article_changed_at"),
+            latest_id=row.pop("latest_id"),
+            post=_post(row),
         )
         for row in rows
     ]
