@@ -60,6 +60,9 @@ bench-commits: setup ## measure the collection of commits beside git itself
 bench-books: setup ## books beside the barest loop; PEER=/path/to/python-with-dlt measures dlt too
 	@$(BIN)/python -W ignore -m bench.books $(if $(PEER),--peer $(PEER))
 
+bench-feeds: setup ## feeds beside bare loops of the same calls, memory, and the choice of the next item; ONLY=items measures one
+	@$(BIN)/python -W ignore -m bench.feeds $(if $(ONLY),--only $(ONLY))
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -69,4 +72,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast test-full bench-engine bench-commits bench-books lock clean
+.PHONY: help setup run lint format test test-fast test-full bench-engine bench-commits bench-books bench-feeds lock clean

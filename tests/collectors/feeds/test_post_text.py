@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import grapheme
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +13,10 @@ from tsuzuki.collectors.feeds.channels.protocol import Limits, PostBody
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.output_guard import OutputRefused
 from tsuzuki.collectors.feeds.post_text import (
+    _SINGLE,
     PostTooLong,
     compose_post,
+    grapheme_count,
     link_text,
     post_length,
     shorten,
@@ -267,3 +270,15 @@ def test_a_link_is_written_so_that_the_server_sees_all_of_it(url: str, text: str
 def test_a_receiver_without_limits_gets_everything() -> None:
     body = compose(limits=Limits(), summary="word " * 5_000)
     assert len(body.text) > 20_000
+
+
+def test_characters_that_are_counted_without_the_rules_of_unicode_never_join() -> None:
+    single = "".join(chr(code) for code in range(0x11000) if _SINGLE.fullmatch(chr(code)))
+    assert len(single) > 20_000
+    assert grapheme.length(single) == len(single)
+    assert grapheme.length(single[::-1]) == len(single)
+
+
+@given(text=TEXTS)
+def test_graphemes_are_counted_as_unicode_says(text: str) -> None:
+    assert grapheme_count(text) == grapheme.length(text)

@@ -219,7 +219,7 @@ class PostChanges:
         question = summary_question(feed.options, title=item.title, url=item.url, text=page.text)
         with self._run.transaction() as connection:
             now = self._database.now(connection)
-            known = self._calls.known(connection, item, feed, question)
+            known = self._calls.known(steps.of_item(connection, item.id), feed, question)
             if known is None:
                 call = self._calls.start(
                     connection, item, feed, question, run_id=self._run.id, now=now

@@ -10,6 +10,7 @@ from typing import Any
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.feeds.budget import Budgets
 from tsuzuki.collectors.feeds.changes import PostChanges
+from tsuzuki.collectors.feeds.channels.factory import settings_of
 from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
 from tsuzuki.collectors.feeds.item_steps import ItemSteps
@@ -70,6 +71,7 @@ class FeedsRun:
 
     def _process(self, downloader: SafeDownloader) -> Processed:
         self._run.raise_if_cancelled()
+        self._require_accounts()
         calls = ModelCalls(
             section=self._section, budgets=Budgets(self._section), database=self._database
         )
@@ -116,6 +118,12 @@ class FeedsRun:
             processed.closures = dict(feed_set.closures)
         self._schedule_next_run(feed_set)
         return processed
+
+    def _require_accounts(self) -> None:
+        """Nothing is paid for a post that has nowhere to go. Raises `ConfigurationError`."""
+        for feed in self._options.feeds.values():
+            if not feed.hold:
+                settings_of(self._section, feed.account)
 
     def _open_feeds(self, calls: ModelCalls) -> FeedSet:
         """The feeds of the job, without those that are parked; what a dead run held is free again."""

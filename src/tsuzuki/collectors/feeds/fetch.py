@@ -6,11 +6,12 @@ unchanged ones share a transaction.
 """
 
 from collections.abc import Callable, Collection, Generator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import Any, assert_never
 
 from tsuzuki.collectors.feeds.entry import ParsedFeed
@@ -138,25 +139,27 @@ class FeedFetcher:
         left = iter(requests)
         pool = ThreadPoolExecutor(threads, thread_name_prefix=f"feeds {self._run.id}")
         asked: dict[Future[FeedAnswer], FeedRequest] = {}
+        completed: SimpleQueue[Future[FeedAnswer]] = SimpleQueue()
         try:
             while True:
                 for request in islice(left, threads - len(asked)):
-                    asked[pool.submit(self._downloads.ask, request)] = request
+                    future = pool.submit(self._downloads.ask, request)
+                    asked[future] = request
+                    future.add_done_callback(completed.put)
                 if not asked:
                     return
-                for future in self._completed(asked):
-                    yield asked.pop(future), future.result()
+                future = self._next(completed)
+                yield asked.pop(future), future.result()
         finally:
             # What is under way ends by its own deadline; until then the downloader must stay open.
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _completed(self, asked: Collection[Future[FeedAnswer]]) -> list[Future[FeedAnswer]]:
-        """Those that are done, as soon as one is. Raises `RunStopped` if the run is to stop."""
+    def _next(self, completed: "SimpleQueue[Future[FeedAnswer]]") -> "Future[FeedAnswer]":
+        """One that is done, as soon as there is one. Raises `RunStopped` if the run is to stop."""
         while True:
             self._run.raise_if_cancelled()
-            done, _ = wait(asked, timeout=CHECK_SECONDS, return_when=FIRST_COMPLETED)
-            if done:
-                return list(done)
+            with suppress(Empty):
+                return completed.get(timeout=CHECK_SECONDS)
 
     # --- after a request ------------------------------------------------------------------------
 

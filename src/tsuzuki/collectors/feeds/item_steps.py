@@ -1,19 +1,24 @@
 """The steps of one item: read its page, screen it, summarise it, post it.
 
 Every step is stored before the next one starts, so none is done, or paid for, twice: a run that continues after a
-crash takes up the stored page, verdict and summary. How a call of a model ended is stored in one transaction with
-what follows from it.
+crash takes up the stored page, verdict and summary. How a step ended is stored in one transaction with what follows
+from it, or with the start of the next step.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any, TypeAlias, assert_never
 
 from tsuzuki.collectors.feeds.feed_set import RunFeed
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.model.prompts import screening_question, summary_question
+from tsuzuki.collectors.feeds.model.prompts import (
+    prompt_version,
+    screening_question,
+    summary_question,
+)
 from tsuzuki.collectors.feeds.model.protocol import (
     Answer,
     ModelBlocked,
@@ -29,7 +34,7 @@ from tsuzuki.collectors.feeds.posting import Posting
 from tsuzuki.collectors.feeds.queries import item_moves, pages, steps
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.pages import StoredPage
-from tsuzuki.collectors.feeds.queries.steps import StepEnd
+from tsuzuki.collectors.feeds.queries.steps import StepEnd, StepRecord, last_done_of
 from tsuzuki.collectors.feeds.tables import Step, StepState
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.collectors.kit.outbox import OutboxState
@@ -73,15 +78,39 @@ class CapReached(Exception):
         self.open_at = open_at
 
 
-@dataclass(kw_only=True)
-class Work:
-    """An item that is worked on, as it is stored now, and a call of a model that is not settled yet."""
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """A download that has ended, with the page if there is one."""
 
-    item: Item
-    feed: RunFeed
+    end: StepEnd
+    started_at: datetime
+    page: StoredPage | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """What has happened and is not stored yet."""
+
+    download: Download | None = None
     call: Call | None = None
     answer: Answer | None = None
     problem: SourceFailed | None = None
+    is_worth: bool = False
+    """It was found worth a post, and is to become pending."""
+
+
+@dataclass(kw_only=True)
+class Work:
+    """An item that is worked on, as it is stored now. `steps` are those of earlier runs."""
+
+    item: Item
+    feed: RunFeed
+    steps: Sequence[StepRecord] = ()
+    ended: Ended = field(default_factory=Ended)
+
+    def note(self, **more: Any) -> None:
+        """Something has ended; the next transaction for the item stores it."""
+        self.ended = replace(self.ended, **more)
 
 
 class ItemSteps:
@@ -105,23 +134,42 @@ class ItemSteps:
     def advance(self, work: Work) -> Advanced:
         """As far as the item goes now. Raises `PutOff` if that is its own doing; `BudgetSpent`, `RateLimitedUntil`
         (of the model), `AccountLimited` and whatever stops the job if it is not."""
-        summary = self._stored_summary(work.item)
-        if summary is None:
-            page = self._page(work)
-            if work.item.state.status is not ItemStatus.PENDING:
-                self._screen(work, page)
-            summary = self._summarise(work, page)
-        elif work.item.state.status is not ItemStatus.PENDING:
-            self._become_pending(work)
-        return self._post(work, summary)
+        done = last_done_of(work.steps, Step.SUMMARY)
+        is_pending = work.item.state.status is ItemStatus.PENDING
+        if done is not None and done.prompt_version == _summary_version(work):
+            # It was found worth a post before, and only the post is missing.
+            work.note(is_worth=not is_pending)
+            return self._post(work, str(done.result["text"]))
+        page = self._page(work)
+        if not is_pending:
+            self._screen(work, page)
+        return self._post(work, self._summarise(work, page))
 
-    def settle(self, connection: Connection, work: Work, now: datetime) -> None:
-        """Store how the call under way has ended."""
-        if work.call is not None and work.answer is not None:
-            self._calls.finish(connection, work.call, work.answer, now=now)
-        elif work.call is not None and work.problem is not None:
-            self._calls.fail(connection, work.call, work.problem, now=now)
-        work.call = work.answer = work.problem = None
+    @contextmanager
+    def transaction(self, work: Work) -> Iterator[tuple[Connection, datetime]]:
+        """A transaction for an item, and its time. It first stores what has ended; if it is rolled back, the next one
+        does."""
+        before = work.item
+        try:
+            with self._run.transaction() as connection:
+                now = self._database.now(connection)
+                self._store_ended(connection, work, now)
+                yield connection, now
+        except BaseException:
+            work.item = before
+            raise
+        work.ended = Ended()
+
+    def _store_ended(self, connection: Connection, work: Work, now: datetime) -> None:
+        ended, item = work.ended, work.item
+        if ended.download is not None:
+            self._store_download(connection, item, ended.download, now)
+        if ended.call is not None and ended.answer is not None:
+            self._calls.finish(connection, ended.call, ended.answer, now=now)
+        elif ended.call is not None and ended.problem is not None:
+            self._calls.fail(connection, ended.call, ended.problem, now=now)
+        if ended.is_worth:
+            work.item = item_moves.move_to_pending(connection, item, run_id=self._run.id, now=now)
 
     # --- page -----------------------------------------------------------------------------------
 
@@ -139,7 +187,7 @@ class ItemSteps:
             page = self._read_page(item, work.feed)
         except PageFailed as failed:
             end = StepEnd(error_code=failed.reason.name.lower(), error=str(failed))
-            self._record_download(item, end, started_at)
+            work.note(download=Download(end=end, started_at=started_at))
             raise PutOff(
                 failed.reason, str(failed), pause_seconds=failed.retry_after_seconds or 0.0
             ) from None
@@ -151,28 +199,32 @@ class ItemSteps:
             downloaded_at=started_at,
         )
         end = StepEnd(result={"characters": len(page.text), "notes": list(page.notes)})
-        self._record_download(item, end, started_at, page=stored)
+        work.note(download=Download(end=end, started_at=started_at, page=stored))
         return stored
 
-    def _record_download(
-        self, item: Item, end: StepEnd, started_at: datetime, *, page: StoredPage | None = None
+    def _store_download(
+        self, connection: Connection, item: Item, download: Download, now: datetime
     ) -> None:
-        with self._run.transaction() as connection:
-            if page is not None:
-                pages.store(connection, page)
-            step_id = steps.start(
-                connection, item_id=item.id, run_id=self._run.id, step=Step.DOWNLOAD, now=started_at
-            )
-            steps.finish(connection, step_id, end, now=self._database.now(connection))
+        if download.page is not None:
+            pages.store(connection, download.page)
+        steps.record(
+            connection,
+            item_id=item.id,
+            run_id=self._run.id,
+            step=Step.DOWNLOAD,
+            end=download.end,
+            started_at=download.started_at,
+            now=now,
+        )
 
     # --- model ----------------------------------------------------------------------------------
 
     def _screen(self, work: Work, page: StoredPage) -> None:
-        """Make the item pending if it is worth a post."""
+        """Find out whether the item is worth a post: then it becomes pending."""
         verdict = self._verdict(work, page) if work.feed.options.screening else Verdict.WORTH
         match verdict:
             case Verdict.WORTH:
-                self._become_pending(work)
+                work.note(is_worth=True)
             case Verdict.NOT_WORTH:
                 raise PutOff(ItemReason.NOT_VALUABLE, "the model finds it not worth a post")
             case Verdict.NOT_READY:
@@ -195,43 +247,29 @@ class ItemSteps:
         return str(self._ask(work, question)["text"])
 
     def _ask(self, work: Work, question: Question) -> Mapping[str, Any]:
-        """The answer to a question, of before or by one request. It is stored by the next `settle`. A run that is to
-        stop asks nothing more; its item is free again for the next one."""
+        """The answer to a question, of before or by one request. The next transaction for the item stores it. A run
+        that is to stop asks nothing more; its item is free again for the next one."""
         self._run.raise_if_cancelled()
-        with self._run.transaction() as connection:
-            known = self._calls.known(connection, work.item, work.feed, question)
-            if known is None:
-                work.call = self._calls.start(
-                    connection,
-                    work.item,
-                    work.feed,
-                    question,
-                    run_id=self._run.id,
-                    now=self._database.now(connection),
-                )
-        if known is not None:
-            if known.state is StepState.FAILED:
-                raise PutOff(ItemReason.API_FAILED, f"refused before: {known.error}")
-            return dict(known.result)
-        return self._answer(work)
+        with self.transaction(work) as (connection, now):
+            found = self._calls.known(work.steps, work.feed, question) or self._calls.start(
+                connection, work.item, work.feed, question, run_id=self._run.id, now=now
+            )
+        if isinstance(found, Call):
+            return self._answer(work, found)
+        if found.state is StepState.FAILED:
+            raise PutOff(ItemReason.API_FAILED, f"refused before: {found.error}")
+        return dict(found.result)
 
-    def _answer(self, work: Work) -> Mapping[str, Any]:
-        if work.call is None:
-            raise AssertionError("a call is recorded before it is made")
+    def _answer(self, work: Work, call: Call) -> Mapping[str, Any]:
         try:
-            work.answer = work.call.model.ask(work.call.question)
+            answer = call.model.ask(call.question)
         except SourceFailed as problem:
-            work.problem = problem
+            work.note(call=call, problem=problem)
             if isinstance(problem, ModelBlocked | ModelUnavailable):
                 raise PutOff(ItemReason.API_FAILED, problem.message) from None
             raise
-        return result_of(work.answer)
-
-    def _stored_summary(self, item: Item) -> str | None:
-        """The summary that was made, if the item was found worth a post before and only the post is missing."""
-        with self._database.read() as connection:
-            done = steps.last_done(connection, item.id, Step.SUMMARY)
-        return None if done is None else str(done.result["text"])
+        work.note(call=call, answer=answer)
+        return result_of(answer)
 
     # --- post -----------------------------------------------------------------------------------
 
@@ -262,9 +300,7 @@ class ItemSteps:
             author=item.author,
             feed_title=feed.title,
         )
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            self.settle(connection, work, now)
+        with self.transaction(work) as (connection, now):
             left = self._posting.room_for(connection, feed.id, item.id, feed.options.caps, now=now)
             post = None
             if left.count > 0:
@@ -296,15 +332,14 @@ class ItemSteps:
         )
 
     def _hold(self, work: Work) -> Advanced:
-        with self._run.transaction() as connection:
-            self.settle(connection, work, self._database.now(connection))
+        with self.transaction(work) as (connection, _now):
             item_moves.hold_for_approval(connection, work.item, run_id=self._run.id)
         return Advanced.HELD
 
-    def _become_pending(self, work: Work) -> None:
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            self.settle(connection, work, now)
-            work.item = item_moves.move_to_pending(
-                connection, work.item, run_id=self._run.id, now=now
-            )
+
+def _summary_version(work: Work) -> str:
+    """Of the prompt as the feed has it now: a summary by another one is not what is asked for any more."""
+    item = work.item
+    return prompt_version(
+        summary_question(work.feed.options, title=item.title, url=item.url, text="")
+    )

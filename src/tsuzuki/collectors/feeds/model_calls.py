@@ -3,7 +3,7 @@
 A call whose run died in between stays STARTED and keeps what it reserved: it may have been paid for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -85,14 +85,16 @@ class ModelCalls:
         return self._models[name]
 
     def known(
-        self, connection: Connection, item: Item, feed: RunFeed, question: Question
+        self, earlier: Sequence[StepRecord], feed: RunFeed, question: Question
     ) -> StepRecord | None:
-        """How the same question about the item to the same model was answered, or refused, before."""
+        """How the same question about the item to the same model was answered, or refused, in its earlier steps."""
+        if not earlier:
+            return None
         asked = input_hash(question, self.model_of(feed))
-        done = steps.last_done(connection, item.id, question.step)
+        done = steps.last_done_of(earlier, question.step)
         if done is not None and done.input_hash == asked:
             return done
-        return steps.blocked_before(connection, item.id, question.step, input_hash=asked)
+        return steps.blocked_before(earlier, question.step, input_hash=asked)
 
     def start(
         self,

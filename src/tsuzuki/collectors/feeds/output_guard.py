@@ -6,6 +6,7 @@ What is left of such text is plain words. Only the operator's template and the i
 
 import re
 import unicodedata
+from functools import lru_cache
 
 COMBINING_MARKS_MAX = 4
 """More marks on one letter than any script writes are a trick: they count as one character."""
@@ -101,13 +102,18 @@ def guarded_summary(text: str, *, language: str) -> str:
 def is_in_language(text: str, language: str) -> bool:
     """Whether `text` is written in a script of the language. Languages that share one are not told apart."""
     scripts = _SCRIPTS.get(language.partition("-")[0].lower())
-    used = [unicodedata.name(letter, "").partition(" ")[0] for letter in text if letter.isalpha()]
+    used = [_script(letter) for letter in text if letter.isalpha()]
     if scripts is None or not used:
         return True
     is_chinese = len(used) >= KANA_EXPECTED_LETTERS and not {"HIRAGANA", "KATAKANA"} & {*used}
     if "HIRAGANA" in scripts and is_chinese:
         return False
     return sum(script in scripts for script in used) >= SCRIPT_SHARE_MIN * len(used)
+
+
+@lru_cache(maxsize=10_000)
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").partition(" ")[0]
 
 
 def _plain(text: str) -> str:
@@ -117,6 +123,8 @@ def _plain(text: str) -> str:
 
 
 def _visible(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
     kept: list[str] = []
     marks = 0
     for place, letter in enumerate(text):

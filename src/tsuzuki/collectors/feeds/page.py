@@ -75,7 +75,7 @@ class _Request:
     sensitive_origin: str | None
 
     def secrets_for(self, url: str) -> Mapping[str, str]:
-        if self.sensitive_origin is None:
+        if self.sensitive_origin is None or not self.sensitive_headers:
             return _NONE
         is_same = keeps_secrets(checked_url(self.sensitive_origin), checked_url(url))
         return self.sensitive_headers if is_same else _NONE

@@ -6,6 +6,7 @@ does not fit is cut from the summary, then from the title, the author and the fe
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import grapheme  # type: ignore[import-untyped]  # it has no types
@@ -34,6 +35,12 @@ _BRACKETS = frozenset("([<「『\uff08【:")
 
 _SENTENCE_END = re.compile(r"(?:[.!?](?=\s)|[。\uff01\uff1f\uff0e])[」』\uff09)\"']*")
 _WORD_END = re.compile(r"(?=\s)|(?<=[、\uff0c,])")
+_SINGLE = re.compile(
+    "[\\n -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e\u3000-\u3029\u3041-\u3096"
+    "\u309b-\u30ff\u4e00-\u9fff\uff01-\uff9d]*"
+)
+"""Characters of which each is a grapheme cluster of its own, whichever of them are beside it."""
+
 _PLUS_AT_END = re.compile(r"\+$")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -80,14 +87,19 @@ def compose_post(
 
 def post_length(text: str, *, url: str, content_warning: str | None, limits: Limits) -> int:
     """What a post counts, or a little more: a link or a mention in the template counts in full."""
-    length = grapheme.length(text) + grapheme.length(content_warning or "")
+    length = grapheme_count(text) + grapheme_count(content_warning or "")
     if limits.characters_per_url is not None:
-        whole = int(grapheme.length(url))
+        whole = grapheme_count(url)
         # A host that is not known to all may be counted either way.
         is_known = _is_known_as_link(url)
         counted = limits.characters_per_url if is_known else max(limits.characters_per_url, whole)
         length += text.count(url) * (counted - whole)
-    return int(length)
+    return length
+
+
+def grapheme_count(text: str) -> int:
+    """The number of grapheme clusters: at once for most texts, otherwise by the rules of Unicode."""
+    return len(text) if _SINGLE.fullmatch(text) else int(grapheme.length(text))
 
 
 def link_text(url: str, *, limits: Limits) -> str:
@@ -103,7 +115,7 @@ def link_text(url: str, *, limits: Limits) -> str:
 def shorten(text: str, graphemes_max: int) -> str:
     """The beginning of `text`, cut between two grapheme clusters and better between sentences or words, with an
     ellipsis; nothing if there is no room for any of it."""
-    if grapheme.length(text) <= graphemes_max:
+    if grapheme_count(text) <= graphemes_max:
         return text
     room = graphemes_max - 1
     if room < 1:
@@ -130,15 +142,19 @@ def _fitted(feed: FeedOptions, values: Mapping[str, str], limits: Limits) -> str
         )
         return counted - limits.characters_max
 
+    over = excess()
     for name in CUT_IN_ORDER:
+        if over <= 0:
+            break
         whole = values[name]
-        room = int(grapheme.length(whole))
+        room = grapheme_count(whole)
         # A value may stand in the template several times, and what is around it may go with it: so cut again.
-        while room > 0 and (over := excess()) > 0:
+        while room > 0 and over > 0:
             times = max(1, feed.template.count(f"{{{name}}}"))
             room = max(0, room - max(1, over // times))
             values[name] = shorten(whole, room)
-    if excess() > 0:
+            over = excess()
+    if over > 0:
         raise PostTooLong(
             f"the template and the content warning leave no room for the link within {limits.characters_max} "
             "characters",
@@ -197,6 +213,7 @@ def _ended(part: str, ends: str) -> str:
     return f"{part[:-1]}%{ord(part[-1]):02X}"
 
 
+@lru_cache(maxsize=64)
 def _is_known_as_link(url: str) -> bool:
     from mastodon import Mastodon  # noqa: PLC0415  # half a second, for receivers that count links only
 

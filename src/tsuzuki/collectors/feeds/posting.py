@@ -83,6 +83,8 @@ class Posting:
         self._workspace = workspace
         self._channels: dict[str, Channel] = {}
         self._posted_in_run: dict[int, int] = {}
+        self._limits: dict[str, tuple[Limits, datetime]] = {}
+        """Of the accounts, with when the server was asked."""
 
     def channel(self, account: str) -> Channel:
         """Raises `ConfigurationError` if the account is not set up."""
@@ -101,21 +103,30 @@ class Posting:
 
     def limits(self, account: str) -> Limits:
         """What the account's server allows, asked once a day. Raises `SourceFailed` if that was never known."""
+        known = self._limits.get(account)
+        if known is not None and self._database.clock.now() - known[1] < LIMITS_KEPT:
+            return known[0]
+        limits, read_at = self._read_limits(account)
+        self._limits[account] = (limits, read_at)
+        return limits
+
+    def _read_limits(self, account: str) -> tuple[Limits, datetime]:
+        """As they are stored; if that was too long ago, of the server."""
         of = settings_of(self._section, account).base_url
         with self._database.read() as connection:
             now, stored = self._database.now(connection), accounts.get(connection, account)
         known = stored.limits if stored.limits and stored.limits.get("of") == of else None
         if known and stored.limits_read_at and now - stored.limits_read_at < LIMITS_KEPT:
-            return Limits.from_dict(known)
+            return Limits.from_dict(known), stored.limits_read_at
         try:
             limits = self.channel(account).read_limits()
         except SourceUnavailable:
             if known is None:
                 raise
-            return Limits.from_dict(known)
+            return Limits.from_dict(known), stored.limits_read_at or now
         with self._run.transaction() as connection:
             accounts.set_limits(connection, account, {**limits.as_dict(), "of": of}, now=now)
-        return limits
+        return limits, now
 
     def intend(
         self,

@@ -27,7 +27,7 @@ from tsuzuki.collectors.feeds.model.protocol import ModelUnavailable
 from tsuzuki.collectors.feeds.model_calls import BudgetSpent, ModelCalls
 from tsuzuki.collectors.feeds.options import FeedsOptions
 from tsuzuki.collectors.feeds.posting import Posting
-from tsuzuki.collectors.feeds.queries import item_moves, items
+from tsuzuki.collectors.feeds.queries import item_moves, items, steps
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceRefused
 from tsuzuki.engine.run_context import RunContext
@@ -101,25 +101,28 @@ class ItemProcessing:
         """Work on up to `limit` items. Raises what stops the job: a wrong model, a stopped account."""
         while self._done.drawn < limit:
             self._run.raise_if_cancelled()
-            item = self._draw()
-            if item is None:
+            work = self._draw()
+            if work is None:
                 if not self._wait_for_opening():
                     break
                 continue
             self._done.drawn += 1
             self._run.progress(self._done.drawn, limit)
-            self._work_on(Work(item=item, feed=self._feeds[item.feed_id]))
+            self._work_on(work)
         self._done.closures = dict(self._feeds.closures)
         return self._done
 
-    def _draw(self) -> Item | None:
+    def _draw(self) -> Work | None:
         """The next item of a feed that may post."""
         with self._run.transaction() as connection:
             now = self._database.now(connection)
             while feed_ids := self._feeds.open_ids(now):
                 item = items.draw(connection, feed_ids=feed_ids, run_id=self._run.id)
-                if item is None or self._may_post(connection, item, now):
-                    return item
+                if item is None:
+                    return None
+                if self._may_post(connection, item, now):
+                    earlier = steps.of_item(connection, item.id)
+                    return Work(item=item, feed=self._feeds[item.feed_id], steps=earlier)
                 item_moves.give_back(connection, item, run_id=self._run.id)
             return None
 
@@ -186,7 +189,7 @@ class ItemProcessing:
     def _watch_model(self, work: Work) -> None:
         """A model that does not answer is not asked about every item of the run."""
         name = work.feed.options.model
-        if not isinstance(work.problem, ModelUnavailable):
+        if not isinstance(work.ended.problem, ModelUnavailable):
             self._failures[name] = 0
             return
         self._failures[name] += 1
@@ -195,10 +198,8 @@ class ItemProcessing:
             self._feeds.close_model(name, Closure(why=why, until=None))
 
     def _defer(self, work: Work, put_off: PutOff) -> None:
-        item = work.item
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            self._steps.settle(connection, work, now)
+        with self._steps.transaction(work) as (connection, now):
+            item = work.item
             moved = item_moves.defer(
                 connection,
                 item,
@@ -224,16 +225,13 @@ class ItemProcessing:
         return timedelta(seconds=max(seconds, put_off.pause_seconds))
 
     def _give_back(self, work: Work) -> None:
-        with self._run.transaction() as connection:
-            self._steps.settle(connection, work, self._database.now(connection))
+        with self._steps.transaction(work) as (connection, _now):
             item_moves.give_back(connection, work.item, run_id=self._run.id)
 
     def _park(self, work: Work, limited: RateLimitedUntil) -> None:
         """The model asks for a pause: nothing that needs it is drawn until then."""
         model = work.feed.options.model
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            self._steps.settle(connection, work, now)
+        with self._steps.transaction(work) as (connection, now):
             item_moves.give_back(connection, work.item, run_id=self._run.id)
             self._calls.park(connection, model, limited, now=now)
         self._feeds.close_model(model, Closure(why=limited.message, until=limited.until))

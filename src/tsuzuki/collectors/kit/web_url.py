@@ -35,7 +35,7 @@ def checked_url(url: str) -> httpx2.URL:
         raise _not_a_url("its port is not a number from 1 to 65535")
     if parsed.userinfo:
         raise _not_a_url("there is a user name or a password in it")
-    return parsed.copy_with(fragment=None)
+    return parsed.copy_with(fragment=None) if "#" in url else parsed
 
 
 def redirect_target(url: httpx2.URL, status: int, headers: Mapping[str, str]) -> httpx2.URL | None:

@@ -1,5 +1,6 @@
 """Steps: what was done for an item, and what it cost. A step that may cost is recorded before its request leaves."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -49,6 +50,21 @@ class StepEnd:
     cost_micros: int | None = None
 
 
+_END = parameters_for(
+    item_steps,
+    "state",
+    "result",
+    "error_code",
+    "error",
+    "is_paid",
+    "input_tokens",
+    "output_tokens",
+    "cost_micros",
+    "ended_at",
+)
+_RECORD = insert(item_steps).values(
+    **parameters_for(item_steps, "item_id", "run_id", "step", "started_at"), **_END
+)
 _START = (
     insert(item_steps)
     .values(
@@ -75,38 +91,13 @@ _FINISH = (
         item_steps.c.id == bindparam("that_step", type_=BigInteger()),
         item_steps.c.state == StepState.STARTED.value,
     )
-    .values(
-        **parameters_for(
-            item_steps,
-            "state",
-            "result",
-            "error_code",
-            "error",
-            "is_paid",
-            "input_tokens",
-            "output_tokens",
-            "cost_micros",
-            "ended_at",
-        )
-    )
+    .values(**_END)
 )
 _OF_ITEM = item_steps.c.item_id == bindparam("that_item", type_=BigInteger())
 _OF_STEP = item_steps.c.step == bindparam("that_step", type_=Text())
 _LAST_DONE = (
     select(item_steps)
     .where(_OF_ITEM, _OF_STEP, item_steps.c.state == StepState.DONE.value)
-    .order_by(item_steps.c.id.desc())
-    .limit(1)
-)
-_BLOCKED_BEFORE = (
-    select(item_steps)
-    .where(
-        _OF_ITEM,
-        _OF_STEP,
-        item_steps.c.state == StepState.FAILED.value,
-        item_steps.c.error_code == BLOCKED,
-        item_steps.c.input_hash == bindparam("that_input", type_=Text()),
-    )
     .order_by(item_steps.c.id.desc())
     .limit(1)
 )
@@ -138,11 +129,29 @@ def start(
     return step_id
 
 
+def record(
+    connection: Connection,
+    *,
+    item_id: int,
+    run_id: int,
+    step: Step,
+    end: StepEnd,
+    started_at: datetime,
+    now: datetime,
+) -> None:
+    """Record a step that costs nothing, when it has ended."""
+    values = {"item_id": item_id, "run_id": run_id, "step": step.value, "started_at": started_at}
+    execute(connection, _RECORD, {**values, **_end_values(end, now)})
+
+
 def finish(connection: Connection, step_id: int, end: StepEnd, *, now: datetime) -> None:
     """Record how a step ended."""
+    execute(connection, _FINISH, {"that_step": step_id, **_end_values(end, now)})
+
+
+def _end_values(end: StepEnd, now: datetime) -> dict[str, Any]:
     state = StepState.DONE if end.error_code is None else StepState.FAILED
-    values = {"that_step": step_id, "state": state.value, "ended_at": now, **vars(end)}
-    execute(connection, _FINISH, values)
+    return {"state": state.value, "ended_at": now, **vars(end)}
 
 
 def last_done(connection: Connection, item_id: int, step: Step) -> StepRecord | None:
@@ -151,12 +160,21 @@ def last_done(connection: Connection, item_id: int, step: Step) -> StepRecord | 
     return _record(execute(connection, _LAST_DONE, values).mapping_or_none())
 
 
+def last_done_of(earlier: Sequence[StepRecord], step: Step) -> StepRecord | None:
+    """The last good result of a step, among the steps of an item."""
+    done = (one for one in reversed(earlier) if one.step is step and one.state is StepState.DONE)
+    return next(done, None)
+
+
 def blocked_before(
-    connection: Connection, item_id: int, step: Step, *, input_hash: str
+    earlier: Sequence[StepRecord], step: Step, *, input_hash: str
 ) -> StepRecord | None:
     """The same question to the same model, which would not answer it: it is not paid for again."""
-    values = {"that_item": item_id, "that_step": step.value, "that_input": input_hash}
-    return _record(execute(connection, _BLOCKED_BEFORE, values).mapping_or_none())
+    for one in reversed(earlier):
+        is_same = one.step is step and one.input_hash == input_hash
+        if is_same and one.state is StepState.FAILED and one.error_code == BLOCKED:
+            return one
+    return None
 
 
 def of_item(connection: Connection, item_id: int) -> list[StepRecord]:

@@ -1,0 +1,107 @@
+"""The same work as runs of a feeds job: engine, fence, budgets, outbox, log and progress included.
+
+python -m bench.feeds.ours items <site> <gemini> <mastodon> <count> <folder>
+python -m bench.feeds.ours unchanged <site> <count> <threads> <folder>
+python -m bench.feeds.ours large <site> <folder>
+
+Prints seconds and peak memory.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tsuzuki.collectors.feeds.channels.mastodon
+import tsuzuki.collectors.feeds.collect  # noqa: F401 -- both imported early, as in a serving process
+from bench.feeds.figures import processor_seconds, say
+from bench.feeds.server import FEED_PATH
+from tsuzuki.engine.garbage_collection import freeze_loaded_objects
+from tsuzuki.sandbox.gemini import KEY
+from tsuzuki.sandbox.mastodon import TOKEN
+from tsuzuki.services.runs import Request
+from tsuzuki.wiring.application import Application, opened
+
+JOB = "bot"
+POLL_SECONDS = 0.01
+NO_CAPS = {"per_run": None, "per_hour": None, "per_day": None}
+
+
+@contextmanager
+def working(folder: str, *, section: dict[str, Any], job: dict[str, Any]) -> Iterator[Application]:
+    """A running engine in a new workspace with one feeds job."""
+    document = {
+        "feeds": {"private_hosts": ["127.0.0.1"], **section},
+        "jobs": {JOB: {"type": "feeds", **job}},
+    }
+    place = Path(folder)
+    (place / "tsuzuki.yaml").write_text(json.dumps(document), encoding="utf-8")  # YAML, too
+    with opened(environ={}, cwd=place) as application:
+        application.jobs.apply()
+        freeze_loaded_objects()  # as `tsuzuki up` does before it starts
+        application.local_engine.start()
+        try:
+            yield application
+        finally:
+            application.local_engine.stop()
+
+
+def run(application: Application, **arguments: Any) -> tuple[dict[str, float], dict[str, Any]]:
+    """What a run took, and its result."""
+    started, used = time.perf_counter(), processor_seconds()
+    run_id = application.runs.submit(Request(job=JOB, arguments=arguments)).run_id
+    while not (ended := application.runs.get(run_id).run).state.is_final:
+        time.sleep(POLL_SECONDS)
+    seconds = time.perf_counter() - started
+    assert ended.result is not None, ended
+    return {"seconds": seconds, "cpu_seconds": processor_seconds() - used}, ended.result
+
+
+def items(site: str, gemini: str, mastodon: str, count: str, folder: str) -> None:
+    section = {
+        "models": {"default": {"provider": "gemini", "base_url": gemini, "api_key": KEY}},
+        "accounts": {"default": {"type": "mastodon", "base_url": mastodon, "access_token": TOKEN}},
+    }
+    feed = {"url": site + FEED_PATH, "backfill": "all", "caps": NO_CAPS}
+    job = {"feeds": {"news": feed}, "items_per_run": int(count)}
+    with working(folder, section=section, job=job) as application:
+        took, result = run(application)
+    say(count=result["process"]["posted"], **took)
+
+
+def unchanged(site: str, count: str, threads: str, folder: str) -> None:
+    """The second fetch of the feeds: nothing has changed since the first."""
+    feeds = {f"feed{number}": {"url": f"{site}/feed{number}.xml"} for number in range(int(count))}
+    with working(
+        folder, section={"concurrency": int(threads)}, job={"feeds": feeds}
+    ) as application:
+        run(application, process=False)
+        took, result = run(application, process=False)
+    say(count=result["fetch"]["unchanged"], **took)
+
+
+def large(site: str, folder: str) -> None:
+    """The first fetch of one large feed, all of whose items are to be worked on."""
+    feed = {"url": site + FEED_PATH, "backfill": "all"}
+    with working(folder, section={}, job={"feeds": {"news": feed}}) as application:
+        took, result = run(application, process=False)
+    say(count=result["fetch"]["new_items"], **took)
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["items", *arguments]:
+            items(*arguments)
+        case ["unchanged", *arguments]:
+            unchanged(*arguments)
+        case ["large", *arguments]:
+            large(*arguments)
+        case other:
+            raise SystemExit(f"no such part: {other}")
+
+
+if __name__ == "__main__":
+    main()
