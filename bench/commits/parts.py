@@ -22,7 +22,7 @@ from bench.commits.measure import (
     timed,
 )
 from tsuzuki.collectors.commits.grouping import Dimension
-from tsuzuki.collectors.commits.queries import projects, targets
+from tsuzuki.collectors.commits.queries import projects, rollup, targets
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.targets import Target
@@ -36,6 +36,9 @@ from tsuzuki.wiring.library import Connection, opened_for_library
 
 PAGE = 10_000
 POLL_SECONDS = 0.05
+PROJECTS = 20
+ROUNDS = 3
+MERGE_EVERY = 10
 
 
 @contextmanager
@@ -114,35 +117,63 @@ def unchanged() -> dict[str, Any]:
     }
 
 
+MEASURED = (
+    *((dimension.value,) for dimension in Dimension),
+    ("month", "author"),
+    ("month", "author", "project"),
+)
+PEOPLE = 200
+
+
 def million() -> dict[str, Any]:
-    """Statistics over a table of a million commits."""
+    """Statistics over a table of a million commits, with people, teams, merges and bots as by default."""
     place = folder()
-    (place / "tsuzuki.yaml").write_text("jobs: {}\n", encoding="utf-8")
+    (place / "tsuzuki.yaml").write_text(
+        "commits: {people: people.yaml}\njobs: {}\n", encoding="utf-8"
+    )
+    (place / "people.yaml").write_text(_people(), encoding="utf-8")
     library = opened_for_library(
         config_file=None, database_url=None, cwd=place, environ={}, actor="bench"
     )
     with library as resources:
-        application = resources.application
-        fill(resources.transaction)
+        reports = resources.application.service("commits").reports
+        stored = timed(lambda: fill(resources.transaction))
         figures = {
             f"stats_by_{'_'.join(by)}_seconds": round(
-                timed(
-                    lambda by=by: application.service("commits").commits.statistics(
-                        [Dimension(d) for d in by]
-                    )
+                min(
+                    timed(lambda by=by: reports.statistics([Dimension(d) for d in by]))
+                    for _ in range(ROUNDS)
                 ),
                 3,
             )
-            for by in (("month",), ("author",), ("project",), ("month", "author", "project"))
+            for by in MEASURED
         }
+        with resources.transaction() as connection:
+            for project_id in range(1, PROJECTS + 1):
+                rollup.forget(connection, project_id)
+        rebuilt = timed(lambda: reports.statistics([Dimension.MONTH]))
     remove(place)
-    return {"rows": ROWS, **figures}
+    return {
+        "rows": ROWS,
+        "rows_stored_seconds": round(stored, 1),
+        **figures,
+        "rollup_rebuilt_seconds": round(rebuilt, 1),
+    }
+
+
+def _people() -> str:
+    people = [f"  Person {n}: [author{n}@example.org]" for n in range(PEOPLE)]
+    teams = [
+        f"  Team {t}: [{', '.join(f'Person {n}' for n in range(t * 10, t * 10 + 15))}]"
+        for t in range(PEOPLE // 10 - 1)
+    ]
+    return "\n".join(["people:", *people, "teams:", *teams, ""])
 
 
 def fill(transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
     chance = random.Random(3)
     with transaction() as connection:
-        for number in range(20):
+        for number in range(PROJECTS):
             new = NewProject(
                 kind=ProjectKind.GIT,
                 location=f"/{number}",
@@ -155,7 +186,7 @@ def fill(transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
             project = projects.record(connection, new, now=SystemClock().now())
             targets.follow(connection, Target(project.project.project_id, "main"))
     for start in range(0, ROWS, PAGE):
-        target = Target(start // PAGE % 20 + 1, "main")
+        target = Target(start // PAGE % PROJECTS + 1, "main")
         page = [_commit(chance, target, number) for number in range(start, start + PAGE)]
         with transaction() as connection:
             store_page(connection, target, page)
@@ -163,10 +194,21 @@ def fill(transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
 
 def _commit(chance: random.Random, target: Target, number: int) -> Commit:
     author = target.project_id * 10 + chance.randrange(30)
-    year, month = chance.randrange(2010, 2026), chance.randrange(1, 13)
-    date = f"{year}-{month:02}-15T12:00:00Z"
-    sha = f"{number:040x}"
-    return Commit(sha, f"Author {author}", f"author{author}@example.org", date, author, number % 90)
+    year, month, day = (
+        chance.randrange(2010, 2026),
+        chance.randrange(1, 13),
+        chance.randrange(1, 29),
+    )
+    name = f"Author {author}" if author % 50 else "renovate[bot]"
+    return Commit(
+        f"{number:040x}",
+        name,
+        f"author{author}@example.org",
+        f"{year}-{month:02}-{day:02}T12:00:00Z",
+        author,
+        number % 90,
+        "1 2" if number % MERGE_EVERY == 0 else "1",
+    )
 
 
 def main() -> None:

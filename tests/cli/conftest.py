@@ -75,3 +75,51 @@ def collected_once(initialised: Path, tmp_path_factory: pytest.TempPathFactory) 
 def collected(collected_once: Path, capsys: pytest.CaptureFixture[str]) -> Workspace:
     capsys.readouterr()
     return Workspace(collected_once, capsys)
+
+
+CAT = Person.named("Cat", "cat@old.example.org")
+BOT = Person.named("renovate[bot]", "29139614+renovate[bot]@users.noreply.github.com")
+PEOPLE = """\
+people:
+  Ann Abe: [ann@example.org]
+  Bob: [bob@example.org]
+  Catherine: [cat@example.org]
+teams:
+  Platform: [Ann Abe, Catherine]
+  Web: [Bob, Ann Abe]
+"""
+
+
+@pytest.fixture(scope="session")
+def team_once(initialised: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four people, a bot, a merge, a lock file, a mailmap and a file of people, collected."""
+    folder = tmp_path_factory.mktemp("team")
+    make = RepositoryBuilder(folder / "shop.git", default_branch="main")
+    mailmap = b"<cat@example.org> <cat@old.example.org>\nDan Dee <dan@example.org>\n"
+    day = at("2024-03-01")
+    make.commit("main", {".mailmap": mailmap}, at=day, author=ANN)
+    make.commit("main", {"uv.lock": b"x\n" * 100, "a.py": b"a\n"}, at=day, author=BOB)
+    first = make.commit("main", {"package-lock.json": b"x\n" * 50}, at=day, author=BOT)
+    make.point("side", first)
+    side = make.commit("side", {"b.py": b"b\n" * 3}, at=day, author=CAT)
+    dan = Person.named("d", "Dan@example.org")
+    last = make.commit("main", {"c.py": b"c\n" * 5}, at=at("2024-04-01"), author=dan)
+    make.commit("main", {"b.py": b"b\n" * 3}, parents=[last, side], at=at("2024-04-02"), author=ANN)
+    make.write()
+    shutil.copytree(initialised, folder, dirs_exist_ok=True)
+    (folder / "people.yaml").write_text(PEOPLE, encoding="utf-8")
+    with (folder / "tsuzuki.yaml").open("a", encoding="utf-8") as file:
+        file.write("\ncommits:\n  people: people.yaml\n")
+    for words in (
+        ["job", "disable", "hello"],
+        ["commits", "add-target", "shop.git"],
+        ["commits", "collect", "--quiet"],
+    ):
+        assert run_cli(words, environ={}, cwd=folder) == 0
+    return folder
+
+
+@pytest.fixture
+def team(team_once: Path, capsys: pytest.CaptureFixture[str]) -> Workspace:
+    capsys.readouterr()
+    return Workspace(team_once, capsys)

@@ -144,3 +144,9 @@ def test_a_place_that_cannot_be_written_is_told(
 def test_nothing_collected_is_said(workspace: Workspace) -> None:
     ended = workspace.ok("commits", "chart")
     assert (ended.out, ended.err.strip()) == ("", "No commits yet.")
+
+
+def test_people_without_an_address_are_told_apart() -> None:
+    rows = [{**row("2024-01", name, 1, name), "author_email": ""} for name in ("Ann", "Bob")]
+    labels = [series.author for series in chart_of(rows, top=5, months=1).series]
+    assert labels == ["Ann", "Bob"]

@@ -12,9 +12,12 @@ SOURCE = Path(__file__).parents[2] / "src" / "tsuzuki"
 FILTERS = {
     "collectors/books/queries/books.py: find",
     "collectors/books/queries/outbox.py: find",
+    "collectors/commits/queries/commit_groups.py: commit_groups",
+    "collectors/commits/queries/commit_groups.py: exported",
     "collectors/commits/queries/reports.py: ids_beginning",
-    "collectors/commits/queries/statistics.py: export",
-    "collectors/commits/queries/statistics.py: totals",
+    "collectors/commits/queries/statistics.py: author_counts",
+    "collectors/commits/queries/statistics.py: groups",
+    "collectors/feeds/queries/item_lists.py: find",
     "store/audit.py: find",
     "store/events.py: find",
     "store/runs/runs.py: find",
@@ -37,6 +40,7 @@ DRIVER_SQL = {"store/sql/prepared.py"}
 WRITTEN_SQL = {
     "collectors/books/tables.py",
     "collectors/commits/queries/pages.py",
+    "collectors/commits/queries/statistics.py",
     "collectors/commits/tables.py",
     "store/inspection.py",
     "store/schema/tables.py",

@@ -35,7 +35,9 @@ def defined(path: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("title", ["The walk of a run", "The walk of a page"])
+@pytest.mark.parametrize(
+    "title", ["The walk of a run", "The walk of a page", "The walk of an item"]
+)
 def test_every_station_exists(title: str) -> None:
     found = stations(title)
     assert 0 < len(found) <= STATIONS_MAX

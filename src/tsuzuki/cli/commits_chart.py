@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,12 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.commits_selection import selection_of, selection_options
+from tsuzuki.cli.commits_selection import (
+    is_narrowed,
+    selection_of,
+    selection_options,
+    tell_left_out,
+)
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
 from tsuzuki.model.errors import Unreachable, UsageError
@@ -41,13 +47,15 @@ def chart(
     """
     selection = selection_of(options)
     with open_application(invocation) as application:
-        found = commits_service(application).commits.chart(selection, top=top, months=months)
+        found = commits_service(application).reports.chart(
+            selection, top=top, months=months, tell=partial(say, invocation)
+        )
     if file is not None:
         _write_svg(invocation, found, file)
     elif invocation.output is OutputFormat.TABLE and found.months:
         _draw(invocation, found)
     else:
-        empty = "No commit matches." if any(options.values()) else "No commits yet."
+        empty = "No commit matches." if is_narrowed(options) else "No commits yet."
         emit(invocation, _rows(found), columns=COLUMNS, empty=empty)
     if found.months_before:
         say(
@@ -55,6 +63,7 @@ def chart(
             f"Older months with commits that are not shown: {found.months_before}."
             " See more with --months.",
         )
+    tell_left_out(invocation, found.left_out)
 
 
 def _rows(chart: "Chart") -> list[dict[str, Any]]:

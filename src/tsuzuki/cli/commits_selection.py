@@ -2,15 +2,18 @@
 
 import re
 from calendar import monthrange
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import say
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.service.report import LeftOut
     from tsuzuki.collectors.commits.service.selection import Selection
 
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})(?:-([0-9]{2}))?")
@@ -80,7 +83,36 @@ _OPTIONS = (
         metavar="BRANCH",
         help="Only of this branch; may be given again.",
     ),
+    click.option(
+        "--team",
+        "teams",
+        multiple=True,
+        metavar="TEAM",
+        help="Only of the people of this team; may be given again.",
+    ),
+    click.option(
+        "--merges",
+        type=click.Choice(["exclude", "include", "only"]),
+        default="exclude",
+        help="Whether merge commits count: their lines were counted when they were written.",
+    ),
+    click.option("--bots", is_flag=True, help="Count the commits of bots too."),
+    click.option(
+        "--exclude-path",
+        "exclude_paths",
+        multiple=True,
+        metavar="GLOB",
+        help="Without what was changed in such paths; may be given again.",
+    ),
+    click.option(
+        "--no-generated",
+        is_flag=True,
+        help="Without lock files, vendored and generated code, where paths are known.",
+    ),
 )
+
+DEFAULTS = {"merges": "exclude"}
+"""What an option is if it was not given; the others are empty then."""
 
 
 def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,6 +124,48 @@ def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def selection_of(options: dict[str, Any]) -> "Selection":
     """The selection that the options stand for."""
-    from tsuzuki.collectors.commits.service.selection import Selection
+    from tsuzuki.collectors.commits.service.selection import Merges, Selection
 
-    return Selection(**options)
+    given = dict(options)
+    given["merges"] = Merges(given["merges"])
+    given["generated"] = not given.pop("no_generated")
+    return Selection(**given)
+
+
+def is_narrowed(options: dict[str, Any]) -> bool:
+    """Whether less than everything is asked for."""
+    return any(value and value != DEFAULTS.get(name) for name, value in options.items())
+
+
+def tell_left_out(invocation: Invocation, left_out: "LeftOut") -> None:
+    """Say on stderr what a report does not count, and how to see it."""
+    for sentence in _sentences(left_out):
+        say(invocation, sentence)
+
+
+def _sentences(left_out: "LeftOut") -> Iterator[str]:
+    parts, options = [], []
+    if left_out.merges:
+        parts.append(_count(left_out.merges, "merge"))
+        options.append("--merges include")
+    if left_out.bots:
+        parts.append(_count(left_out.bots, "bot commit"))
+        options.append("--bots")
+    if parts:
+        yield f"{' and '.join(parts)} left out; {' '.join(options)} shows them."
+    if left_out.parents_unknown:
+        yield (
+            f"Of {_count(left_out.parents_unknown, 'commit')} the parents are not known yet, so merges among"
+            " them are counted; the next collection completes them."
+        )
+    if left_out.paths:
+        yield f"{_count(left_out.paths, 'path')} left out."
+    if left_out.paths_unknown:
+        yield (
+            f"Of {_count(left_out.paths_unknown, 'commit')} the paths are not known; they are counted in"
+            " full."
+        )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

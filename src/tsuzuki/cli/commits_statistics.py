@@ -4,6 +4,8 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +14,19 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.commits_selection import selection_of, selection_options
+from tsuzuki.cli.commits_selection import (
+    is_narrowed,
+    selection_of,
+    selection_options,
+    tell_left_out,
+)
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
 if TYPE_CHECKING:
-    from tsuzuki.collectors.commits.service.commits import Dimension
-    from tsuzuki.collectors.commits.service.statistics import Statistics
+    from tsuzuki.collectors.commits.service.statistics import Dimension, Statistics
 
 NUMBERS = ("commits", "additions", "deletions", "project_id")
 EXPORTED = (
@@ -33,6 +39,10 @@ EXPORTED = (
     "committed_date_utc",
     "additions",
     "deletions",
+    "is_merge",
+    "parents",
+    "person",
+    "teams",
 )
 
 
@@ -42,7 +52,7 @@ EXPORTED = (
     "text",
     default="month",
     metavar="KEY,…",
-    help="What to count by: day, week, month, quarter, author, project, branch.",
+    help="What to count by: day, week, month, quarter, author, team, project, branch.",
 )
 @click.option("--sort", metavar="KEY[:asc|desc]", help="Sort by what is counted by, or a number.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
@@ -54,7 +64,8 @@ def stats(
 ) -> None:
     """Count commits and changed lines.
 
-    A commit on several branches of a project counts once; by branch it counts for each.
+    A commit on several branches of a project counts once; by branch it counts for each. Merges and
+    bots are left out unless you ask for them.
 
     \b
     tsuzuki commits stats --by month,author
@@ -63,9 +74,12 @@ def stats(
     only_total = options.pop("only_total")
     by, selection = _dimensions(text), selection_of(options)
     with open_application(invocation) as application:
-        found = commits_service(application).commits.statistics(by, selection, sort=sort, top=top)
+        found = commits_service(application).reports.statistics(
+            by, selection, sort=sort, top=top, tell=partial(say, invocation)
+        )
     if only_total:
-        emit(invocation, found.total)
+        emit(invocation, _total(invocation, found))
+        tell_left_out(invocation, found.left_out)
         return
     rows = list(found.rows)
     columns = [
@@ -73,14 +87,20 @@ def stats(
     ]
     if rows and invocation.output is OutputFormat.TABLE:
         rows.append({**_total_labels(rows[0]), **found.total})
-    any_option = any(value for value in options.values())
     emit(
         invocation,
         rows,
         columns=columns,
-        empty="No commit matches." if any_option else "No commits yet.",
+        empty="No commit matches." if is_narrowed(options) else "No commits yet.",
     )
     _explain(invocation, found, by)
+
+
+def _total(invocation: Invocation, found: "Statistics") -> dict[str, Any]:
+    """The total; for a program with what it leaves out, which a person is told on stderr."""
+    if invocation.output in (OutputFormat.JSON, OutputFormat.JSONL):
+        return {**found.total, "left_out": asdict(found.left_out)}
+    return dict(found.total)
 
 
 def _total_labels(row: dict[str, Any]) -> dict[str, str]:
@@ -89,6 +109,8 @@ def _total_labels(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _explain(invocation: Invocation, found: "Statistics", by: "list[Dimension]") -> None:
+    from tsuzuki.collectors.commits.service.statistics import NO_TEAM
+
     if len(found.rows) < found.row_count:
         say(
             invocation,
@@ -99,6 +121,14 @@ def _explain(invocation: Invocation, found: "Statistics", by: "list[Dimension]")
             invocation,
             "A commit on several branches counts for each of them, and once in the total.",
         )
+    if "team" in by and {row["team"] for row in found.rows} == {NO_TEAM}:
+        say(
+            invocation,
+            "There is no team yet; teams are written in the file that `people` under `commits:` names.",
+        )
+    elif "team" in by and found.rows:
+        say(invocation, "A person in several teams counts in each, and once in the total.")
+    tell_left_out(invocation, found.left_out)
 
 
 @click.command(cls=Command)
@@ -115,11 +145,13 @@ def export(invocation: Invocation, /, form: str, **options: Any) -> None:
     """
     selection = selection_of(options)
     with open_application(invocation) as application:
-        rows = _started(commits_service(application).commits.export(selection))
+        rows = _started(
+            commits_service(application).reports.export(selection, tell=partial(say, invocation))
+        )
         if form == "csv":
             writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows(map(_as_csv, rows))
             return
         before = "["
         for row in rows:
@@ -130,6 +162,16 @@ def export(invocation: Invocation, /, form: str, **options: Any) -> None:
             click.echo("[]" if before == "[" else "]")
 
 
+def _as_csv(row: dict[str, Any]) -> dict[str, Any]:
+    """Teams separated by semicolons; true, false or nothing for `is_merge`."""
+    is_merge = row["is_merge"]
+    return {
+        **row,
+        "is_merge": "" if is_merge is None else str(is_merge).lower(),
+        "teams": ";".join(row["teams"]),
+    }
+
+
 def _started(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The same rows with the first one read, so that what is refused is refused before a line is printed."""
     first = list(islice(rows, 1))
@@ -137,7 +179,7 @@ def _started(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _dimensions(text: str) -> "list[Dimension]":
-    from tsuzuki.collectors.commits.service.commits import Dimension
+    from tsuzuki.collectors.commits.service.statistics import Dimension
 
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     known = [dimension.value for dimension in Dimension]

@@ -14,10 +14,19 @@ from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
 from tsuzuki.cli.job_options import assignment
 from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.values import json_text
 
 DEFAULT_JOB = "feeds"
-STYLES = {"ok": "green", "failing": "bold red", "silent": "yellow", "ended": "yellow"}
+STYLES = {"good": "green", "failing": "bold red", "silent": "yellow", "ended": "yellow"}
 
+
+def _settings(body: dict[str, Any]) -> str:
+    """`language: "ja", hold: true`."""
+    rest = {key: value for key, value in body.items() if key != "url"}
+    return ", ".join(f"{key}: {json_text(value)}" for key, value in rest.items()) or "-"
+
+
+SET = Column("set", "SETTINGS", format=_settings)
 HEALTH = Column("health", style=lambda health: STYLES.get(health, ""))
 LIST = [
     Column("name"),
@@ -38,6 +47,7 @@ OBJECT = [
     Column("url"),
     Column("moved_to"),
     HEALTH,
+    Column("health_since", "SINCE"),
     Column("error"),
     Column("failing_since"),
     Column("failures"),
@@ -51,6 +61,15 @@ OBJECT = [
     Column("approval", "HELD"),
     Column("processed"),
     Column("posted"),
+    SET,
+]
+ADDED = [
+    Column("name"),
+    Column("job"),
+    Column("url"),
+    Column("model"),
+    Column("account"),
+    SET,
 ]
 
 
@@ -105,11 +124,21 @@ def add(
     for key, text in settings:
         body[key] = parse_key_value(key, text)
     with open_application(invocation, dry_run=dry_run) as application:
-        view = feeds_service(application).definitions.add(
+        definitions = feeds_service(application).definitions
+        view = definitions.add(
             job_name, name, body, schedule={"schedule": {"every": every}}, dry_run=dry_run
         )
+        setup = definitions.setup(view, name)
     say(invocation, DRY_RUN if dry_run else f"Added '{name}' to the job '{job_name}'.")
-    emit(invocation, view.as_dict()["options"]["feeds"][name])
+    added = view.as_dict()["options"]["feeds"][name]
+    about = {"name": name, "job": job_name, "set": body, **vars(setup)}
+    emit(invocation, {**added, **about}, columns=ADDED)
+    for sentence in setup.notes:
+        say(invocation, sentence)
+    for sentence in setup.missing:
+        say(invocation, f"Missing: {sentence}")
+    if not (setup.missing or dry_run):
+        say(invocation, f"Next: tsuzuki feeds fetch {job_name}")
 
 
 @feeds.command()
@@ -119,7 +148,7 @@ def ls(invocation: Invocation, job_name: str | None) -> None:
     """List the feeds, how each fares, and how many items wait.
 
     \b
-    tsuzuki feeds ls
+    tsuzuki feeds ls --job feeds
     """
     with open_application(invocation) as application:
         found = feeds_service(application).definitions.find(job_name, counted=True)
@@ -143,7 +172,9 @@ def show(invocation: Invocation, name: str) -> None:
     with open_application(invocation) as application:
         view = feeds_service(application).definitions.get(name, counted=True)
     settings = view.options.model_dump(mode="json") if view.options else None
-    emit(invocation, {**view.as_dict(), "settings": settings}, columns=OBJECT)
+    written = view.options.model_dump(mode="json", exclude_defaults=True) if view.options else {}
+    shown = {**view.as_dict(), "settings": settings, "set": written}
+    emit(invocation, shown, columns=OBJECT)
     if view.stored is not None and view.stored.error:
         warn(invocation, f"its last fetch failed: {view.stored.error}")
 
@@ -153,7 +184,9 @@ def show(invocation: Invocation, name: str) -> None:
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, name: str, yes: bool) -> None:
-    """Follow a feed no longer. Its items are kept, so that none is posted twice if it comes back.
+    """Follow a feed no longer.
+
+    Its items are kept, so that none is posted twice if it comes back.
 
     \b
     tsuzuki feeds rm press --yes

@@ -28,7 +28,7 @@ LIST = [
     Column("id", align="right"),
     Column("feed"),
     Column("status"),
-    Column("reason"),
+    Column("outcome"),
     Column("retry_count", "TRIES", align="right"),
     Column("published_at", "PUBLISHED"),
     Column("title"),
@@ -53,7 +53,11 @@ STEPS = [
     Column("at"),
     Column("step"),
     Column("outcome"),
-    Column("seconds", align="right"),
+    Column(
+        "seconds",
+        format=lambda seconds: "-" if seconds is None else f"{seconds:.1f}",
+        align="right",
+    ),
     Column("tokens", align="right"),
     Column("cost", align="right"),
     Column("detail"),
@@ -63,8 +67,12 @@ STEPS = [
 @click.command(cls=Command)
 @click.option("--feed", metavar="FEED", help="Only the items of this feed.")
 @click.option("--job", metavar="JOB", help="Only those of this job's feeds.")
-@click.option("--status", "statuses", type=click.Choice(STATUSES), multiple=True)
-@click.option("--reason", "reasons", type=click.Choice(REASONS), multiple=True)
+@click.option(
+    "--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="Only in this state."
+)
+@click.option(
+    "--reason", "reasons", type=click.Choice(REASONS), multiple=True, help="Only with this reason."
+)
 @click.option("--waiting", type=click.Choice(WAITING), help="Only what waits like this.")
 @click.option("--search", "words", metavar="TEXT", help="In title or link.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
@@ -99,7 +107,7 @@ def item(invocation: Invocation, name: str) -> None:
 @click.argument("name", metavar="ITEM")
 @click.pass_obj
 def explain(invocation: Invocation, name: str) -> None:
-    """Tell every step of an item with time, tokens, cost and reason, and what happens next and when.
+    """Tell every step of an item, what it cost, and what happens next and when.
 
     \b
     tsuzuki feeds explain 12
@@ -122,7 +130,9 @@ def explain(invocation: Invocation, name: str) -> None:
 @click.option("--prompts", is_flag=True, help="Also what the model is told.")
 @click.pass_obj
 def preview(invocation: Invocation, name: str, prompts: bool) -> None:
-    """Show the post of an item as it would be now, from what is stored. Nothing is sent and nothing is paid.
+    """Show the post of an item as it would be now.
+
+    It is made from what is stored: nothing is sent and nothing is paid.
 
     \b
     tsuzuki feeds preview 12 --prompts
@@ -159,13 +169,14 @@ def approve(
         raise UsageError("--was-sent and --send-again contradict each other")
     with open_application(invocation) as application:
         service = feeds_service(application).items
-        if dry_run:
-            views = [service.get(name) for name in names]
-        elif was_sent or send_again:
-            views = service.settle(names, was_sent=was_sent)
+        if was_sent or send_again:
+            views = service.settle(names, was_sent=was_sent, dry_run=dry_run)
         else:
-            views = service.approve(names)
-    say(invocation, DRY_RUN if dry_run else f"Approved: {len(views)}.")
+            views = service.approve(names, dry_run=dry_run)
+    say(
+        invocation,
+        DRY_RUN if dry_run else f"{'Settled' if was_sent else 'Approved'}: {len(views)}.",
+    )
     emit(invocation, [view.as_dict() for view in views], columns=LIST)
 
 
@@ -199,7 +210,7 @@ def requeue(
         else:
             views = service.requeue_by_reason(reason, feed=feed, dry_run=True)
             if views and not dry_run:
-                confirm(invocation, f"requeue {len(views)} items", yes=yes)
+                confirm(invocation, f"requeue {len(views)} item(s)", yes=yes)
                 views = service.requeue_by_reason(reason, feed=feed)
     say(invocation, DRY_RUN if dry_run else f"Requeued: {len(views)}.")
     emit(invocation, [view.as_dict() for view in views], columns=LIST, empty="no such items")

@@ -1,10 +1,12 @@
 """What came of a run of a feeds job, in sentences on stderr and a table on stdout."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.values import table_text
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
@@ -51,6 +53,14 @@ def _sentences(processed: Mapping[str, Any]) -> Iterator[str]:
         yield f"{count} deferred: {reason.replace('_', ' ')}."
     if processed["awaiting_approval"]:
         yield "Held posts wait for you: tsuzuki feeds items --waiting approval"
+    closed: dict[tuple[str, str | None], list[str]] = {}
     for name, closure in processed["closed"].items():
-        until = f" It goes on at {closure['until']}." if closure["until"] else ""
-        yield f"Nothing more of {name} for now: {closure['why']}.{until}"
+        closed.setdefault((closure["why"], closure["until"]), []).append(name)
+    for (why, until), names in closed.items():
+        then = f" It goes on at {moment_text(until)}." if until else ""
+        yield f"Nothing more of {', '.join(sorted(names))} for now: {why}.{then}"
+
+
+def moment_text(text: str) -> str:
+    """A moment of a run's result, as tables show moments."""
+    return table_text(datetime.fromisoformat(text))

@@ -26,7 +26,7 @@ PLANNED = [
 ]
 BUDGET = [
     Column("scope"),
-    Column("window"),
+    Column("day"),
     Column("requests", align="right"),
     Column("requests_limit", "OF", align="right"),
     Column("tokens", align="right"),
@@ -34,6 +34,7 @@ BUDGET = [
     Column("cost", align="right"),
     Column("cost_limit", "OF", align="right"),
     Column("resets_at", "RESETS"),
+    Column("parked_until", "PARKED UNTIL"),
 ]
 
 timeout_option = click.option(

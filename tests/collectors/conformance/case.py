@@ -21,6 +21,9 @@ class Case(ABC):
     pages: int
     """How many pages its source has at least."""
 
+    first_page: int = 2
+    """The transaction of a run by which it has got further, and has not come to its end."""
+
     options: Mapping[str, Any]
     """The options of its job."""
 

@@ -51,6 +51,11 @@ class GitCase(Case):
             # A transaction that was rolled back has used up some numbers on PostgreSQL.
             "commit_paths.path_id",
             "commit_path_counts.path_id",
+            "commit_authors.author_id",
+            "commit_days.author_id",
+            "commit_months.author_id",
+            "commit_months.rollup_id",
+            "commit_rollups.rollup_id",
         }
     )
     secrets = (TOKEN, PASSWORD)

@@ -12,12 +12,15 @@ from tsuzuki.wiring.collectors import OURS
 from .books_case import BooksCase
 from .case import Case
 from .commits_case import GitCase, GitLabCase
+from .feeds_case import FeedsCase, ItemsCase
 from .harness import Harness, Rows
 
 CASES: dict[str, type[Case]] = {
     "books": BooksCase,
     "commits from git": GitCase,
     "commits from GitLab": GitLabCase,
+    "feeds": FeedsCase,
+    "items of feeds": ItemsCase,
 }
 assert {case.collector.name for case in CASES.values()} == {one.name for one in OURS}
 

@@ -1,7 +1,5 @@
 """Runs of a collector, stored and fenced like any other, that can be ended at any of their transactions."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,56 +7,20 @@ from sqlalchemy import MetaData, select
 
 from support.factories import WORKER, add_worker, read_run, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
+from support.observed_run_io import Act, Killed, ObservedRunIO, do_nothing
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext, StopSignal
-from tsuzuki.engine.task import Task
-from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.migrate import ENGINE, upgrade
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Database
 
 from .case import Case
 
 Rows = dict[str, list[tuple[Any, ...]]]
-Act = Callable[[int], None]
 KILLS_MAX = 50
-
-
-def do_nothing(_number: int) -> None:
-    pass
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-def kill_at(number: int) -> Act:
-    """Kill the run at its transaction `number`."""
-
-    def kill(transaction: int) -> None:
-        if transaction == number:
-            raise Killed
-
-    return kill
-
-
-class ObservedRunIO(WorkerRunIO):
-    """A worker's `RunIO` that calls `before` and `after` around each commit, with its number."""
-
-    before: Act = staticmethod(do_nothing)
-    after: Act = staticmethod(do_nothing)
-    commits = 0
-
-    @contextmanager
-    def transaction(self, task: Task) -> Iterator[Connection]:
-        with super().transaction(task) as connection:
-            yield connection
-            self.before(self.commits + 1)
-        self.commits += 1
-        self.after(self.commits)
 
 
 @dataclass
@@ -75,6 +37,11 @@ class CaseRun:
     @property
     def stop_signal(self) -> StopSignal:
         return self.run.stop_signal
+
+    @property
+    def commits(self) -> int:
+        """How many transactions it has committed."""
+        return self.run.run_io.commits
 
     @property
     def log(self) -> list[str]:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from support.databases import SqliteFolder, opened
+from support.observed_run_io import Killed, kill_at
 from support.threads import TIMEOUT_SECONDS, in_background
 from support.waiting import wait_until, wait_until_blocked
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, TsuzukiError
 
 from .case import Case
-from .harness import Harness, Killed, Rows, kill_at
+from .harness import Harness, Rows
 
 FIRST_PAGES = 3
 """Transactions after which a run is in the middle of its pages."""
@@ -24,7 +25,7 @@ FIRST_PAGES = 3
 def test_killed_after_each_page_and_continued_the_rows_are_those_of_one_run(
     harness: Harness, undisturbed: Rows
 ) -> None:
-    killed = harness.kill_until(undisturbed, after=kill_at(2))
+    killed = harness.kill_until(undisturbed, after=kill_at(harness.case.first_page))
     assert killed >= harness.case.pages
     assert harness.rows() == undisturbed
 
@@ -32,7 +33,7 @@ def test_killed_after_each_page_and_continued_the_rows_are_those_of_one_run(
 def test_killed_before_the_commit_of_each_page_and_continued_the_rows_are_those_of_one_run(
     harness: Harness, undisturbed: Rows
 ) -> None:
-    killed = harness.kill_until(undisturbed, before=kill_at(3))
+    killed = harness.kill_until(undisturbed, before=kill_at(harness.case.first_page + 1))
     assert killed >= harness.case.pages - 1
     assert harness.rows() == undisturbed
 
@@ -78,7 +79,7 @@ def test_cancelled_it_stops_within_one_page_and_is_continued(
 
     with pytest.raises(RunStopped):
         run.collect(after=cancel)
-    assert run.run_io.commits <= FIRST_PAGES + 1
+    assert run.commits <= FIRST_PAGES + 1
     assert harness.rows() != undisturbed
     harness.start().collect()
     assert harness.rows() == undisturbed
@@ -135,12 +136,12 @@ def test_cancelled_while_a_request_hangs_it_stops_within_one_page(
     run = harness.start()
     collecting = in_background(run.collect)
     wait_until(case.is_hanging, "a request hangs")
-    commits = run.run_io.commits
+    commits = run.commits
     run.stop_signal.set()
     case.release()
     with pytest.raises(RunStopped):
         collecting.result(TIMEOUT_SECONDS)
-    assert run.run_io.commits <= commits + 1
+    assert run.commits <= commits + 1
 
 
 def test_progress_is_stored_with_its_page(harness: Harness) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.shared_text_extractor import share_text_extractor
 from tsuzuki.collectors.feeds.tables import COMPONENT
 from tsuzuki.sandbox.feed_site import FeedSite
 from tsuzuki.sandbox.server import StandIn
@@ -38,6 +39,9 @@ def fetching(feeds_database: Database, site: FeedSite, server: StandIn) -> Fetch
 
 
 @pytest.fixture
-def feeds_fixture(feeds_database: Database, tmp_path: Path) -> Iterator[FeedsFixture]:
+def feeds_fixture(
+    feeds_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FeedsFixture]:
+    share_text_extractor(monkeypatch)
     with opened_feeds_fixture(feeds_database, tmp_path) as fixture:
         yield fixture

@@ -10,17 +10,22 @@ from sqlalchemy import select
 
 from support.factories import WORKER, add_worker, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
-from tsuzuki.collectors.collector import CollectorContext
+from support.observed_run_io import Act, ObservedRunIO, do_nothing
+from tsuzuki.collectors.collector import CollectorContext, ServiceContext
 from tsuzuki.collectors.feeds.collect import collect
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.collectors.feeds.tables import feed_posts, item_steps, items, waiting_items
-from tsuzuki.engine.worker.run_io import WorkerRunIO
+from tsuzuki.config import Configuration
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.sandbox.gemini import KEY, Gemini
 from tsuzuki.sandbox.mastodon import TOKEN, Mastodon, mastodon
 from tsuzuki.sandbox.server import StandIn
+from tsuzuki.services.jobs import Jobs
+from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.runs import Runs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.runs.runs import RunFilter
@@ -30,13 +35,14 @@ JOB = "bot"
 FEED_PATH = "/news.xml"
 
 
-class FeedsRun(HandlerRun[WorkerRunIO]):
+class FeedsRun(HandlerRun[ObservedRunIO]):
     """One run under way."""
 
     feeds_fixture: "FeedsFixture"
 
-    def work(self) -> dict[str, Any]:
-        """Let the handler do its work, and the run end as it ends."""
+    def work(self, *, before: Act = do_nothing, after: Act = do_nothing) -> dict[str, Any]:
+        """Let the handler do its work, with an act around each commit, and the run end as it ends."""
+        self.run_io.before, self.run_io.after = before, after
         try:
             result = collect(self.feeds_fixture.collector_context, self.context)
         except BaseException:
@@ -95,6 +101,21 @@ class FeedsFixture:
             read_section=lambda **_only: FeedsSection.model_validate(said),
         )
 
+    @property
+    def service(self) -> FeedsService:
+        """The use-cases, as a command calls them."""
+        context, database = self.collector_context, self.database
+        services = ServiceContext(
+            database=database,
+            workspace=context.workspace,
+            read_section=context.read_section,
+            actor="test",
+            jobs=Jobs(database=database, reload=_no_file, kinds={}, actor="test"),
+            runs=Runs(database=database, actor="test"),
+            liveness=Liveness(database=database),
+        )
+        return FeedsService.of(services)
+
     def add(self, title: str = "A bridge opens", **article: Any) -> Article:
         """An article of the feed."""
         article = {"text": f"{title}. The mayor came, and so did many people.", **article}
@@ -110,7 +131,7 @@ class FeedsFixture:
         said = FeedsOptions.model_validate({"feeds": named, **self.options})
         job_id = define_job(self.database, JOB, "feeds", said.model_dump(mode="json"))
         started = start_run(
-            self.database, self.term, job_id, arguments=arguments, run_io=WorkerRunIO
+            self.database, self.term, job_id, arguments=arguments, run_io=ObservedRunIO
         )
         self.last = FeedsRun(**vars(started))
         self.last.feeds_fixture = self
@@ -154,6 +175,19 @@ class FeedsFixture:
         key = next(iter(table.primary_key))
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(select(table).order_by(key)).mappings()]
+
+
+def _no_file() -> Configuration:
+    """Every job is in the database only."""
+    return Configuration(
+        workspace=Path(),
+        file=None,
+        database_url="",
+        redis_url=None,
+        timezone="UTC",
+        log_archive=None,
+        jobs=(),
+    )
 
 
 @contextmanager

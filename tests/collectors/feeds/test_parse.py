@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tsuzuki.collectors.feeds import document
 from tsuzuki.collectors.feeds.document import ENTRIES_MAX
 from tsuzuki.collectors.feeds.entry import Attachment, Image, ParsedFeed
+from tsuzuki.collectors.feeds.markup import plain_text
 from tsuzuki.collectors.feeds.parse import parse_feed
 from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
 from tsuzuki.sandbox.exchange import Request
@@ -271,3 +273,13 @@ def test_any_bytes_in_an_entry_leave_the_others(bad: Iterable[tuple[str, bytes]]
     urls = [entry.url for entry in parse(b"".join(parts)).entries]
     assert urls == [f"https://a.example/{number}" for number in range(len(urls))]
     assert len(urls) == len(list(bad))
+
+
+@pytest.mark.timeout(15)
+def test_text_that_is_made_to_be_slow_is_not() -> None:
+    """A rule that looks to the end from each place would take longer than the timeout."""
+    assert plain_text("<br " * 250_000, is_markup=True)
+    with pytest.raises(SourceUnavailable):
+        document.check_document(b"<html>" + b"<link " * 250_000, url=URL)
+    assert document.is_cut_off_in_link(b"<item>" + b"<link href " * 250_000)
+    assert list(document.single_entry_documents(b"<item>" * 250_000)) == []

@@ -18,6 +18,8 @@ from tsuzuki.sandbox.mastodon import KeyMode, WriteCase
 from .feeds_fixture import FeedsFixture
 
 POSTED = (ItemStatus.PROCESSED, ItemReason.NONE, 0)
+sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+"""Where only what a server answers makes a difference."""
 
 
 def test_an_article_is_screened_summarised_and_posted_once(feeds_fixture: FeedsFixture) -> None:
@@ -84,6 +86,7 @@ def test_the_pause_of_a_deferred_item_doubles_up_to_its_cap(feeds_fixture: Feeds
     assert pauses == [600, 1_200, 1_500, 1_500]
 
 
+@sqlite_only
 def test_a_page_that_cannot_be_had_is_deferred_and_costs_nothing(
     feeds_fixture: FeedsFixture,
 ) -> None:
@@ -94,6 +97,7 @@ def test_a_page_that_cannot_be_had_is_deferred_and_costs_nothing(
     assert feeds_fixture.gemini.paid.count() == 0
 
 
+@sqlite_only
 def test_a_page_that_is_too_large_is_deferred_as_that(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.feed = {"download_megabytes": 1}
     feeds_fixture.add(text="A long text. " * 100_000)
@@ -124,6 +128,7 @@ NO_ANSWER = [
 ]
 
 
+@sqlite_only
 @pytest.mark.parametrize("case", BLOCKED)
 def test_an_unusable_answer_is_paid_once_and_its_question_not_asked_again(
     feeds_fixture: FeedsFixture, case: GeminiCase
@@ -139,6 +144,7 @@ def test_an_unusable_answer_is_paid_once_and_its_question_not_asked_again(
     assert feeds_fixture.gemini.paid.count() == feeds_fixture.paid_steps() == 1
 
 
+@sqlite_only
 @pytest.mark.parametrize("case", NO_ANSWER)
 def test_a_model_that_does_not_answer_defers_the_item_and_is_asked_again(
     feeds_fixture: FeedsFixture, case: GeminiCase
@@ -153,6 +159,7 @@ def test_a_model_that_does_not_answer_defers_the_item_and_is_asked_again(
     assert feeds_fixture.item() == (ItemStatus.PROCESSED, ItemReason.NONE, 1)
 
 
+@sqlite_only
 def test_text_around_the_answer_does_no_harm(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.gemini.cases.add(GeminiCase.TEXT_AROUND_JSON, times=None)
     feeds_fixture.add()
@@ -160,6 +167,7 @@ def test_text_around_the_answer_does_no_harm(feeds_fixture: FeedsFixture) -> Non
     assert feeds_fixture.item() == POSTED
 
 
+@sqlite_only
 def test_a_model_that_never_answers_is_not_asked_about_every_item(
     feeds_fixture: FeedsFixture,
 ) -> None:
@@ -173,6 +181,7 @@ def test_a_model_that_never_answers_is_not_asked_about_every_item(
     assert len(untouched) == 3
 
 
+@sqlite_only
 @pytest.mark.parametrize("case", [GeminiCase.DAILY_QUOTA, GeminiCase.BOTH_QUOTAS])
 def test_a_used_up_day_leaves_the_item_alone_and_goes_on_by_itself_after_midnight_pacific(
     feeds_fixture: FeedsFixture, case: GeminiCase
@@ -212,6 +221,7 @@ def test_a_parked_model_is_asked_once_an_hour_whether_it_still_is(
     assert feeds_fixture.item() == POSTED
 
 
+@sqlite_only
 def test_a_pause_of_a_minute_is_waited_for_and_costs_the_item_nothing(
     feeds_fixture: FeedsFixture,
 ) -> None:
@@ -222,6 +232,7 @@ def test_a_pause_of_a_minute_is_waited_for_and_costs_the_item_nothing(
     assert feeds_fixture.gemini.paid.count() == feeds_fixture.paid_steps() == 2
 
 
+@sqlite_only
 @pytest.mark.parametrize("case", [GeminiCase.NOT_IN_PLAN, GeminiCase.KEY_SUSPENDED])
 def test_a_model_that_cannot_be_used_stops_the_job_and_leaves_the_items(
     feeds_fixture: FeedsFixture, case: GeminiCase
@@ -238,6 +249,7 @@ def test_a_model_that_cannot_be_used_stops_the_job_and_leaves_the_items(
     assert feeds_fixture.items() == before
 
 
+@sqlite_only
 def test_a_model_that_is_not_set_up_is_a_mistake_in_the_file(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.feed = {"model": "defualt"}
     feeds_fixture.add()
@@ -331,6 +343,7 @@ def test_a_stopped_account_stops_the_job_and_leaves_the_item_pending(
     assert feeds_fixture.gemini.paid.count() == 2
 
 
+@sqlite_only
 def test_a_pause_that_the_account_asks_for_costs_the_item_nothing(
     feeds_fixture: FeedsFixture,
 ) -> None:
@@ -344,6 +357,7 @@ def test_a_pause_that_the_account_asks_for_costs_the_item_nothing(
     assert len(feeds_fixture.posts) == 1
 
 
+@sqlite_only
 @pytest.mark.parametrize("mode", list(KeyMode))
 @pytest.mark.parametrize("case", [WriteCase.GATEWAY_TIMEOUT, WriteCase.REPLY_LOST])
 def test_a_post_whose_answer_is_lost_is_found_and_made_once(
@@ -357,6 +371,7 @@ def test_a_post_whose_answer_is_lost_is_found_and_made_once(
     assert len(feeds_fixture.posts) == 1
 
 
+@sqlite_only
 def test_without_a_model_the_first_sentences_are_posted(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.section = {"models": {"default": {"provider": "extractive"}}}
     feeds_fixture.add(text="The bridge was opened today. Many people came. It is long.")
@@ -366,6 +381,7 @@ def test_without_a_model_the_first_sentences_are_posted(feeds_fixture: FeedsFixt
     assert "The bridge was opened today." in feeds_fixture.posts[0]
 
 
+@sqlite_only
 def test_orders_in_a_page_leave_nothing_in_the_post(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.section = {"models": {"default": {"provider": "extractive"}}}
     feeds_fixture.add(
@@ -380,6 +396,7 @@ def test_orders_in_a_page_leave_nothing_in_the_post(feeds_fixture: FeedsFixture)
     assert not status.mentions
 
 
+@sqlite_only
 def test_the_same_article_under_another_guid_host_or_scheme_is_posted_once(
     feeds_fixture: FeedsFixture,
 ) -> None:

@@ -119,7 +119,7 @@ def test_a_pdf_whose_pages_go_in_a_circle_ends(extractor: TextExtractor) -> None
 
 def test_a_pdf_with_many_pages_is_read_in_part(extractor: TextExtractor) -> None:
     found = of_pdf(extractor, many_pages_pdf(250))
-    assert found.text.startswith("Line 0\nLine 1\n")
+    assert found.text.split()[:4] == ["Page", "1", "Page", "2"]
     assert "of 250 pages of the PDF were read" in found.notes[0]
 
 

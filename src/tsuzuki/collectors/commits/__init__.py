@@ -41,7 +41,7 @@ def _handler(context: CollectorContext) -> Handler:
 def _service(context: ServiceContext) -> "CommitsService":
     from tsuzuki.collectors.commits.service import CommitsService
 
-    return CommitsService.of(context)
+    return CommitsService(context)
 
 
 COMMITS = Collector(

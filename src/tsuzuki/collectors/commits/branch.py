@@ -12,7 +12,8 @@ from typing import cast
 
 from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.completion import BranchCompletion
-from tsuzuki.collectors.commits.queries import completions, projects, targets
+from tsuzuki.collectors.commits.mailmap_reading import new_mailmap
+from tsuzuki.collectors.commits.queries import completions, mailmaps, projects, targets
 from tsuzuki.collectors.commits.queries.details import PathIds
 from tsuzuki.collectors.commits.queries.ledger import Settled
 from tsuzuki.collectors.commits.queries.notes import Note, add_date_notes, add_notes
@@ -49,6 +50,7 @@ class Branch:
         self._default_moved_to: str | None = None
         self._path_ids = PathIds()
         self._is_settled = False
+        self._mailmap: tuple[str, str] | None = None
         self.pages_stored = 0
 
     def collect(self, source: Source) -> None:
@@ -60,6 +62,9 @@ class Branch:
             self._settle_absence(found, state, source)
             return
         self._note_changes(found, state, source)
+        if found.is_default or state.is_default or self._is_of_default():
+            text = new_mailmap(self._context, self._project, source, found.sha)
+            self._mailmap = None if text is None else (found.sha, text)
         while state.wanted is not None or state.head != found.sha:
             wanted, mark = self._next_range(source, state, found.sha)
             try:
@@ -281,6 +286,9 @@ class Branch:
             projects.rename(connection, self._project.project_id, self._renamed_to)
         if self._default_moved_to is not None:
             self._follow_default(connection, self._default_moved_to)
+        if self._mailmap is not None:
+            head, text = self._mailmap
+            mailmaps.put(connection, self._project.project_id, head=head, content=text)
         added = targets.added_in(connection, self._target, self._context.run_id)
         self._keep_notes(connection)
         self._context.settle(connection, self._target, Settled(new_commits=added))
@@ -295,6 +303,9 @@ class Branch:
         projects.move_default(connection, self._project.project_id, branch)
         targets.follow(connection, Target(self._project.project_id, branch), is_default=True)
         targets.follow(connection, self._target)
+
+    def _is_of_default(self) -> bool:
+        return self._project.default_branch == self._target.branch
 
     def _state(self) -> TargetState:
         with self._context.database.read() as connection:

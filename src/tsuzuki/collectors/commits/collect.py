@@ -18,7 +18,7 @@ from tsuzuki.collectors.commits.branch import Branch
 from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import ledger, projects, reports, targets
-from tsuzuki.collectors.commits.queries.projects import Project
+from tsuzuki.collectors.commits.queries.named_projects import named_projects
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.source_factory import THIS_MACHINE, SourceFactory, host_of
@@ -26,8 +26,6 @@ from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.collectors.kit.host_pool import HostPool, HostTask
 from tsuzuki.collectors.kit.rate_gate import RateGate
 from tsuzuki.engine.run_context import RunContext
-from tsuzuki.model.errors import NotFound, UsageError
-from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -113,32 +111,15 @@ def select_targets(
     targets.add_targets_with_commits(connection)
     followed = [state.target for state in targets.find(connection)]
     if references:
-        wanted = {project.project_id for text in references for project in _named(connection, text)}
+        wanted = {
+            project.project_id
+            for text in references
+            for project in named_projects(connection, text)
+        }
         followed = [target for target in followed if target.project_id in wanted]
     if branch is not None:
         followed = [target for target in followed if target.branch == branch]
     return followed
-
-
-def named_project(connection: Connection, reference: str) -> Project:
-    """The one project a person means."""
-    found = _named(connection, reference)
-    if len(found) > 1:
-        numbers = ", ".join(f"{project.project_id} ({project.path})" for project in found)
-        raise UsageError(f"{reference!r} may be any of {numbers}", hint="Say the number.")
-    return found[0]
-
-
-def _named(connection: Connection, reference: str) -> list[Project]:
-    found = projects.named(connection, reference)
-    if not found:
-        known = [project.path for project in projects.find(connection)]
-        raise NotFound(
-            f"there is no project {reference!r}",
-            hint=did_you_mean(reference, known) + "See: tsuzuki commits projects ls",
-            code="project_unknown",
-        )
-    return found
 
 
 class _Pending:

@@ -1,14 +1,19 @@
-"""Add up groups of commits by period, author, project and branch.
+"""Add up groups of commits by period, person, team, project and branch.
 
-The database groups by what is stored; here addresses are compared without case and days become weeks, so
-that both databases answer alike.
+The database groups by what is stored; here authors become people, and days become weeks, so that both
+databases answer alike.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from functools import lru_cache
+from functools import partial
+from itertools import product
+from operator import itemgetter
 from typing import Any, NamedTuple
+
+from tsuzuki.collectors.commits.people.identity import Person
 
 
 class Dimension(StrEnum):
@@ -19,75 +24,63 @@ class Dimension(StrEnum):
     MONTH = "month"
     QUARTER = "quarter"
     AUTHOR = "author"
+    TEAM = "team"
     PROJECT = "project"
     BRANCH = "branch"
 
 
+BY_DAY = frozenset({Dimension.DAY, Dimension.WEEK})
+BY_PERIOD = frozenset({*BY_DAY, Dimension.MONTH, Dimension.QUARTER})
+BY_AUTHOR = frozenset({Dimension.AUTHOR, Dimension.TEAM, Dimension.PROJECT})
 SUMS = ("commits", "additions", "deletions")
 
 
 class NameUse(NamedTuple):
-    """How often a name was used with an address, and when last."""
+    """How often a name was used by a person, and when last."""
 
     commits: int
-    newest: str
+    newest: int
 
 
-Names = dict[str, dict[str, NameUse]]
-"""The names used with each folded address."""
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What the ids in a group stand for."""
 
-
-def folded_email(email: str) -> str:
-    """The address by which an author is known."""
-    return email.lower()
-
-
-def names_of(groups: Iterable[Any]) -> Names:
-    names: Names = {}
-    for group in groups:
-        of_email = names.setdefault(folded_email(group.author_email), {})
-        before = of_email.get(group.author_name, NameUse(0, ""))
-        of_email[group.author_name] = NameUse(
-            before.commits + int(group.commits), max(before.newest, group.newest)
-        )
-    return names
-
-
-def tied(names: Names) -> list[str]:
-    """The folded addresses with more than one name that was used most and last."""
-    return [
-        email for email, uses in names.items() if list(uses.values()).count(max(uses.values())) > 1
-    ]
-
-
-def most_used(names: Names, newest: Mapping[tuple[str, str], str]) -> dict[str, str]:
-    """The name used most with each address; of several the newest. `newest` knows it more exactly."""
-    return {
-        email: max(uses, key=lambda name: (*uses[name], newest.get((email, name), ""), name))
-        for email, uses in names.items()
-    }
+    people: Mapping[int, Person] = field(default_factory=dict)
+    """By author."""
+    projects: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """Path and id of the project of each author."""
+    branches: Mapping[int, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The name to show of each person, by key."""
 
 
 def added_up(
-    groups: Iterable[Any],
-    by: Sequence[Dimension],
-    *,
-    names: Mapping[str, str],
-    paths: Mapping[int, str],
+    groups: Iterable[Sequence[int]], by: Sequence[Dimension], labels: Labels
 ) -> list[dict[str, Any]]:
-    """One row for each value of the dimensions, in their order."""
-    parts = [_part(dimension, paths) for dimension in by]
-    sums: dict[tuple[Any, ...], list[int]] = {}
-    for group in groups:
-        row = sums.setdefault(tuple([part(group) for part in parts]), [0, 0, 0])
-        row[0] += int(group.commits)
-        row[1] += int(group.additions or 0)
-        row[2] += int(group.deletions or 0)
-    fields = [*(field for dimension in by for field in _FIELDS[dimension]), *SUMS]
-    return [
-        dict(zip(fields, [*_values(by, key, names), *sums[key]], strict=True))
-        for key in sorted(sums)
+    """One row for each value of the dimensions, in their order. A group is `queries.statistics.Group`."""
+    if not by:
+        return [total_of(dict(zip(SUMS, group[3:], strict=True)) for group in groups)]
+    periods = _Periods([d for d in by if d in BY_PERIOD])
+    people = _OfAuthor([d for d in by if d in BY_AUTHOR], labels)
+    branches = _OfBranch(Dimension.BRANCH in by, labels)
+    sums: dict[tuple[tuple[Any, ...], ...], list[int]] = {}
+    for period, author, rollup, commits, additions, deletions in groups:
+        for person in people[author]:
+            key = (periods[period], person, branches[rollup])
+            row = sums.get(key)
+            if row is None:
+                sums[key] = [commits, additions, deletions]
+            else:
+                row[0] += commits
+                row[1] += additions
+                row[2] += deletions
+    in_order = _in_order(by)
+    rows = [
+        (in_order((*period, *who, *where)), sums) for (period, who, where), sums in sums.items()
     ]
+    rows.sort(key=itemgetter(0))
+    return _rows(rows, by, labels)
 
 
 def total_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -98,52 +91,143 @@ def total_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return total
 
 
-def _part(dimension: Dimension, paths: Mapping[int, str]) -> Callable[[Any], Any]:
+def most_used(
+    uses: Mapping[str, Mapping[str, NameUse]], newest: Mapping[tuple[str, str], int]
+) -> dict[str, str]:
+    """The name used most by each person; of several the newest. `newest` knows it more exactly."""
+    return {
+        key: max(names, key=lambda name: (*names[name], newest.get((key, name), 0), name))
+        for key, names in uses.items()
+    }
+
+
+def tied(uses: Mapping[str, Mapping[str, NameUse]]) -> list[str]:
+    """The people with more than one name that was used most and last."""
+    return [
+        key for key, names in uses.items() if list(names.values()).count(max(names.values())) > 1
+    ]
+
+
+class _Periods(dict[int, tuple[str, ...]]):
+    """The periods in which a day or a month lies, each worked out once."""
+
+    def __init__(self, by: Sequence[Dimension]) -> None:
+        super().__init__()
+        self._by = by
+
+    def __missing__(self, number: int) -> tuple[str, ...]:
+        found = self[number] = tuple([period_of(dimension, number) for dimension in self._by])
+        return found
+
+
+class _OfAuthor(dict[int, list[tuple[Any, ...]]]):
+    """Where a commit of an author counts: once for each team, so maybe more than once."""
+
+    def __init__(self, by: Sequence[Dimension], labels: Labels) -> None:
+        super().__init__()
+        self._by = by
+        self._labels = labels
+
+    def __missing__(self, author: int) -> list[tuple[Any, ...]]:
+        parts = [self._values(dimension, author) for dimension in self._by]
+        found = self[author] = list(product(*parts))
+        return found
+
+    def _values(self, dimension: Dimension, author: int) -> tuple[Any, ...]:
+        match dimension:
+            case Dimension.AUTHOR:
+                return (self._labels.people[author].key,)
+            case Dimension.TEAM:
+                return self._labels.people[author].teams
+            case _:
+                return (self._labels.projects[author],)
+
+
+class _OfBranch(dict[int, tuple[str, ...]]):
+    """The branch that counts stand for."""
+
+    def __init__(self, is_wanted: bool, labels: Labels) -> None:
+        super().__init__()
+        self._is_wanted = is_wanted
+        self._labels = labels
+
+    def __missing__(self, rollup: int) -> tuple[str, ...]:
+        found = self[rollup] = (self._labels.branches[rollup],) if self._is_wanted else ()
+        return found
+
+
+def _in_order(by: Sequence[Dimension]) -> Any:
+    """Values as periods, authors and branch put into the order of the dimensions."""
+    kinds = (BY_PERIOD, BY_AUTHOR, {Dimension.BRANCH})
+    kept = [dimension for kind in kinds for dimension in by if dimension in kind]
+    places = [kept.index(dimension) for dimension in by]
+    return itemgetter(*places) if len(places) > 1 else partial(_as_tuple, places[0])
+
+
+def _as_tuple(place: int, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (values[place],)
+
+
+class _Fields(dict[Any, dict[str, Any]]):
+    """The fields of a row that a value of one dimension stands for, each made once."""
+
+    def __init__(self, dimension: Dimension, labels: Labels) -> None:
+        super().__init__()
+        self._dimension = dimension
+        self._names = labels.names
+        self._emails = (
+            {person.key: person.email for person in labels.people.values()}
+            if dimension is Dimension.AUTHOR
+            else {}
+        )
+
+    def __missing__(self, value: Any) -> dict[str, Any]:
+        match self._dimension:
+            case Dimension.AUTHOR:
+                fields = {"author_name": self._names[value], "author_email": self._emails[value]}
+            case Dimension.PROJECT:
+                fields = dict(zip(("project", "project_id"), value, strict=True))
+            case _:
+                fields = {self._dimension.value: value}
+        self[value] = fields
+        return fields
+
+
+def _rows(
+    rows: Iterable[tuple[tuple[Any, ...], list[int]]], by: Sequence[Dimension], labels: Labels
+) -> list[dict[str, Any]]:
+    fields = [_Fields(dimension, labels) for dimension in by]
+    found: list[dict[str, Any]] = []
+    for key, (commits, additions, deletions) in rows:
+        row: dict[str, Any] = {}
+        for place, value in enumerate(key):
+            row.update(fields[place][value])
+        row["commits"], row["additions"], row["deletions"] = commits, additions, deletions
+        found.append(row)
+    return found
+
+
+def period_of(dimension: Dimension, number: int) -> str:
+    """The period in which a day (20240229), or a month (202402), lies; empty for 0, which is no date."""
+    if not number:
+        return ""
+    is_day = number > 999_999
+    year, month = divmod(number // 100 if is_day else number, 100)
+    day = number % 100 if is_day else 1
     match dimension:
-        case Dimension.AUTHOR:
-            return lambda group: folded_email(group.author_email)
-        case Dimension.PROJECT:
-            return lambda group: (paths[group.project_id], group.project_id)
-        case Dimension.BRANCH:
-            return lambda group: group.branch_name
-        case _:
-            return lambda group: period_of(dimension, group.period)
-
-
-_FIELDS = {
-    **{dimension: (dimension.value,) for dimension in Dimension},
-    Dimension.AUTHOR: ("author_name", "author_email"),
-    Dimension.PROJECT: ("project", "project_id"),
-}
-
-
-def _values(
-    by: Sequence[Dimension], key: tuple[Any, ...], names: Mapping[str, str]
-) -> Iterator[Any]:
-    for dimension, value in zip(by, key, strict=True):
-        if dimension is Dimension.AUTHOR:
-            yield names[value]
-            yield value
-        elif dimension is Dimension.PROJECT:
-            yield from value
-        else:
-            yield value
-
-
-@lru_cache(maxsize=100_000)
-def period_of(dimension: Dimension, text: str) -> str:
-    """The period in which a day, or a month, lies. A text that is no date stays what it is."""
-    match dimension:
+        case Dimension.DAY:
+            return f"{year:04}-{month:02}-{day:02}"
         case Dimension.WEEK:
-            try:
-                year, week, _ = date.fromisoformat(text).isocalendar()
-            except ValueError:
-                return text
-            return f"{year:04}-W{week:02}"
-        case Dimension.MONTH:
-            return text[: len("2024-02")]
+            return _week(year, month, day)
         case Dimension.QUARTER:
-            year_text, _, month = text[: len("2024-02")].partition("-")
-            return f"{year_text}-Q{(int(month) + 2) // 3}" if month.isdecimal() else text
+            return f"{year:04}-Q{(month + 2) // 3}"
         case _:
-            return text
+            return f"{year:04}-{month:02}"
+
+
+def _week(year: int, month: int, day: int) -> str:
+    try:
+        iso_year, week, _ = date(year, month, day).isocalendar()
+    except ValueError:
+        return ""
+    return f"{iso_year:04}-W{week:02}"

@@ -25,6 +25,7 @@ class CommitsSection(StrictModel):
 
     gitlab: GitLabSection = Field(default_factory=GitLabSection)
     mirrors: Annotated[str, Expects("a folder")] = ".tsuzuki/mirrors"
+    people: Annotated[str, Expects("a file, relative to the workspace")] | None = None
     concurrency_per_host: Annotated[int, Expects("a whole number from 1 to 64")] = Field(
         default=4, ge=1, le=64
     )

@@ -125,6 +125,10 @@ class Source(Protocol):
         """What the former head `old` is to `new`, which is a head of today."""
         ...
 
+    def mailmap(self, head: str) -> bytes:
+        """The file `.mailmap` at the top of the tree of this commit; empty if there is none."""
+        ...
+
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         """The pages of a range: all, or those behind `mark`. The last one says so, and comes even if
         nothing is in it. Closing the iterator ends all it has started."""

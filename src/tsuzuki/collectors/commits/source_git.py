@@ -21,6 +21,7 @@ from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_log import LOG, read_commits
 from tsuzuki.collectors.commits.git_program import Git, GitOutput, GitProcess
 from tsuzuki.collectors.commits.git_view import ObjectStore, bare_view
+from tsuzuki.collectors.commits.people.mailmap import MAILMAP
 from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
 from tsuzuki.collectors.kit.errors import SourceRefused
 
@@ -28,6 +29,7 @@ PAGE_SECONDS_MAX = 0.5
 PAGE_PATHS_MAX = 50_000
 """A page ends with the commit that reaches it, so a history of large commits takes no more memory."""
 
+_FILE_MODES = ("100644", "100755")
 _HEADS = "refs/heads/"
 _ORIGIN_HEAD = "refs/remotes/origin/HEAD"
 _REF_FORMAT = "%(objectname)%00%(HEAD)%00%(refname)%00%(symref)"
@@ -121,6 +123,18 @@ class GitSource:
     def has(self, sha: str) -> bool:
         """Whether the repository holds a commit."""
         return self._git.ask(self._folder, "cat-file", "-e", f"{sha}^{{commit}}").code == 0
+
+    def mailmap(self, head: str) -> bytes:
+        listed = self._git.ask(self._folder, "ls-tree", "--full-tree", head, "--", MAILMAP)
+        if listed.code != 0:
+            raise refusal(listed)
+        mode, _, rest = listed.output.decode("ascii", "replace").partition(" blob ")
+        if mode not in _FILE_MODES:
+            return b""  # none, or a link, which git does not follow
+        answer = self._git.ask(self._folder, "cat-file", "blob", rest.partition("\t")[0])
+        if answer.code != 0:
+            raise refusal(answer)
+        return answer.output
 
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         objects = self._whole()

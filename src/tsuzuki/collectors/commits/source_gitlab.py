@@ -6,6 +6,7 @@ empty list instead of an error. Such a list is never taken for "nothing new".
 """
 
 import threading
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
@@ -13,6 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from tsuzuki.collectors.commits.committed_date import committed_date
 from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Reply, Server, next_query
+from tsuzuki.collectors.commits.people.mailmap import MAILMAP
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.source import (
     Absence,
@@ -149,6 +151,16 @@ class GitLabSource:
         if base == old:
             return Lineage.ANCESTOR
         return Lineage.RESET if base == new else Lineage.REWRITTEN
+
+    def mailmap(self, head: str) -> bytes:
+        path = f"{self._root}/repository/files/{_segment(MAILMAP)}"
+        reply = self._client.get(path, {"ref": head}, accept=[404])
+        if reply.status == 404:
+            return b""
+        try:
+            return b64decode(reply.body["content"], validate=True)
+        except (LookupError, TypeError, ValueError):
+            raise _senseless("a file") from None
 
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         number: int | None = _marked(mark)

@@ -74,6 +74,10 @@ class MirrorSource:
         self._bring(new)
         return self._mirror.lineage(old, new)
 
+    def mailmap(self, head: str) -> bytes:
+        self._bring(head)
+        return self._mirror.mailmap(head)
+
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         self._bring(wanted.new)
         return self._mirror.pages(wanted, mark=mark)

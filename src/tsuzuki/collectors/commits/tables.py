@@ -19,7 +19,6 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -27,11 +26,11 @@ from sqlalchemy import (
     text,
 )
 
+from tsuzuki.collectors.commits.report_tables import metadata
 from tsuzuki.store.schema.migrate import Component
-from tsuzuki.store.schema.tables import NAMES, one_of
+from tsuzuki.store.schema.tables import one_of
 from tsuzuki.store.sql.types import BigId, KeyText, PlainText
 
-metadata = MetaData(naming_convention=NAMES)
 COMPONENT = Component(
     name="commits", metadata=metadata, versions=Path(__file__).parent / "versions"
 )

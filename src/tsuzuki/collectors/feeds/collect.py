@@ -9,6 +9,8 @@ from typing import Any
 
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.feeds.budget import Budgets
+from tsuzuki.collectors.feeds.changes import PostChanges
+from tsuzuki.collectors.feeds.channels.factory import settings_of
 from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
 from tsuzuki.collectors.feeds.item_steps import ItemSteps
@@ -68,6 +70,8 @@ class FeedsRun:
         return fetcher.fetch_due(is_forced=is_asked_for, on_feed=self._run.progress)
 
     def _process(self, downloader: SafeDownloader) -> Processed:
+        self._run.raise_if_cancelled()
+        self._require_accounts()
         calls = ModelCalls(
             section=self._section, budgets=Budgets(self._section), database=self._database
         )
@@ -101,8 +105,25 @@ class FeedsRun:
                 posting=posting,
             )
             processed = processing.process(_item_limit(self._run, self._options.items_per_run))
-        self._schedule_resumption(feed_set)
+            changes = PostChanges(
+                run=self._run,
+                database=self._database,
+                options=self._options,
+                feeds=feed_set,
+                calls=calls,
+                posting=posting,
+                read_page=page_reader.read,
+            )
+            processed.changes = changes.tell()
+            processed.closures = dict(feed_set.closures)
+        self._schedule_next_run(feed_set)
         return processed
+
+    def _require_accounts(self) -> None:
+        """Nothing is paid for a post that has nowhere to go. Raises `ConfigurationError`."""
+        for feed in self._options.feeds.values():
+            if not feed.hold:
+                settings_of(self._section, feed.account)
 
     def _open_feeds(self, calls: ModelCalls) -> FeedSet:
         """The feeds of the job, without those that are parked; what a dead run held is free again."""
@@ -112,6 +133,7 @@ class FeedsRun:
             items.release_abandoned(connection, run_id=self._run.id)
             ids = [feed.id for feed in stored.values()]
             items.end_backoff(connection, feed_ids=ids, now=now)
+            Budgets(self._section).prune(connection, now=now)
             parked = calls.closures(connection, now=now)
             limited = accounts.limited(connection, now=now)
         feed_set = FeedSet(
@@ -134,7 +156,7 @@ class FeedsRun:
         now = self._database.now(connection)
         item_moves.finish_found(connection, post.item_id, run_id=self._run.id, now=now)
 
-    def _schedule_resumption(self, feed_set: FeedSet) -> None:
+    def _schedule_next_run(self, feed_set: FeedSet) -> None:
         """Ask for a run at the moment when the first feed that waits for quota or budget may go on."""
         moment = feed_set.resumes_at()
         if moment is not None:

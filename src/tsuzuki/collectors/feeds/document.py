@@ -23,14 +23,11 @@ _FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf|channel)\b", re.IGNORECA
 _HTML_TAG = re.compile(rb"<!doctype\s+html|<html\b|<head\b|<body\b", re.IGNORECASE)
 _END = re.compile(rb"</(?:[\w.-]+:)?(?:rss|feed|rdf)\s*>", re.IGNORECASE)
 _ENTRY_TAG = re.compile(rb"<(/?)(?:[\w.-]+:)?(?:item|entry)(?=[\s>/])", re.IGNORECASE)
-_WHOLE_LINK = re.compile(rb"</link\s*>|<link\b[^>]*\bhref\b[^>]*>", re.IGNORECASE)
-_ENTRY = re.compile(
-    rb"<((?:[\w.-]+:)?(?:item|entry))(?=[\s>]).*?</\1\s*>", re.IGNORECASE | re.DOTALL
-)
+_LINK_TAG = re.compile(rb"</?link\b[^<>]*>", re.IGNORECASE)
 _ENTITY = re.compile(rb"<!ENTITY\s+([\w.-]+)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
 _ENTITY_TAG = re.compile(rb"<!ENTITY[^>]*>")
 _REFERENCE = re.compile(rb"&#(?:[xX]([0-9a-fA-F]{1,4000})|([0-9]{1,4000}));?")
-_ALTERNATE = re.compile(r"<link\b[^>]*application/(?:rss|atom)\+xml[^>]*>", re.IGNORECASE)
+_FEED_TYPE = re.compile(rb"application/(?:rss|atom)\+xml", re.IGNORECASE)
 _HREF = re.compile(r"href\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 
 
@@ -81,7 +78,8 @@ def is_cut_off_in_link(body: bytes) -> bool:
     tags = list(_ENTRY_TAG.finditer(flat))
     if not tags or tags[-1][1]:
         return False
-    return _WHOLE_LINK.search(flat, tags[-1].start()) is None
+    links = _LINK_TAG.findall(flat, tags[-1].start())
+    return not any(link.startswith(b"</") or b"href" in link.lower() for link in links)
 
 
 def without_bombs(body: bytes) -> bytes:
@@ -103,12 +101,19 @@ def with_valid_references(body: bytes) -> bytes:
 
 def single_entry_documents(body: bytes) -> Iterator[bytes]:
     """A document for each entry, with the head and the end of the whole."""
-    found = list(_ENTRY.finditer(body))
-    if not found:
+    starts_and_ends: list[tuple[int, int]] = []
+    start = None
+    for tag in _ENTRY_TAG.finditer(body):
+        if not tag[1]:
+            start = tag.start()
+        elif start is not None:
+            starts_and_ends.append((start, body.find(b">", tag.end()) + 1))
+            start = None
+    if not starts_and_ends:
         return
-    head, end = body[: found[0].start()], body[found[-1].end() :]
-    for entry in found:
-        yield head + entry[0] + end
+    head, rest = body[: starts_and_ends[0][0]], body[starts_and_ends[-1][1] :]
+    for start, end in starts_and_ends:
+        yield head + body[start:end] + rest
 
 
 def _exists(reference: re.Match[bytes]) -> bool:
@@ -126,9 +131,8 @@ def _flat(body: bytes) -> bytes:
 
 def _page_instead(flat: bytes, url: str) -> SourceUnavailable:
     """An error page may be gone the next time; but the address may also be that of the site."""
-    text = flat[:200_000].decode("utf-8", "replace")
-    found = _ALTERNATE.search(text)
-    href = _HREF.search(found[0]) if found else None
+    links = (link for link in _LINK_TAG.findall(flat[:200_000]) if _FEED_TYPE.search(link))
+    href = _HREF.search(next(links, b"").decode("utf-8", "replace"))
     hint = "Look at the address in a browser: a page for people came instead of the feed."
     if href is not None:
         hint = f"Did you mean {_shown(urljoin(url, html.unescape(href[1])))}? The page names it as its feed."

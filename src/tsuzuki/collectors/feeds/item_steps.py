@@ -14,7 +14,11 @@ from typing import Any, TypeAlias, assert_never
 
 from tsuzuki.collectors.feeds.feed_set import RunFeed
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.model.prompts import screening_question, summary_question
+from tsuzuki.collectors.feeds.model.prompts import (
+    prompt_version,
+    screening_question,
+    summary_question,
+)
 from tsuzuki.collectors.feeds.model.protocol import (
     Answer,
     ModelBlocked,
@@ -64,6 +68,14 @@ class AccountLimited(Exception):
     def __init__(self, limited: RateLimitedUntil) -> None:
         super().__init__(limited.message)
         self.until = limited.until
+
+
+class CapReached(Exception):
+    """Another run has made the last post that the feed may make for now."""
+
+    def __init__(self, open_at: datetime | None) -> None:
+        super().__init__("its posts are at a cap")
+        self.open_at = open_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +136,7 @@ class ItemSteps:
         (of the model), `AccountLimited` and whatever stops the job if it is not."""
         done = last_done_of(work.steps, Step.SUMMARY)
         is_pending = work.item.state.status is ItemStatus.PENDING
-        if done is not None:
+        if done is not None and done.prompt_version == _summary_version(work):
             # It was found worth a post before, and only the post is missing.
             work.note(is_worth=not is_pending)
             return self._post(work, str(done.result["text"]))
@@ -169,6 +181,7 @@ class ItemSteps:
                 stored = pages.get(connection, item.id)
             if stored is not None:
                 return stored
+        self._run.raise_if_cancelled()
         started_at = self._database.clock.now()
         try:
             page = self._read_page(item, work.feed)
@@ -234,7 +247,9 @@ class ItemSteps:
         return str(self._ask(work, question)["text"])
 
     def _ask(self, work: Work, question: Question) -> Mapping[str, Any]:
-        """The answer to a question, of before or by one request. The next transaction for the item stores it."""
+        """The answer to a question, of before or by one request. The next transaction for the item stores it. A run
+        that is to stop asks nothing more; its item is free again for the next one."""
+        self._run.raise_if_cancelled()
         with self.transaction(work) as (connection, now):
             found = self._calls.known(work.steps, work.feed, question) or self._calls.start(
                 connection, work.item, work.feed, question, run_id=self._run.id, now=now
@@ -285,15 +300,20 @@ class ItemSteps:
             author=item.author,
             feed_title=feed.title,
         )
-        with self.transaction(work) as (connection, _now):
-            post = self._posting.intend(
-                connection,
-                feed_id=feed.id,
-                item_id=item.id,
-                account=account,
-                body=body,
-                content_hash=item.content_hash,
-            )
+        with self.transaction(work) as (connection, now):
+            left = self._posting.room_for(connection, feed.id, item.id, feed.options.caps, now=now)
+            post = None
+            if left.count > 0:
+                post = self._posting.intend(
+                    connection,
+                    feed_id=feed.id,
+                    item_id=item.id,
+                    account=account,
+                    body=body,
+                    content_hash=item.content_hash,
+                )
+        if post is None:
+            raise CapReached(left.open_at)
         outcome = self._posting.send(
             post, on_sent=lambda connection, _post: self._finish(connection, work)
         )
@@ -315,3 +335,11 @@ class ItemSteps:
         with self.transaction(work) as (connection, _now):
             item_moves.hold_for_approval(connection, work.item, run_id=self._run.id)
         return Advanced.HELD
+
+
+def _summary_version(work: Work) -> str:
+    """Of the prompt as the feed has it now: a summary by another one is not what is asked for any more."""
+    item = work.item
+    return prompt_version(
+        summary_question(work.feed.options, title=item.title, url=item.url, text="")
+    )

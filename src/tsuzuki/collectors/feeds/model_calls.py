@@ -33,6 +33,8 @@ from tsuzuki.store.sql.database import Connection, Database
 PROBE_EVERY = timedelta(hours=1)
 """How often a model whose day is used up is asked whether it still is."""
 
+NOTHING_USED = Usage(cost_micros=0)
+
 
 class BudgetSpent(Exception):
     """The call would exceed a budget; it was not made."""
@@ -160,8 +162,8 @@ class ModelCalls:
     def fail(
         self, connection: Connection, call: Call, problem: SourceFailed, *, now: datetime
     ) -> None:
-        """Record that there was no usable answer. What may have been paid for stays counted; what was certainly
-        not sent does not."""
+        """Record that there was no usable answer. The request stays counted; so does what it may have cost, unless
+        the server says that it cost nothing."""
         end = StepEnd(error_code=problem.specific_code, error=problem.message)
         match problem:
             case ModelBlocked():
@@ -172,8 +174,7 @@ class ModelCalls:
             case ModelUnavailable(maybe_paid=True):
                 steps.finish(connection, call.step_id, end, now=now)
             case _:
-                self._budgets.release(connection, call.reservation)
-                steps.finish(connection, call.step_id, end, now=now)
+                self._end(connection, call, NOTHING_USED, end, now)
 
     def _end(
         self, connection: Connection, call: Call, usage: Usage, end: StepEnd, now: datetime

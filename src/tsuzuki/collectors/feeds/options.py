@@ -257,7 +257,11 @@ class RequestSettings(StrictModel):
 class FeedsSection(StrictModel):
     """What all feeds jobs of an installation share."""
 
-    models: dict[Name, ModelSettings] = Field(default_factory=dict)
+    models: dict[Name, ModelSettings] = Field(
+        default_factory=lambda: {DEFAULT: ModelSettings(provider=Provider.EXTRACTIVE)}
+    )
+    """Without any, the default one is extractive: no key is needed to try a feed."""
+
     accounts: dict[Name, AccountSettings] = Field(default_factory=dict)
     requests: dict[Name, RequestSettings] = Field(default_factory=dict)
     budget: Budget = Budget()

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from tsuzuki.collectors.feeds.entry import Attachment
+from tsuzuki.collectors.feeds.entry import attachments_from
 from tsuzuki.collectors.feeds.feed_request import headers_of
 from tsuzuki.collectors.feeds.feed_set import RunFeed
 from tsuzuki.collectors.feeds.options import FeedsSection
@@ -29,7 +29,7 @@ class PageReader:
         return download_page(
             self._downloader,
             url=item.url,
-            attachments=[Attachment(**one) for one in item.attachments],
+            attachments=attachments_from(item.attachments),
             attachments_max=options.attachments,
             bytes_max=options.download_megabytes * MEGABYTE,
             headers=headers,

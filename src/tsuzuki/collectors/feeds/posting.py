@@ -23,6 +23,7 @@ from tsuzuki.collectors.feeds.channels.protocol import (
     Sent,
 )
 from tsuzuki.collectors.feeds.options import FeedsSection, PostCaps
+from tsuzuki.collectors.feeds.post_caps import PostsLeft, posts_left
 from tsuzuki.collectors.feeds.queries import accounts, posts
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, NewPost, Post
 from tsuzuki.collectors.feeds.tables import PostKind
@@ -30,12 +31,11 @@ from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, Source
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Connection, Database
 
 ATTEMPTS_MAX = 2
 LIMITS_KEPT = timedelta(days=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 CHANGES_WITHIN = timedelta(days=30)
 """An article that changes later is left as it was posted."""
 
@@ -57,14 +57,6 @@ OnSent: TypeAlias = Callable[[Connection, Post], None]
 
 OnFailed: TypeAlias = Callable[[Connection, PostOutcome], None]
 """What follows from one that was refused or is unsettled, in the same transaction."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PostsLeft:
-    """How many posts a feed may make now, and when the next if none."""
-
-    count: int
-    open_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +157,11 @@ class Posting:
         now = self._database.now(connection)
         return posts.intend(connection, new, run_id=self._run.id, now=now)
 
+    def intend_again(self, connection: Connection, post: Post) -> Post:
+        """Record in the caller's transaction that this run sends a post that is INTENDED."""
+        now = self._database.now(connection)
+        return posts.intend(connection, post, run_id=self._run.id, now=now)
+
     def send(
         self, post: Post, *, on_sent: OnSent, on_failed: OnFailed | None = None
     ) -> PostOutcome:
@@ -230,24 +227,18 @@ class Posting:
         self, connection: Connection, feed_id: int, caps: PostCaps, *, now: datetime
     ) -> PostsLeft:
         """How many posts the caps leave a feed."""
-        left = (
-            [caps.per_run - self._posted_in_run.get(feed_id, 0)] if caps.per_run is not None else []
-        )
-        windows = [(caps.per_hour, HOUR), (caps.per_day, DAY)]
-        most = max((cap for cap, _ in windows if cap is not None), default=0)
-        times = posts.times(connection, feed_id, since=now - DAY, most=most) if most else []
-        open_at: list[datetime] = []
-        for cap, window in windows:
-            if cap is None:
-                continue
-            within = [time for time in times if time > now - window]
-            left.append(cap - len(within))
-            if 0 < cap <= len(within):
-                open_at.append(within[cap - 1] + window)
-            elif cap == 0:
-                open_at.append(now + window)
-        count = max(0, min(left, default=1_000_000))
-        return PostsLeft(count=count, open_at=max(open_at, default=None) if count == 0 else None)
+        made = self._posted_in_run.get(feed_id, 0)
+        return posts_left(connection, feed_id, caps, now=now, posted_in_run=made)
+
+    def room_for(
+        self, connection: Connection, feed_id: int, item_id: int, caps: PostCaps, *, now: datetime
+    ) -> PostsLeft:
+        """The same for one more post, which no other run takes away until this transaction ends. A post that is
+        recorded already has its room."""
+        if posts.post_of_item(connection, item_id) is not None:
+            return PostsLeft(count=1)
+        lock_until_commit(connection, f"tsuzuki feeds posts {feed_id}")
+        return self.posts_left(connection, feed_id, caps, now=now)
 
     def changes(self, connection: Connection, feed_id: int, *, now: datetime) -> list[ChangedPost]:
         """Posts of a feed whose article says something else now, each content once."""

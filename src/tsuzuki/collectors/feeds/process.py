@@ -14,7 +14,14 @@ from typing import Any
 
 from tsuzuki.collectors.feeds.budget import Refusal
 from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
-from tsuzuki.collectors.feeds.item_steps import AccountLimited, Advanced, ItemSteps, PutOff, Work
+from tsuzuki.collectors.feeds.item_steps import (
+    AccountLimited,
+    Advanced,
+    CapReached,
+    ItemSteps,
+    PutOff,
+    Work,
+)
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.model.protocol import ModelUnavailable
 from tsuzuki.collectors.feeds.model_calls import BudgetSpent, ModelCalls
@@ -42,6 +49,9 @@ class Processed:
     posted: int = 0
     approvals: int = 0
     given_up: int = 0
+    changes: int = 0
+    """Edits and replies that tell how an article changed."""
+
     deferred: Counter[ItemReason] = field(default_factory=Counter)
     closures: dict[str, Closure] = field(default_factory=dict)
 
@@ -51,6 +61,7 @@ class Processed:
             "posted": self.posted,
             "awaiting_approval": self.approvals,
             "given_up": self.given_up,
+            "changes": self.changes,
             "deferred": {reason.name.lower(): count for reason, count in self.deferred.items()},
             "closed": {
                 name: {
@@ -122,9 +133,12 @@ class ItemProcessing:
             return True
         left = self._posting.posts_left(connection, feed.id, feed.options.caps, now=now)
         if left.count == 0:
-            closure = Closure(why="its posts are at a cap", until=left.open_at, resumes=False)
-            self._feeds.close(feed.id, closure)
+            self._close_at_cap(feed, left.open_at)
         return left.count > 0
+
+    def _close_at_cap(self, feed: RunFeed, open_at: datetime | None) -> None:
+        closure = Closure(why="its posts are at a cap", until=open_at, resumes=False)
+        self._feeds.close(feed.id, closure)
 
     def _wait_for_opening(self) -> bool:
         """Wait until the first closed feed is open again, if that is soon."""
@@ -147,6 +161,9 @@ class ItemProcessing:
         except BudgetSpent as problem:
             self._give_back(work)
             self._close_for_budget(work.feed, problem.refusal)
+        except CapReached as reached:
+            self._give_back(work)
+            self._close_at_cap(work.feed, reached.open_at)
         except AccountLimited as limited:
             self._give_back(work)
             closure = Closure(why=str(limited), until=limited.until)

@@ -4,7 +4,7 @@
         gitlab_client = gitlab.Gitlab(server.url, private_token=TOKEN)
 
 What it knows of: version, user, projects (both kinds of pages, former paths, archived), branches,
-commits with counts, single commits, comparison, merge base; the token; the headers of pages and of
+commits with counts, single commits, files, comparison, merge base; the token; the headers of pages and of
 the rate limit. `demo` makes repositories for a person who has none at hand.
 """
 

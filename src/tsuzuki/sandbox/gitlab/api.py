@@ -66,6 +66,7 @@ class GitLabApi:
             ),
             Route("GET", f"{REPOSITORY}/commits", self._of_project(history.list_commits)),
             Route("GET", f"{REPOSITORY}/commits/{{sha}}", self._of_project(history.show_commit)),
+            Route("GET", f"{REPOSITORY}/files/{{path}}", self._of_project(history.show_file)),
             Route("GET", f"{REPOSITORY}/compare", self._of_project(history.compare)),
             Route("GET", f"{REPOSITORY}/merge_base", self._of_project(history.merge_base)),
         ]

@@ -1,7 +1,9 @@
 """Branches and commits: what a request asks of one project's repository."""
 
+from base64 import b64encode
 from collections.abc import Callable
 from datetime import datetime
+from hashlib import sha256
 from urllib.parse import parse_qsl
 
 from tsuzuki.sandbox.exchange import Request, Response, json_response
@@ -107,6 +109,35 @@ def show_commit(request: Request, project: Project) -> Response:
     [found] = repository.commits([sha], stats=stats)
     beside = {"status": None, "last_pipeline": None, "project_id": project.number}
     return json_response({**entities.commit(found, project, request.base_url), **beside})
+
+
+def show_file(request: Request, project: Project) -> Response:
+    """A file of a commit, its content in base64."""
+    repository, path = project.repository, request.params["path"]
+    if "ref" not in request.query:
+        raise ErrorResponse(400, {"error": "ref is missing"})
+    sha = _known(repository, request.query["ref"])
+    if sha is None:
+        raise not_found("Commit")
+    blob = repository.blob(sha, path)
+    if blob is None:
+        raise not_found("File")
+    blob_id, content = blob
+    return json_response(
+        {
+            "file_name": path.rpartition("/")[2],
+            "file_path": path,
+            "size": len(content),
+            "encoding": "base64",
+            "content": b64encode(content).decode("ascii"),
+            "content_sha256": sha256(content).hexdigest(),
+            "ref": request.query["ref"],
+            "blob_id": blob_id,
+            "commit_id": sha,
+            "last_commit_id": repository.last_change(sha, path),
+            "execute_filemode": False,
+        }
+    )
 
 
 def compare(request: Request, project: Project) -> Response:

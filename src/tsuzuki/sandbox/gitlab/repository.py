@@ -196,6 +196,17 @@ class Repository:
             output = self._run((*command, *options), given, lambda code: code == 0, environment)
         return parse_log(output, stats=stats)
 
+    def blob(self, sha: str, path: str) -> tuple[str, bytes] | None:
+        """The id and the content of a file in a commit; None if there is no such file."""
+        blob_id = self._line("rev-parse", "--verify", "--quiet", f"{sha}:{path}")
+        if blob_id is None or self._line("cat-file", "-t", blob_id) != "blob":
+            return None
+        return blob_id, self.git("cat-file", "blob", blob_id)
+
+    def last_change(self, sha: str, path: str) -> str | None:
+        """The last commit up to `sha` that changed a file."""
+        return self._line("rev-list", "-1", sha, "--", path)
+
     def changed_paths(self, old: str, new: str) -> bytes:
         return self.git("diff", "--raw", "-z", "-M", "--no-abbrev", old, new)
 

@@ -1,9 +1,9 @@
 """Answers by rule: what a model says is computed from the page it is given and from the schema asked for.
 
-The page is what stands between the longest pair of tags in the user's text (`<page>…</page>`), or all of that
-text. Its verdict is `not_ready` if it has a word of NOT_READY, `not_worth` with one of NOT_WORTH, else `worth`.
-An enum of the schema is filled by the verdict, a string with the first sentences. The same request always gets
-the same answer.
+The page is what stands between the longest pair of tags in the user's text (`<page>…</page>`) with more than a link
+in it, or all of that text. Its verdict is `not_ready` if it has a word of NOT_READY, `not_worth` with one of
+NOT_WORTH, else `worth`. An enum of the schema is filled by the verdict, a string with the first sentences. The same
+request always gets the same answer.
 """
 
 import json
@@ -23,6 +23,7 @@ VERDICT_PATTERNS = {
     "worth": r"^(worth|valuable|relevant|accept|yes)",
 }
 BAD_ENUM_VALUE = "perhaps"
+LINK = re.compile(r"https?://\S+")
 SENTENCES = 2
 SUMMARY_CHARACTERS_MAX = 200
 LOOKED_AT_CHARACTERS = 10_000
@@ -44,7 +45,8 @@ class Prompt:
     @cached_property
     def page(self) -> str:
         blocks = re.findall(r"<([A-Za-z][\w-]*)[^>]*>(.*?)</\1>", self.text, flags=re.DOTALL)
-        longest = max((inside for _, inside in blocks), key=len, default=self.text)
+        texts = [inside for _, inside in blocks if not LINK.fullmatch(inside.strip())]
+        longest = max(texts, key=len, default=self.text)
         return re.sub(r"<[^>]*>", " ", longest).strip()
 
     @cached_property

@@ -9,10 +9,13 @@ import pytest
 from support.commit_collection import Collecting
 from support.query_plans import last_sent, ways_to
 from tsuzuki.collectors.commits.grouping import Dimension
-from tsuzuki.collectors.commits.queries import statistics
+from tsuzuki.collectors.commits.people.identity import People
+from tsuzuki.collectors.commits.queries import rollup
 from tsuzuki.collectors.commits.queries.commit_filter import CommitFilter
 from tsuzuki.collectors.commits.queries.pages import store_page
+from tsuzuki.collectors.commits.queries.statistics import Merges
 from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.service.report import Reporter, Rules
 from tsuzuki.collectors.commits.source import Commit
 
 
@@ -42,10 +45,22 @@ def filled(collecting: Collecting, tmp_path: Path) -> Collecting:
     return collecting
 
 
-def counted(collecting: Collecting, *by: Dimension, **wanted: Any) -> list[tuple[object, ...]]:
+def counted(
+    collecting: Collecting,
+    *by: Dimension,
+    author: str | None = None,
+    merges: Merges = Merges.INCLUDE,
+    **wanted: Any,
+) -> list[tuple[object, ...]]:
+    """The rows of a report; `author` is an address."""
     with collecting.database.read() as connection:
-        rows = statistics.totals(connection, by, CommitFilter(**wanted))
-    return [tuple(row.values()) for row in rows]
+        assert rollup.stale_projects(connection) == []
+        rules = Rules(
+            merges=merges,
+            is_asked=None if author is None else lambda _author, person: person.key == author,
+        )
+        found = Reporter(connection, People()).report(by, CommitFilter(**wanted), rules)
+    return [tuple(row.values()) for row in found.rows]
 
 
 def store(collecting: Collecting, target: Target, *page: Commit) -> None:
@@ -97,8 +112,8 @@ def test_of_some_branches_a_commit_counts_once(filled: Collecting) -> None:
 def test_some_projects_and_authors_only(filled: Collecting) -> None:
     assert counted(filled, Dimension.MONTH, project_ids=[2]) == [("2024-01", 1, 1, 1)]
     assert counted(filled, Dimension.MONTH, project_ids=[]) == []
-    assert counted(filled, Dimension.PROJECT, emails=["bob@x"]) == [("one", 1, 2, 6, 2)]
-    assert counted(filled, Dimension.DAY, emails=["bob@x"])[0] == ("2024-01-01", 1, 4, 1)
+    assert counted(filled, Dimension.PROJECT, author="bob@x") == [("one", 1, 2, 6, 2)]
+    assert counted(filled, Dimension.DAY, author="bob@x")[0] == ("2024-01-01", 1, 4, 1)
 
 
 def test_both_days_are_included(filled: Collecting) -> None:
@@ -111,10 +126,76 @@ def test_both_days_are_included(filled: Collecting) -> None:
     assert counted(filled, since=date(2024, 2, 1), until=date.max) == [(5, 38, 5)]
 
 
-@pytest.mark.parametrize("by", [Dimension.MONTH, Dimension.QUARTER, Dimension.AUTHOR])
-def test_totals_and_commits_answer_alike(filled: Collecting, by: Dimension) -> None:
-    whole = counted(filled, by)
-    assert counted(filled, by, since=date(2023, 12, 31), until=date(2024, 12, 30)) == whole
+BY = [
+    (),
+    (Dimension.DAY,),
+    (Dimension.WEEK, Dimension.PROJECT),
+    (Dimension.MONTH,),
+    (Dimension.QUARTER, Dimension.AUTHOR),
+    (Dimension.AUTHOR,),
+    (Dimension.TEAM,),
+    (Dimension.BRANCH,),
+    (Dimension.MONTH, Dimension.BRANCH, Dimension.AUTHOR),
+]
+DAYS = [
+    (None, None),
+    (date(2024, 1, 1), None),
+    (date(2024, 1, 2), None),
+    (None, date(2024, 2, 1)),
+    (date(2023, 12, 15), date(2024, 3, 2)),
+    (date(2024, 2, 1), date(2024, 2, 29)),
+    (date(2024, 1, 20), date(2024, 1, 25)),
+    (date(2024, 1, 20), date(2024, 2, 3)),
+    (date.min, date.max),
+]
+
+
+@pytest.mark.parametrize("by", BY, ids="_".join)
+def test_the_rollup_and_the_commits_answer_alike(
+    filled: Collecting, by: tuple[Dimension, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = [a_commit(40 + n, month=1 + n % 3, day=1 + n * 2, author="bob") for n in range(12)]
+    store(filled, Target(2, "main"), *(one._replace(parents="1 2") for one in wide))
+    branches = [None, ["main"], ["main", "side"]]
+    asked = [
+        {"since": since, "until": until, "branches": some, "merges": merges}
+        for since, until in DAYS
+        for some in branches
+        for merges in Merges
+    ]
+    quick = [counted(filled, *by, **one) for one in asked]
+    monkeypatch.setattr(Reporter, "_scope", lambda *_: None)
+    assert [counted(filled, *by, **one) for one in asked] == quick
+
+
+def test_merges_are_counted_left_out_or_counted_alone(filled: Collecting) -> None:
+    store(filled, Target(2, "main"), a_commit(9, month=5)._replace(parents="1 2"))
+    by_month = {one: counted(filled, Dimension.MONTH, merges=one)[-1] for one in Merges}
+    assert by_month == {
+        Merges.INCLUDE: ("2024-05", 1, 9, 1),
+        Merges.EXCLUDE: ("2024-02", 2, 5, 2),
+        Merges.ONLY: ("2024-05", 1, 9, 1),
+    }
+    assert counted(filled, merges=Merges.EXCLUDE) == [(5, 11, 5)]
+
+
+def test_without_some_paths_the_rest_is_counted(filled: Collecting) -> None:
+    changed = [("a.py", 5, 1), ("uv.lock", 40, 9)]
+    page = [
+        a_commit(45, month=6)._replace(deletions=10, paths=changed),
+        a_commit(46, month=6)._replace(additions=7, deletions=0, paths=[("uv.lock", 7, 0)]),
+        a_commit(47, month=6)._replace(additions=0, deletions=0, paths=[]),
+        a_commit(48, month=6),
+    ]
+    target = Target(2, "main")
+    store(filled, target, *page)
+    (path,) = filled.ask("SELECT path_id FROM commit_paths WHERE path = 'uv.lock'")
+    june = {"since": date(2024, 6, 1), "excluded_path_ids": [path.path_id]}
+    assert counted(filled, Dimension.MONTH, **june) == [("2024-06", 3, 53, 2)]
+    assert counted(filled, Dimension.BRANCH, **june) == [("main", 3, 53, 2)]
+    with filled.database.read() as connection:
+        report = Reporter(connection, People()).report((), CommitFilter(**june), Rules())
+    assert (report.left_out.paths, report.left_out.paths_unknown) == (1, 1)
 
 
 def test_an_author_is_known_by_the_address_without_case(filled: Collecting) -> None:

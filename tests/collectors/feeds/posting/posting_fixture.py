@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import delete, insert, select, update
 
 from support.factories import add_worker, create_run, take_lead
@@ -38,6 +39,8 @@ from tsuzuki.store.sql.database import Connection, Database
 WORKER = "host-1-aaaa"
 JOB = "news"
 TIMEOUT = 5.0
+ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"])
+"""What depends on the server alone is not tried with each database."""
 
 
 def link(number: int) -> str:

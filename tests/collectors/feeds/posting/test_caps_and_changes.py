@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tsuzuki.collectors.feeds.options import PostCaps
-from tsuzuki.collectors.feeds.posting import PostsLeft
+from tsuzuki.collectors.feeds.post_caps import PostsLeft
 from tsuzuki.collectors.feeds.tables import PostKind
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.sandbox.mastodon import WriteCase

@@ -5,19 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from tsuzuki.collectors.feeds.channels import mastodon
-from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing, PostRefused, Sent
-from tsuzuki.collectors.kit.errors import RateLimitedUntil
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.mastodon import TOKEN, KeyMode, WriteCase
+from tsuzuki.sandbox.mastodon import KeyMode, WriteCase
 
-from .posting_fixture import TIMEOUT, PostingFixture, PostingRun, body_of, link
+from .posting_fixture import ON_SQLITE, TIMEOUT, PostingFixture, PostingRun, body_of, link
 
-STATUSES = "/api/v1/statuses"
 NUMBER = 1
-ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"])
-"""What depends on the server alone is not tried with each database."""
 
 
 def test_a_post_is_sent_with_all_it_says_and_recorded(news: PostingFixture) -> None:
@@ -275,136 +270,3 @@ def test_the_link_is_known_again_in_the_card_alone(
         "tsuzuki.sandbox.mastodon.records.Status.content", property(lambda _: "<p>text</p>")
     )
     assert len(news.start().settle().sent) == 1
-
-
-# --- what the server says -------------------------------------------------------------------------
-
-
-def test_a_refused_post_is_never_sent_again(news: PostingFixture) -> None:
-    news.mastodon.settings.max_characters = 30
-    run = news.start()
-    outcome = run.send(run.intend(1))
-    assert (outcome.state, news.state(1)) == (OutboxState.REFUSED, "refused")
-    assert "422" in (outcome.error or "")
-    news.mastodon.settings.max_characters = 500
-    assert run.post(1) is OutboxState.REFUSED
-    assert run.settle().sent == ()
-    assert news.requests("POST", STATUSES) == 1
-    assert run.failed == [news.item(1)] * 2
-
-
-@ON_SQLITE
-def test_a_second_try_that_is_refused_as_a_duplicate_finds_the_first(
-    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    news.mastodon.post_cases.add(WriteCase.STORED_LATER)
-    run = news.start()
-    channel = run.posting.channel("default")
-    send, tries = channel.send, []
-
-    def send_and_refuse_the_second(post: Outgoing) -> Sent:
-        tries.append(post)
-        if len(tries) == 2:
-            news.mastodon.store_pending()
-            raise PostRefused("Mastodon answered 422: duplicate")
-        return send(post)
-
-    monkeypatch.setattr(channel, "send", send_and_refuse_the_second)
-    assert run.post(1) is OutboxState.SENT
-    assert len(news.texts()) == 1
-
-
-@ON_SQLITE
-@pytest.mark.parametrize("flag", ["token_revoked", "suspended"])
-def test_an_account_that_may_not_post_stops_and_the_post_stays_intended(
-    news: PostingFixture, flag: str
-) -> None:
-    setattr(news.mastodon.account, flag, True)
-    run = news.start()
-    post = run.intend(1)
-    with pytest.raises(AccountStopped) as stopped:
-        run.send(post)
-    assert stopped.value.permanent
-    assert TOKEN not in f"{stopped.value.message} {stopped.value.hint} {run.log}"
-    assert (news.state(1), run.sent, run.failed) == ("intended", [], [])
-    setattr(news.mastodon.account, flag, False)
-    assert run.post(1) is OutboxState.SENT
-
-
-@ON_SQLITE
-@pytest.mark.parametrize("epoch", [False, True])
-def test_a_rate_limit_is_kept_until_the_server_says(news: PostingFixture, epoch: bool) -> None:
-    news.mastodon.settings.posts_max = 1
-    news.mastodon.settings.reset_as_epoch = epoch
-    run = news.start()
-    assert run.post(1) is OutboxState.SENT
-    post = run.intend(2)
-    with pytest.raises(RateLimitedUntil) as limited:
-        run.send(post)
-    assert news.state(2) == "intended"
-    wait = (limited.value.until - news.clock.now()).total_seconds()
-    assert 0 < wait <= 3 * 3600 + 1
-    news.clock.advance(wait + 1)
-    assert run.post(2) is OutboxState.SENT
-
-
-@ON_SQLITE
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(path=f"{STATUSES}*", status=404, body='{"error": "Not Found"}'),
-        Fault(path=f"{STATUSES}*", status=301, headers={"Location": "https://elsewhere.example/"}),
-    ],
-)
-def test_a_wrong_address_is_told_as_one(news: PostingFixture, fault: Fault) -> None:
-    news.server.faults.add(fault)
-    run = news.start()
-    post = run.intend(1)
-    with pytest.raises(AccountStopped) as stopped:
-        run.send(post)
-    assert "base_url" in (stopped.value.hint or "")
-    assert news.state(1) == "intended"
-
-
-@ON_SQLITE
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(kind=FaultKind.HTML, path=STATUSES, status=200, method="POST"),
-        Fault(kind=FaultKind.CUT, path=STATUSES, method="POST"),
-        Fault(path=STATUSES, status=200, body="{}", method="POST"),
-        Fault(path=STATUSES, status=200, body="[1]", method="POST"),
-        Fault(path=STATUSES, status=520, body="", method="POST"),
-    ],
-)
-def test_an_answer_that_says_nothing_is_an_unknown_outcome(
-    news: PostingFixture, fault: Fault
-) -> None:
-    news.server.faults.add(fault)
-    run = news.start()
-    assert run.post(1) is OutboxState.SENT
-    assert len(news.texts()) == 1
-
-
-# --- limits ---------------------------------------------------------------------------------------
-
-
-def test_the_limits_of_the_server_are_asked_once_a_day(news: PostingFixture) -> None:
-    news.mastodon.settings.max_characters = 1234
-    run = news.start()
-    assert run.posting.limits("default").characters_max == 1234
-    news.mastodon.settings.max_characters = 99
-    news.clock.advance(3600 * 23)
-    assert run.posting.limits("default").characters_max == 1234
-    news.clock.advance(3600 * 2)
-    news.server.faults.add(Fault(kind=FaultKind.RESET))
-    assert run.posting.limits("default").characters_max == 1234
-    assert run.posting.limits("default").characters_max == 99
-
-
-@ON_SQLITE
-def test_an_older_server_tells_its_limits_in_the_older_way(news: PostingFixture) -> None:
-    news.server.faults.add(Fault(path="/api/v2/*", status=404, body='{"error": "Not Found"}'))
-    news.mastodon.settings.max_characters = 777
-    limits = news.start().posting.limits("default")
-    assert (limits.characters_max, limits.characters_per_url) == (777, 23)

@@ -1,12 +1,12 @@
-"""Which commits are meant: of some projects, branches and authors, within some days."""
+"""Which commits are meant: of some projects and branches, within some days, without some paths."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 from sqlalchemy import ColumnElement
 
-from tsuzuki.collectors.commits.tables import commit_totals, commits
+from tsuzuki.collectors.commits.tables import commits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,15 +15,19 @@ class CommitFilter:
 
     project_ids: Sequence[int] | None = None
     branches: Sequence[str] | None = None
-    emails: Sequence[str] | None = None
     since: date | None = None
     until: date | None = None
+    excluded_path_ids: Collection[int] = ()
+    """What was changed in these paths is not counted; a commit that changed nothing else is left out."""
 
     @property
     def is_of_whole_months(self) -> bool:
         starts = self.since is None or self.since.day == 1
         after = _day_after(self.until)
         return starts and (after is None or after.day == 1)
+
+    def is_of_project(self, project_id: int) -> bool:
+        return self.project_ids is None or project_id in self.project_ids
 
     def of_commits(self) -> list[ColumnElement[bool]]:
         """The conditions on `commits`."""
@@ -32,25 +36,10 @@ class CommitFilter:
             conditions.append(commits.c.project_id.in_(self.project_ids))
         if self.branches is not None:
             conditions.append(commits.c.branch_name.in_(self.branches))
-        if self.emails is not None:
-            conditions.append(commits.c.author_email.in_(self.emails))
         if self.since is not None:
             conditions.append(commits.c.committed_date_utc >= self.since.isoformat())
         if (after := _day_after(self.until)) is not None:
             conditions.append(commits.c.committed_date_utc < after.isoformat())
-        return conditions
-
-    def of_totals(self) -> list[ColumnElement[bool]]:
-        """The conditions on `commit_totals`, which know of months and of no branch."""
-        conditions: list[ColumnElement[bool]] = []
-        if self.project_ids is not None:
-            conditions.append(commit_totals.c.project_id.in_(self.project_ids))
-        if self.emails is not None:
-            conditions.append(commit_totals.c.author_email.in_(self.emails))
-        if self.since is not None:
-            conditions.append(commit_totals.c.month >= f"{self.since:%Y-%m}")
-        if self.until is not None:
-            conditions.append(commit_totals.c.month <= f"{self.until:%Y-%m}")
         return conditions
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, exists, select
 from sqlalchemy.engine import Dialect
 
+from tsuzuki.collectors.commits.queries import rollup
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
 from tsuzuki.collectors.commits.tables import (
@@ -59,6 +60,8 @@ def store_details(
     """Store the details of those commits that lack them; `stored` are the ids that had been stored before,
     with details or without."""
     complete = _complete_among(connection, project_id, stored) if stored else ()
+    if len(complete) < len(stored):
+        rollup.forget(connection, project_id)  # it counts these as commits of unknown parents
     lacking = {commit.sha: commit for commit in page if commit.sha not in complete}
     # In the order of the key: so the index is written from left to right.
     ordered = [lacking[sha] for sha in sorted(lacking)]

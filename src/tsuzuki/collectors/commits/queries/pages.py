@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 
+from tsuzuki.collectors.commits.queries import rollup
 from tsuzuki.collectors.commits.queries.details import PathIds, store_details
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
@@ -73,6 +74,7 @@ def store_page(
     _insert(connection, target, fresh)
     uncounted = [commit for commit in fresh if commit.sha not in anywhere] if anywhere else fresh
     _add_up(connection, target.project_id, uncounted)
+    rollup.add_page(connection, target, fresh=fresh, uncounted=uncounted)
     return len(fresh)
 
 

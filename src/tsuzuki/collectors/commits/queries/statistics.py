@@ -1,177 +1,259 @@
-"""Statistics by period, author, project and branch, and the commits themselves for export.
+"""Counts for reports, read from the rollup: whole months from `commit_months`, single days from `commit_days`.
 
-What months can answer is read from `commit_totals`, which stays small; what needs days or branches is read
-from the commits, each of a project once.
+What the rollup cannot answer (some branches of a project together, days of a branch, without some paths) is
+counted from the commits themselves (`commit_groups`).
 """
 
-from collections.abc import Iterator, Sequence
+from calendar import monthrange
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from datetime import date
+from enum import StrEnum
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, FromClause, func, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    cast,
+    func,
+    literal_column,
+    not_,
+    select,
+    text,
+    union_all,
+)
 
-from tsuzuki.collectors.commits import grouping
-from tsuzuki.collectors.commits.grouping import Dimension, folded_email
-from tsuzuki.collectors.commits.queries import projects as project_queries
-from tsuzuki.collectors.commits.queries import targets
-from tsuzuki.collectors.commits.queries.commit_filter import EVERYTHING, CommitFilter
-from tsuzuki.collectors.commits.tables import commit_totals, commits, projects
+from tsuzuki.collectors.commits.queries.commit_filter import CommitFilter
+from tsuzuki.collectors.commits.report_tables import (
+    EACH_ONCE,
+    MergeState,
+    commit_authors,
+    commit_days,
+    commit_months,
+    commit_rollups,
+)
+from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.value_list import in_list
 
-_BY_DAY = {Dimension.DAY, Dimension.WEEK}
-_BY_MONTH = {Dimension.MONTH, Dimension.QUARTER}
+_MONTHS_OF_YEAR = 12
+_SUMS = ("commits", "additions", "deletions")
+
+
+class Merges(StrEnum):
+    """What is done with merge commits."""
+
+    INCLUDE = "include"
+    EXCLUDE = "exclude"
+    ONLY = "only"
+
+
+class Author(NamedTuple):
+    """An author as written in the commits of a project."""
+
+    author_id: int
+    project_id: int
+    author_email: str
+    author_name: str
+
+
+class Rollup(NamedTuple):
+    """The counts of a branch."""
+
+    rollup_id: int
+    project_id: int
+    branch_name: str
+
+
+class AuthorCount(NamedTuple):
+    """What an author did, merges apart, and the last month of it."""
+
+    author_id: int
+    merge_state: int
+    commits: int
+    additions: int
+    deletions: int
+    newest: int
+
+
+class Group(NamedTuple):
+    """Some commits. What was not asked for is 0: `period` is a day or a month as a number."""
+
+    period: int
+    author_id: int
+    rollup_id: int
+    commits: int
+    additions: int
+    deletions: int
+
+
+MERGE_STATES = {
+    Merges.INCLUDE: tuple(MergeState),
+    Merges.EXCLUDE: (MergeState.NO, MergeState.UNKNOWN),
+    Merges.ONLY: (MergeState.YES,),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Source:
-    """What is counted: a table, or one of each commit. `moment` is a month or an instant."""
+class AuthorChoice:
+    """Whose commits count. Either way may be the shorter list."""
 
-    table: FromClause
-    conditions: Sequence[ColumnElement[bool]]
-    moment: ColumnElement[str]
-    commits: ColumnElement[int]
+    ids: Collection[int]
+    is_excluding: bool
 
-
-def totals(
-    connection: Connection, by: Sequence[Dimension], wanted: CommitFilter = EVERYTHING
-) -> list[dict[str, Any]]:
-    """Commits, additions and deletions for each value of the dimensions, in their order; without a
-    dimension one row. A commit on several branches of a project counts once, by branch once for each.
-    An author is known by the address, without regard to case, and shown by the name used most."""
-    source = _source(connection, by, wanted)
-    keys = _keys(by, source)
-    newest = [func.max(source.moment).label("newest")] if Dimension.AUTHOR in by else []
-    statement = (
-        select(
-            *keys,
-            *newest,
-            source.commits.label("commits"),
-            func.sum(source.table.c.additions).label("additions"),
-            func.sum(source.table.c.deletions).label("deletions"),
-        )
-        .select_from(source.table)
-        .where(*source.conditions)
-        .group_by(*keys)
-    )
-    groups = connection.execute(statement).all()
-    return grouping.added_up(
-        groups,
-        by,
-        names=_names(connection, groups) if Dimension.AUTHOR in by else {},
-        paths={p.project_id: p.path for p in project_queries.find(connection)},
-    )
+    def condition(self, column: ColumnElement[int]) -> ColumnElement[bool]:
+        """Takes the parameter `authors`."""
+        found = in_list(column, "authors")
+        return not_(found) if self.is_excluding else found
 
 
-def _source(connection: Connection, by: Sequence[Dimension], wanted: CommitFilter) -> _Source:
-    needs_commits = wanted.branches is not None or not wanted.is_of_whole_months
-    if not needs_commits and not {Dimension.BRANCH, *_BY_DAY} & {*by}:
-        return _Source(
-            table=commit_totals,
-            conditions=wanted.of_totals(),
-            moment=commit_totals.c.month,
-            commits=func.coalesce(func.sum(commit_totals.c.commits), 0),
-        )
-    if Dimension.BRANCH in by or not _on_several_branches(connection, wanted):
-        return _Source(
-            table=commits,
-            conditions=wanted.of_commits(),
-            moment=commits.c.committed_date_utc,
-            commits=func.count(),
-        )
-    once = _each_once(wanted)
-    return _Source(
-        table=once, conditions=(), moment=once.c.committed_date_utc, commits=func.count()
-    )
-
-
-def _on_several_branches(connection: Connection, wanted: CommitFilter) -> bool:
-    """Whether a commit may be met more than once: looked up per branch, not per commit."""
-    found = [
-        target.project_id
-        for target in targets.with_history(connection)
-        if wanted.project_ids is None or target.project_id in wanted.project_ids
-        if wanted.branches is None or target.branch in wanted.branches
-    ]
-    return any(one == other for one, other in pairwise(found))
-
-
-def _each_once(wanted: CommitFilter) -> FromClause:
-    """Each commit of a project, however many branches have it. Its rows differ in the branch only."""
-    same = ("author_name", "author_email", "committed_date_utc", "additions", "deletions")
-    return (
-        select(commits.c.project_id, *(func.min(commits.c[name]).label(name) for name in same))
-        .where(*wanted.of_commits())
-        .group_by(commits.c.project_id, commits.c.sha)
-        .subquery()
-    )
-
-
-def _keys(by: Sequence[Dimension], source: _Source) -> list[ColumnElement[Any]]:
-    """The columns to group by: as coarse as the dimensions allow."""
-    keys: list[ColumnElement[Any]] = []
-    if _BY_DAY & {*by}:
-        keys.append(_beginning(source.moment, "2024-02-01").label("period"))
-    elif _BY_MONTH & {*by}:
-        keys.append(_beginning(source.moment, "2024-02").label("period"))
-    if Dimension.AUTHOR in by:
-        keys.extend([source.table.c.author_email, source.table.c.author_name])
-    if Dimension.PROJECT in by:
-        keys.append(source.table.c.project_id)
-    if Dimension.BRANCH in by:
-        keys.append(source.table.c.branch_name)
-    return keys
-
-
-def _beginning(moment: ColumnElement[str], like: str) -> ColumnElement[str]:
-    # Numbers in the text: PostgreSQL takes two parameters for two different expressions.
-    return func.substr(moment, literal_column("1"), literal_column(str(len(like))))
-
-
-def _names(connection: Connection, groups: Sequence[Any]) -> dict[str, str]:
-    names = grouping.names_of(groups)
-    tied = set(grouping.tied(names))
-    emails = {g.author_email for g in groups if folded_email(g.author_email) in tied}
-    return grouping.most_used(names, newest_uses(connection, emails) if emails else {})
-
-
-_NEWEST_USES = (
-    select(
-        commits.c.author_email,
-        commits.c.author_name,
-        func.max(commits.c.committed_date_utc),
-    )
-    .where(in_list(commits.c.author_email, "emails"))
-    .group_by(commits.c.author_email, commits.c.author_name)
+_AUTHORS = select(commit_authors)
+_ROLLUPS = select(
+    commit_rollups.c.rollup_id, commit_rollups.c.project_id, commit_rollups.c.branch_name
 )
 
 
-def newest_uses(connection: Connection, emails: set[str]) -> dict[tuple[str, str], str]:
-    """When each name was last used with each of the addresses, the address folded."""
-    newest: dict[tuple[str, str], str] = {}
-    for email, name, moment in execute(connection, _NEWEST_USES, {"emails": sorted(emails)}).all():
-        key = (folded_email(email), name)
-        newest[key] = max(newest.get(key, ""), moment)
-    return newest
+def authors(connection: Connection) -> list[Author]:
+    rows = execute(connection, _AUTHORS).all()
+    return [Author(*row) for row in rows]
 
 
-_AUTHORS = select(commit_totals.c.author_email, commit_totals.c.author_name).distinct()
+def rollups(connection: Connection) -> list[Rollup]:
+    return [Rollup(*row) for row in execute(connection, _ROLLUPS).all()]
 
 
-def authors(connection: Connection) -> list[tuple[str, str]]:
-    """Every address with every name that was used with it."""
-    return [(email, name) for email, name in execute(connection, _AUTHORS).all()]
+def author_counts(
+    connection: Connection, wanted: CommitFilter, rollup_ids: Sequence[int] = (EACH_ONCE,)
+) -> list[AuthorCount]:
+    """What each author did within the days that are wanted, whatever the project."""
+    source = _months(wanted)
+    keys = (source.c.author_id, source.c.merge_state)
+    statement = select(*keys, *_sums(source), func.max(source.c.month)).group_by(*keys)
+    rows = connection.execute(statement, {"rollups": list(rollup_ids)}).all()
+    return [AuthorCount(*row) for row in rows]
 
 
-def export(connection: Connection, wanted: CommitFilter = EVERYTHING) -> Iterator[dict[str, Any]]:
-    """Every stored commit, as it is stored, read a piece at a time."""
-    statement = (
-        select(projects.c.path.label("project"), commits)
-        .join(projects, projects.c.project_id == commits.c.project_id)
-        .where(*wanted.of_commits())
-        .order_by(commits.c.project_id, commits.c.branch_name, commits.c.committed_date_utc)
+def groups(
+    connection: Connection,
+    wanted: CommitFilter,
+    *,
+    choice: AuthorChoice | None,
+    merges: Merges,
+    by_day: bool = False,
+    by_month: bool = False,
+    by_author: bool = False,
+    rollup_ids: Sequence[int] | None = None,
+) -> Sequence[Any]:
+    """Counts as `Group`s. With `rollup_ids` those of some branches, each branch apart."""
+    source = _days(wanted) if by_day else _months(wanted)
+    nothing: ColumnElement[int] = literal_column("0")
+    keys: dict[str, ColumnElement[Any]] = {}
+    if by_day or by_month:
+        keys["period"] = source.c.day if by_day else source.c.month
+    if by_author:
+        keys["author_id"] = source.c.author_id
+    if rollup_ids is not None:
+        keys["rollup_id"] = source.c.rollup_id
+    selected = [keys.get(name, nothing) for name in Group._fields[:3]]
+    statement = select(*selected, *_sums(source)).group_by(*keys.values())
+    if choice is not None:
+        statement = statement.where(choice.condition(source.c.author_id))
+    if merges is not Merges.INCLUDE:
+        statement = statement.where(source.c.merge_state.in_(MERGE_STATES[merges]))
+    parameters = {
+        "rollups": list(rollup_ids or (EACH_ONCE,)),
+        "authors": sorted(choice.ids) if choice else [],
+    }
+    return connection.execute(statement, parameters).all()
+
+
+def newest_days(connection: Connection, author_ids: Collection[int]) -> dict[int, int]:
+    """The last day on which each of these authors committed."""
+    return dict(execute(connection, _NEWEST_DAYS, {"authors": sorted(author_ids)}).all())
+
+
+_NEWEST_DAYS = (
+    select(commit_days.c.author_id, func.max(commit_days.c.day))
+    .where(in_list(commit_days.c.author_id, "authors"))
+    .group_by(commit_days.c.author_id)
+)
+
+
+def _sums(source: Any) -> Iterator[ColumnElement[int]]:
+    # A sum of PostgreSQL is a decimal number.
+    return (cast(func.coalesce(func.sum(source.c[n]), 0), BigInteger).label(n) for n in _SUMS)
+
+
+def _days(wanted: CommitFilter) -> Any:
+    """The days that are wanted, as a table."""
+    if wanted.since is None and wanted.until is None:
+        return commit_days
+    first, last = _bounds(wanted)
+    return select(commit_days).where(commit_days.c.day.between(first, last)).subquery()
+
+
+def _months(wanted: CommitFilter) -> Any:
+    """The months that are wanted, as a table; of a month of which some days are wanted, these days. Days of a
+    single branch are not known."""
+    first, last = _bounds(wanted)
+    first_month, last_month = first // 100, last // 100
+    if wanted.since is not None and wanted.since.day > 1:
+        first_month = _next_month(first_month)
+    if wanted.until is not None and wanted.until.day < _days_of_month(wanted.until):
+        last_month = _month_before(last_month)
+    if first_month > last_month:
+        return _days_as_month(first, last).subquery()
+    whole = select(commit_months).where(in_list(commit_months.c.rollup_id, "rollups"))
+    if wanted.since is not None or wanted.until is not None:
+        whole = whole.where(commit_months.c.month.between(first_month, last_month))
+    parts = [whole]
+    if first // 100 < first_month:
+        parts.append(_days_as_month(first, first_month * 100 - 1))
+    if last // 100 > last_month:
+        parts.append(_days_as_month(_next_month(last_month) * 100, last))
+    return union_all(*parts).subquery() if len(parts) > 1 else whole.subquery()
+
+
+def _days_as_month(first: int, last: int) -> Select[Any]:
+    return select(
+        literal_column(str(EACH_ONCE)).label("rollup_id"),
+        commit_days.c.author_id,
+        commit_days.c.merge_state,
+        (commit_days.c.day // 100).label("month"),
+        *(commit_days.c[name] for name in _SUMS),
+    ).where(commit_days.c.day.between(first, last))
+
+
+def _bounds(wanted: CommitFilter) -> tuple[int, int]:
+    """The first and the last day, as numbers. Without a first day, what has no date is wanted too."""
+    return (
+        _number(wanted.since) if wanted.since is not None else 0,
+        _number(wanted.until) if wanted.until is not None else _number(date.max),
     )
-    rows = connection.execution_options(yield_per=1000).execute(statement).mappings()
-    for row in rows:
-        yield dict(row)
+
+
+def _number(day: date) -> int:
+    return day.year * 10_000 + day.month * 100 + day.day
+
+
+def _days_of_month(day: date) -> int:
+    return monthrange(day.year, day.month)[1]
+
+
+def _next_month(month: int) -> int:
+    return month + 1 if month % 100 < _MONTHS_OF_YEAR else month + 89
+
+
+def _month_before(month: int) -> int:
+    return month - 1 if month % 100 > 1 else month - 89
+
+
+_SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").columns()
+
+
+def use_snapshot(connection: Connection) -> None:
+    """Let all statements of this transaction see the same: on SQLite they do. Must be the first one."""
+    if not is_sqlite(connection.dialect):
+        execute(connection, _SNAPSHOT)

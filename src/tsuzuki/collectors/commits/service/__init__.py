@@ -1,19 +1,39 @@
-"""The use-cases of commits, for every face: projects, targets and results; bulk runs."""
+"""The use-cases of commits, for every face: projects and targets, bulk runs, reports.
 
-from dataclasses import dataclass
+Each is imported when it is used: a report needs nothing of what asks a source.
+"""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tsuzuki.collectors.collector import ServiceContext
-from tsuzuki.collectors.commits.service.bulk_runs import BulkRuns
-from tsuzuki.collectors.commits.service.commits import Commits
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.service.bulk_runs import BulkRuns
+    from tsuzuki.collectors.commits.service.commits import Commits
+    from tsuzuki.collectors.commits.service.reports import Reports
 
 
-@dataclass(frozen=True, kw_only=True)
 class CommitsService:
-    """What is collected, and the collecting of it."""
+    """What is collected, the collecting of it, and what it brought."""
 
-    commits: Commits
-    bulk_runs: BulkRuns
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
 
-    @classmethod
-    def of(cls, context: ServiceContext) -> "CommitsService":
-        return cls(commits=Commits(context), bulk_runs=BulkRuns(context))
+    @cached_property
+    def commits(self) -> "Commits":
+        from tsuzuki.collectors.commits.service.commits import Commits
+
+        return Commits(self._context)
+
+    @cached_property
+    def bulk_runs(self) -> "BulkRuns":
+        from tsuzuki.collectors.commits.service.bulk_runs import BulkRuns
+
+        return BulkRuns(self._context)
+
+    @cached_property
+    def reports(self) -> "Reports":
+        from tsuzuki.collectors.commits.service.reports import Reports
+
+        return Reports(self._context)

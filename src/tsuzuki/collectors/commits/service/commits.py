@@ -1,23 +1,17 @@
-"""Commits: the projects they come from, the branches that are followed, and what was collected."""
+"""Commits: the projects they come from, and the branches that are followed."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
-from tsuzuki.collectors.commits.collect import named_project
-from tsuzuki.collectors.commits.grouping import Dimension, total_of
 from tsuzuki.collectors.commits.options import CommitsSection
-from tsuzuki.collectors.commits.queries import projects, statistics, targets
+from tsuzuki.collectors.commits.queries import projects, targets
+from tsuzuki.collectors.commits.queries.named_projects import named_project
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
-from tsuzuki.collectors.commits.service.chart import Chart, chart_of
-from tsuzuki.collectors.commits.service.selection import EVERYTHING, Selection, filter_of
-from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
 from tsuzuki.collectors.commits.service.target_additions import (
     BranchSelection,
     TargetAddition,
@@ -31,7 +25,7 @@ from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
 
-__all__ = ["Commits", "Dimension", "ProjectChange", "ProjectView", "Selection", "TargetView"]
+__all__ = ["Commits", "ProjectChange", "ProjectView", "TargetView"]
 
 BRANCHES_COMPARED = 1000
 """How many names are looked through for one that may have been meant."""
@@ -175,38 +169,6 @@ class Commits:
                 )
                 for state in targets.find(connection)
             ]
-
-    # --- what it brought ------------------------------------------------------------------------
-
-    def statistics(
-        self,
-        by: Sequence[Dimension],
-        selection: Selection = EVERYTHING,
-        *,
-        sort: str | None = None,
-        top: int | None = None,
-    ) -> Statistics:
-        """Counts for each value of the dimensions; `sort` is `KEY[:asc|desc]`, `top` how many rows."""
-        order = sort_of(sort, by) if sort else None
-        with self._database.read() as connection:
-            wanted = filter_of(connection, selection)
-            rows = statistics.totals(connection, by, wanted)
-            once = statistics.totals(connection, (), wanted) if Dimension.BRANCH in by else rows
-        return Statistics(
-            rows=(order.sorted(rows) if order else rows)[:top],
-            total=total_of(once),
-            row_count=len(rows),
-        )
-
-    def chart(self, selection: Selection = EVERYTHING, *, top: int, months: int) -> Chart:
-        """Commits per month of the `top` authors and of the others, in the last `months` months."""
-        found = self.statistics((Dimension.MONTH, Dimension.AUTHOR), selection)
-        return chart_of(found.rows, top=top, months=months)
-
-    def export(self, selection: Selection = EVERYTHING) -> Iterator[dict[str, Any]]:
-        """Every stored commit, a piece at a time."""
-        with self._database.stream() as connection:
-            yield from statistics.export(connection, filter_of(connection, selection))
 
     # --- inside ---------------------------------------------------------------------------------
 

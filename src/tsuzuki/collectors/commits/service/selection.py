@@ -1,26 +1,39 @@
 """Which commits a person means, and the same in the words of the database."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from datetime import date
 
-from tsuzuki.collectors.commits.collect import named_project
-from tsuzuki.collectors.commits.queries import statistics
+from tsuzuki.collectors.commits.path_patterns import DEFAULT_PATTERNS, matcher
+from tsuzuki.collectors.commits.people.identity import People, Person, folded
 from tsuzuki.collectors.commits.queries.commit_filter import CommitFilter
+from tsuzuki.collectors.commits.queries.named_projects import named_project
+from tsuzuki.collectors.commits.queries.statistics import Author, Merges
+from tsuzuki.collectors.commits.service.report import Reporter, Rules
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
 
+__all__ = ["EVERYTHING", "Merges", "Selection", "filter_of", "rules_of"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Projects by any reference, authors by address or name. Nothing said is everything; both days are
-    days of UTC, and both are included."""
+    """Projects by any reference, authors by address or name, teams by name. Nothing said is everything, but
+    for merges and bots; both days are days of UTC, and both are included."""
 
     projects: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
     since: date | None = None
     until: date | None = None
+    merges: Merges = Merges.EXCLUDE
+    bots: bool = False
+    """Whether the commits of bots count."""
+    exclude_paths: tuple[str, ...] = ()
+    generated: bool = True
+    """Whether changes of lock files, vendored and generated code count."""
 
     def __post_init__(self) -> None:
         if self.since and self.until and self.until < self.since:
@@ -30,36 +43,87 @@ class Selection:
                 hint=f"Write --since {self.until} --until {self.since}, or leave one of them out.",
             )
 
+    @property
+    def path_patterns(self) -> tuple[str, ...]:
+        return (*self.exclude_paths, *(() if self.generated else DEFAULT_PATTERNS))
+
 
 EVERYTHING = Selection()
 
 
-def filter_of(connection: Connection, selection: Selection) -> CommitFilter:
-    """Raises `NotFound` for a project or an author that is not known."""
+def filter_of(connection: Connection, selection: Selection, reporter: Reporter) -> CommitFilter:
+    """Raises `NotFound` for a project that is not known."""
     projects = [named_project(connection, text).project_id for text in selection.projects]
-    return CommitFilter(
+    found = CommitFilter(
         project_ids=projects or None,
         branches=selection.branches or None,
-        emails=_emails(connection, selection.authors) if selection.authors else None,
         since=selection.since,
         until=selection.until,
     )
+    patterns = selection.path_patterns
+    if not patterns:
+        return found
+    return replace(found, excluded_path_ids=reporter.excluded_paths(matcher(patterns)))
 
 
-def _emails(connection: Connection, wanted: tuple[str, ...]) -> list[str]:
-    """Every spelling of the addresses that are meant. A name stands for each address it was used with."""
-    known = statistics.authors(connection)
-    folded: set[str] = set()
+def rules_of(selection: Selection, reporter: Reporter, people: People) -> Rules:
+    """Raises `NotFound` for an author or a team that is not known."""
+    teams = _known_teams(selection.teams, people.team_names)
+    keys = _keys(selection.authors, reporter) if selection.authors else None
+    return Rules(
+        merges=selection.merges,
+        with_bots=selection.bots,
+        is_asked=None if keys is None and not teams else _asked(keys, teams),
+    )
+
+
+def _asked(
+    keys: Collection[str] | None, teams: Collection[str]
+) -> Callable[[Author, Person], bool]:
+    def is_asked(_author: Author, person: Person) -> bool:
+        return (keys is None or person.key in keys) and (
+            not teams or not {*teams}.isdisjoint(person.teams)
+        )
+
+    return is_asked
+
+
+def _known_teams(wanted: tuple[str, ...], known: list[str]) -> tuple[str, ...]:
+    for team in wanted:
+        if team not in known:
+            guess = did_you_mean(team, known)
+            raise NotFound(
+                f"there is no team {team!r}",
+                code="team_unknown",
+                hint=f"{guess}Teams are written in the file that `people` under `commits:` names.",
+            )
+    return wanted
+
+
+def _keys(wanted: tuple[str, ...], reporter: Reporter) -> set[str]:
+    """The people that are meant. A name stands for everyone who used it."""
+    keys: set[str] = set()
     for text in wanted:
-        word = text.strip().lower()
-        found = {email.lower() for email, name in known if word in (email.lower(), name.lower())}
+        word = folded(text)
+        found = {
+            person.key
+            for author_id, person in reporter.persons.items()
+            if word in _words(reporter.authors[author_id], person)
+        }
         if not found:
             # Names only: an address is not shown to a person who did not type it.
-            guess = did_you_mean(text, {name for _, name in known})
+            known = {author.author_name for author in reporter.authors.values()}
+            guess = did_you_mean(text, known | {p.name or "" for p in reporter.persons.values()})
             raise NotFound(
                 f"no commit of an author {text!r} is stored",
                 code="author_unknown",
-                hint=f"{guess}See them with: tsuzuki commits stats --by author",
+                hint=f"{guess}See them with: tsuzuki commits stats --by author --bots",
             )
-        folded |= found
-    return sorted({email for email, _ in known if email.lower() in folded})
+        keys |= found
+    return keys
+
+
+def _words(author: Author, person: Person) -> set[str]:
+    """What an author may be called: as written, and as the person is known."""
+    used = (author.author_email, author.author_name, person.email, person.name or "")
+    return {folded(word) for word in used if word}

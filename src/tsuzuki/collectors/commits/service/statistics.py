@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.collectors.commits.grouping import SUMS, Dimension
+from tsuzuki.collectors.commits.people.identity import NO_TEAM
+from tsuzuki.collectors.commits.service.report import LeftOut
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import did_you_mean
+
+__all__ = ["NO_TEAM", "Dimension", "LeftOut", "Sort", "Statistics", "sort_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +21,7 @@ class Statistics:
     total: dict[str, int]
     row_count: int
     """How many rows there are; fewer are shown if only the top was asked for."""
+    left_out: LeftOut
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import hmac
 import json
 from collections.abc import Collection
 from datetime import timedelta
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
@@ -28,6 +28,9 @@ from tsuzuki.collectors.kit.retry_after import seconds_asked
 from tsuzuki.model.clock import Clock
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the start of every secret of that form, not one
+SECRET_CHARACTERS_MIN = 6
+"""A shorter value, such as `1`, is no secret, and stands in many words."""
+
 ANSWER_BYTES_MAX = 64 * 1024
 PAUSE_SECONDS = 60.0
 _HINT = "Look at the account's `url` and `secret`, and at the receiver."
@@ -51,7 +54,7 @@ class WebhookChannel:
             service="the webhook",
             base_url=parts._replace(query="", fragment="").geturl(),
             clock=clock,
-            secrets=[secret, parts.query],
+            secrets=[secret, parts.query, *_values_of(parts.query)],
             answer_seconds=seconds,
             body_bytes_max=ANSWER_BYTES_MAX,
         )
@@ -106,6 +109,13 @@ class WebhookChannel:
                 return PostRefused(sentence)
             case _:
                 return OutcomeUnknown(sentence)
+
+
+def _values_of(query: str) -> list[str]:
+    """What may be a secret in a query, as it is written and as the receiver reads it."""
+    written = [part.partition("=")[2] for part in query.split("&")]
+    read = [value for _, value in parse_qsl(query)]
+    return [value for value in {*written, *read} if len(value) >= SECRET_CHARACTERS_MIN]
 
 
 def _payload(post: Outgoing) -> bytes:

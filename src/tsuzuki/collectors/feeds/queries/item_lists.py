@@ -17,6 +17,8 @@ from tsuzuki.collectors.feeds.tables import (
     items,
     waiting_items,
 )
+from tsuzuki.model.states import RunState
+from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.value_list import in_list
 
@@ -95,6 +97,14 @@ _FEEDS_OF_ITEM = (
     .where(feed_items.c.item_id == bindparam("that_item", type_=BigInteger()))
     .order_by(feed_items.c.first_seen_at, feeds.c.id)
 )
+_WORKED_ON = (
+    select(waiting_items.c.item_id)
+    .join(job_runs, job_runs.c.id == waiting_items.c.held_by_run)
+    .where(
+        waiting_items.c.item_id == bindparam("that_item", type_=BigInteger()),
+        job_runs.c.state == RunState.RUNNING,
+    )
+)
 _IDS_BY_URL = select(items.c.id).where(items.c.url == bindparam("that_url", type_=items.c.url.type))
 
 
@@ -117,6 +127,12 @@ def sightings(connection: Connection, item_id: int) -> list[Sighting]:
     """The feeds that listed an item, the first of them first."""
     rows = execute(connection, _FEEDS_OF_ITEM, {"that_item": item_id}).mappings()
     return [Sighting(**row) for row in rows]
+
+
+def is_worked_on(connection: Connection, item_id: int) -> bool:
+    """Whether a run that is RUNNING holds the item."""
+    found = execute(connection, _WORKED_ON, {"that_item": item_id}).scalar_one_or_none()
+    return found is not None
 
 
 def id_of_url(connection: Connection, url: str) -> int | None:

@@ -73,6 +73,11 @@ _SET_REMOTE = (
     .where(feed_posts.c.id == _POST)
     .values(**parameters_for(feed_posts, "remote_id", "remote_url"))
 )
+_REWRITE = (
+    update(feed_posts)
+    .where(feed_posts.c.id == _POST)
+    .values(**parameters_for(feed_posts, "body", "content_hash"))
+)
 _TIMES = (
     select(feed_posts.c.changed_at)
     .where(
@@ -95,6 +100,7 @@ _CHANGED = (
     select(
         *feed_posts.c,
         item_details.c.content_hash.label("new_hash"),
+        item_details.c.changed_at.label("article_changed_at"),
         _LATEST.with_only_columns(_LATER.c.id).scalar_subquery().label("latest_id"),
     )
     .join(item_details, item_details.c.item_id == feed_posts.c.item_id)
@@ -154,13 +160,14 @@ class ChangedPost:
 
     post: Post
     content_hash: str
+    article_changed_at: datetime
     latest_id: int
     """The last edit of the post or reply to it, or the post itself."""
 
 
 def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) -> Post:
     """Record that a run sends this post from now on. If there is one already it is returned as it stands, except
-    that one that is INTENDED becomes SENDING."""
+    that one that is INTENDED, and so surely did not arrive, becomes SENDING with the new text."""
     values = {
         **{name: getattr(new, name) for name in _STORED if hasattr(new, name)},
         "kind": new.kind.value,
@@ -183,7 +190,19 @@ def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) 
     )
     if not is_ours:
         return stored
-    return replace(stored, state=OutboxState.SENDING, sent_by_run=run_id, changed_at=now)
+    execute(
+        connection,
+        _REWRITE,
+        {"post_id": stored.id, "body": values["body"], "content_hash": new.content_hash},
+    )
+    return replace(
+        stored,
+        state=OutboxState.SENDING,
+        body=new.body,
+        content_hash=new.content_hash,
+        sent_by_run=run_id,
+        changed_at=now,
+    )
 
 
 @lru_cache
@@ -266,7 +285,10 @@ def changed(
     rows = execute(connection, _CHANGED, values).mappings()
     return [
         ChangedPost(
-            content_hash=row.pop("new_hash"), latest_id=row.pop("latest_id"), post=_post(row)
+            content_hash=row.pop("new_hash"),
+            article_changed_at=row.pop("article_changed_at"),
+            latest_id=row.pop("latest_id"),
+            post=_post(row),
         )
         for row in rows
     ]

@@ -4,43 +4,24 @@ A feed is a key of its job, so it is added and removed where the job is defined.
 where two jobs have one of the same name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
-from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions
+from tsuzuki.collectors.feeds.health import FeedHealth, HealthState, health_of
+from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries import feeds, item_lists
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed
 from tsuzuki.collectors.feeds.queries.item_lists import ItemCounts
+from tsuzuki.collectors.feeds.service.feed_setup import missing_settings, notes_for
 from tsuzuki.config import Key
-from tsuzuki.model.errors import Conflict, NotFound, UsageError
+from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.jobs import JobView
 
 HANDLER = "feeds"
-
-
-class FeedHealth(StrEnum):
-    """How a feed fares."""
-
-    NEW = "new"
-    """Not fetched yet."""
-
-    OK = "ok"
-    FAILING = "failing"
-    """The last fetch gave nothing; `failing_since` says since when."""
-
-    SILENT = "silent"
-    """It is fetched, but has had nothing new for longer than its rhythm or `silent_after` allows."""
-
-    ENDED = "ended"
-    """Its server says that it is gone for good."""
-
-    REMOVED = "removed"
-    """No job has it any more; its items are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +52,8 @@ class FeedView:
             "title": stored.title if stored else None,
             "url": self.options.url if self.options else stored and stored.url,
             "moved_to": stored and stored.moved_to,
-            "health": self.health,
+            "health": self.health.state,
+            "health_since": self.health.since,
             "last_good_at": stored and stored.good_at,
             "last_new_at": stored and stored.new_at,
             "failing_since": stored and stored.failing_since,
@@ -81,6 +63,14 @@ class FeedView:
             "next_at": self.next_at,
             **vars(self.counts),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedSetup:
+    """Sentences: what is missing before a feed's items can be posted, and what else its owner should know."""
+
+    missing: list[str]
+    notes: list[str]
 
 
 class FeedDefinitions:
@@ -103,19 +93,23 @@ class FeedDefinitions:
         return [view for view in self._context.jobs.find() if view.spec.handler == HANDLER]
 
     def find(self, job_name: str | None = None, *, counted: bool = False) -> list[FeedView]:
-        """Every feed, or those of one job; those that no job has any more last. `counted` if their items are."""
+        """Every feed, or those of one job; those that no job has any more last. `counted` if their items are, which
+        also tells whether a feed is silent for longer than its rhythm."""
         views = [self.require_job(job_name)] if job_name else self.jobs()
         with self._database.read() as connection:
             stored = {(one.job_name, one.name): one for one in feeds.find(connection, job_name)}
             ids = [one.id for one in stored.values()] if counted else []
-            counts = item_lists.counts(connection, ids) if ids else {}
-            now = self._database.now(connection)
+            figures = _Figures(
+                now=self._database.now(connection),
+                counts=item_lists.counts(connection, ids) if ids else {},
+                dates={feed_id: feeds.newest_dates(connection, feed_id) for feed_id in ids},
+            )
         found = [
-            _view(view, name, options, stored.pop((view.name, name), None), counts, now)
+            _view(view, name, stored.pop((view.name, name), None), figures)
             for view in views
-            for name, options in options_of(view).feeds.items()
+            for name in options_of(view).feeds
         ]
-        return found + [_removed(one, counts) for one in stored.values()]
+        return found + [_removed(one, figures) for one in stored.values()]
 
     def get(self, name: str, *, counted: bool = False) -> FeedView:
         """A feed by `name` or `job/name`. Raises `NotFound`, or `UsageError` if there are several."""
@@ -159,6 +153,19 @@ class FeedDefinitions:
         changes: dict[Key, Any] = {("feeds", name): dict(settings)}
         return self._context.jobs.update(job_name, changes, dry_run=dry_run)
 
+    def setup(self, view: JobView, name: str) -> FeedSetup:
+        """What a feed of a job still needs, and what its owner should know."""
+        options = options_of(view).feeds[name]
+        try:
+            section = self._context.section(FeedsSection)
+        except ConfigurationError as problem:
+            hint = f" {problem.hint}" if problem.hint else ""
+            return FeedSetup(missing=[f"A run would fail: {problem.message}.{hint}"], notes=[])
+        return FeedSetup(
+            missing=list(missing_settings(section, options)),
+            notes=list(notes_for(section, options)),
+        )
+
     def remove(self, name: str) -> FeedView:
         """Take a feed out of its job. Its items stay, so that they are known if it comes back."""
         feed = self.get(name)
@@ -178,47 +185,43 @@ def options_of(view: JobView) -> FeedsOptions:
     return FeedsOptions.model_validate(view.spec.options)
 
 
-def _view(
-    view: JobView,
-    name: str,
-    options: FeedOptions,
-    stored: StoredFeed | None,
-    counts: Mapping[int, ItemCounts],
-    now: datetime,
-) -> FeedView:
+def _view(view: JobView, name: str, stored: StoredFeed | None, figures: "_Figures") -> FeedView:
+    options = options_of(view).feeds[name]
     return FeedView(
         job=view.name,
         name=name,
         options=options,
         stored=stored,
-        health=health_of(options, stored, now=now),
+        health=figures.health(stored, options),
         next_at=view.next_at,
-        counts=counts.get(stored.id, ItemCounts()) if stored else ItemCounts(),
+        counts=figures.counts_of(stored),
     )
 
 
-def _removed(stored: StoredFeed, counts: Mapping[int, ItemCounts]) -> FeedView:
+def _removed(stored: StoredFeed, figures: "_Figures") -> FeedView:
     return FeedView(
         job=stored.job_name,
         name=stored.name,
         options=None,
         stored=stored,
-        health=FeedHealth.REMOVED,
+        health=figures.health(stored, None),
         next_at=None,
-        counts=counts.get(stored.id, ItemCounts()),
+        counts=figures.counts_of(stored),
     )
 
 
-def health_of(options: FeedOptions, stored: StoredFeed | None, *, now: datetime) -> FeedHealth:
-    """How a feed fares now."""
-    if stored is None or stored.tried_at is None:
-        return FeedHealth.NEW
-    if stored.ended_at is not None:
-        return FeedHealth.ENDED
-    if stored.failing_since is not None:
-        return FeedHealth.FAILING
-    last_new = stored.new_at or stored.first_good_at
-    silent = options.silent_after
-    if silent is not None and last_new is not None and now - last_new > timedelta(seconds=silent):
-        return FeedHealth.SILENT
-    return FeedHealth.OK
+@dataclass(frozen=True, kw_only=True)
+class _Figures:
+    """What is counted of the items of feeds, by the ids of the feeds."""
+
+    now: datetime
+    counts: Mapping[int, ItemCounts]
+    dates: Mapping[int, Sequence[datetime]]
+
+    def counts_of(self, stored: StoredFeed | None) -> ItemCounts:
+        return self.counts.get(stored.id, ItemCounts()) if stored else ItemCounts()
+
+    def health(self, stored: StoredFeed | None, options: FeedOptions | None) -> FeedHealth:
+        if stored is None:
+            return FeedHealth(state=HealthState.NEW)
+        return health_of(stored, options, self.dates.get(stored.id, ()), now=self.now)

@@ -10,6 +10,7 @@ from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.queries import decisions, item_lists, item_moves, items, posts
 from tsuzuki.collectors.feeds.queries.item_lists import ItemFilter
 from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.collectors.kit.outbox import OutboxState
@@ -31,6 +32,16 @@ class ItemView:
     item: Item
     feed: FeedView
 
+    @property
+    def outcome(self) -> str | None:
+        """What became of it in a word or two: its reason, or that it was posted, is held or left out."""
+        state = self.item.state
+        if self.item.waiting is WaitingState.APPROVAL:
+            return "held"
+        if state.status is ItemStatus.PROCESSED and not state.reason:
+            return "left out" if state.reason is None else "posted"
+        return None if state.reason is None else state.reason.name.lower().replace("_", " ")
+
     def as_dict(self) -> dict[str, Any]:
         item, state = self.item, self.item.state
         return {
@@ -42,6 +53,7 @@ class ItemView:
             "published_at": item.published_at,
             "status": state.status.name.lower(),
             "reason": None if state.reason is None else state.reason.name.lower(),
+            "outcome": self.outcome,
             "retry_count": state.retry_count,
             "waiting": item.waiting,
             "not_before": item.not_before,
@@ -93,25 +105,33 @@ class Items:
             )
         return ItemView(item=item, feed=self._feed_of(item))
 
-    def approve(self, names: Iterable[str]) -> list[ItemView]:
+    def approve(self, names: Iterable[str], *, dry_run: bool = False) -> list[ItemView]:
         """Let the posts of these items go out with the next run. All of them, or none."""
         views = [self.get(name) for name in names]
+        if dry_run:
+            with self._database.read() as connection:
+                for view in views:
+                    _refuse_unless_held(connection, view.item)
+            return views
         with self._database.write() as connection:
             for view in views:
+                _refuse_unless_held(connection, view.item)
                 if not decisions.approve(connection, view.item.id):
-                    raise Conflict(
-                        f"item {view.item.id} does not wait for approval: it is "
-                        f"{view.item.waiting or 'processed'}",
-                        hint="See: tsuzuki feeds items --waiting approval",
-                        code="not_held",
-                    )
+                    raise _changed_meanwhile(view.item)
                 self._record(connection, "feeds.item.approve", view.item)
         return [self.get(str(view.item.id)) for view in views]
 
-    def settle(self, names: Iterable[str], *, was_sent: bool) -> list[ItemView]:
+    def settle(
+        self, names: Iterable[str], *, was_sent: bool, dry_run: bool = False
+    ) -> list[ItemView]:
         """A person has looked: the unsettled posts of these items did arrive; or they, or refused ones, are to be
         sent again. All of them, or none."""
         views = [self.get(name) for name in names]
+        if dry_run:
+            with self._database.read() as connection:
+                for view in views:
+                    _post_to_decide(connection, view.item, was_sent=was_sent)
+            return views
         with self._database.write() as connection:
             now = self._database.now(connection)
             for view in views:
@@ -119,22 +139,10 @@ class Items:
         return [self.get(str(view.item.id)) for view in views]
 
     def _settle(self, connection: Connection, item: Item, *, was_sent: bool, now: datetime) -> None:
-        post = posts.post_of_item(connection, item.id)
-        allowed = (
-            (OutboxState.UNSETTLED,) if was_sent else (OutboxState.UNSETTLED, OutboxState.REFUSED)
-        )
+        post = _post_to_decide(connection, item, was_sent=was_sent)
         after = OutboxState.SENT if was_sent else OutboxState.INTENDED
-        is_open = post is not None and post.state in allowed
-        if (
-            post is None
-            or not is_open
-            or not posts.OUTBOX.move(connection, post.id, before=post.state, after=after, now=now)
-        ):
-            raise Conflict(
-                f"item {item.id} has no post to decide about",
-                hint=f"See: tsuzuki feeds explain {item.id}",
-                code="post_settled",
-            )
+        if not posts.OUTBOX.move(connection, post.id, before=post.state, after=after, now=now):
+            raise _changed_meanwhile(item)
         if was_sent:
             item_moves.finish_found(connection, item.id, run_id=NO_RUN, now=now)
         elif not decisions.approve(connection, item.id):
@@ -172,9 +180,7 @@ class Items:
             else decisions.end_backoff(connection, item.id)
         )
         if not moved:
-            raise Conflict(
-                f"item {item.id} has changed meanwhile", hint="Look again.", code="item_changed"
-            )
+            raise _changed_meanwhile(item)
         self._record(connection, "feeds.item.requeue", item)
 
     def _feed_of(self, item: Item) -> FeedView:
@@ -192,6 +198,43 @@ class Items:
             object_id=str(item.id),
             before=item.state.status.name.lower(),
         )
+
+
+def _refuse_unless_held(connection: Connection, item: Item) -> None:
+    if item.waiting is not WaitingState.APPROVAL:
+        raise Conflict(
+            f"item {item.id} does not wait for approval: it is {item.waiting or 'processed'}",
+            hint="See: tsuzuki feeds items --waiting approval",
+            code="not_held",
+        )
+    post = posts.post_of_item(connection, item.id)
+    if post is not None and post.state is OutboxState.UNSETTLED:
+        raise Conflict(
+            f"it is not known whether the post of item {item.id} arrived",
+            hint="Look at the receiver, then say it again with --was-sent or --send-again.",
+            code="post_unsettled",
+        )
+
+
+def _post_to_decide(connection: Connection, item: Item, *, was_sent: bool) -> Post:
+    """The post of an item that a person may decide about. Raises `Conflict` if there is none."""
+    allowed = [OutboxState.UNSETTLED] if was_sent else [OutboxState.UNSETTLED, OutboxState.REFUSED]
+    post = posts.post_of_item(connection, item.id)
+    if post is None or post.state not in allowed:
+        raise Conflict(
+            f"item {item.id} has no post to decide about",
+            hint=f"See: tsuzuki feeds explain {item.id}",
+            code="post_settled",
+        )
+    return post
+
+
+def _changed_meanwhile(item: Item) -> Conflict:
+    return Conflict(
+        f"item {item.id} has changed meanwhile",
+        hint=f"Look again: tsuzuki feeds explain {item.id}",
+        code="item_changed",
+    )
 
 
 def is_requeuable(item: Item) -> bool:

@@ -11,6 +11,7 @@ from tsuzuki.collectors.feeds.model.prompts import (
     screening_question,
     summary_question,
 )
+from tsuzuki.collectors.feeds.output_guard import OutputRefused
 from tsuzuki.collectors.feeds.queries import accounts, pages, steps
 from tsuzuki.collectors.feeds.service.items import Items, ItemView
 from tsuzuki.collectors.feeds.tables import Step
@@ -19,7 +20,8 @@ from tsuzuki.model.errors import Conflict
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """`body` is None while there is no summary. `length` is counted as the receiver counts."""
+    """`body` is None while there is no summary, or if it cannot be posted: then `problem` says why. `length` is
+    counted as the receiver counts."""
 
     view: ItemView
     prompts: dict[str, str]
@@ -29,6 +31,7 @@ class Preview:
     body: PostBody | None
     length: int | None
     limit: int | None
+    problem: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -40,6 +43,7 @@ class Preview:
             "post": self.body.as_dict() if self.body else None,
             "length": self.length,
             "limit": self.limit,
+            "problem": self.problem,
         }
 
     def lines(self, *, prompts: bool) -> Iterator[str]:
@@ -56,7 +60,7 @@ class Preview:
         if self.why:
             yield self.why
         if self.body is None:
-            yield "--- no post yet: there is no summary"
+            yield f"--- no post: {self.problem or 'there is no summary yet'}"
             return
         of = f" of {self.limit}" if self.limit else ""
         yield f"--- post: {self.length}{of} characters, {self.body.visibility}, {self.body.language}"
@@ -87,18 +91,21 @@ class Previews:
         limits = Limits.from_dict(stored.limits or {})
         article = {"title": item.title, "url": item.url, "text": page.text if page else ""}
         questions = [screening_question(feed, **article), summary_question(feed, **article)]
-        body = None
+        body, problem = None, None
         if summarised is not None:
-            body = compose_post(
-                feed,
-                title=item.title,
-                url=item.url,
-                canonical_url=item.canonical_url,
-                summary=str(summarised.result["text"]),
-                limits=limits,
-                author=item.author,
-                feed_title=view.feed.title,
-            )
+            try:
+                body = compose_post(
+                    feed,
+                    title=item.title,
+                    url=item.url,
+                    canonical_url=item.canonical_url,
+                    summary=str(summarised.result["text"]),
+                    limits=limits,
+                    author=item.author,
+                    feed_title=view.feed.title,
+                )
+            except OutputRefused as refused:
+                problem = refused.why
         length = None
         if body is not None:
             length = post_length(
@@ -113,4 +120,5 @@ class Previews:
             body=body,
             length=length,
             limit=limits.characters_max,
+            problem=problem,
         )

@@ -1,0 +1,145 @@
+"""Reports of what was collected: statistics, chart, export. Nothing here asks a source."""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.collectors.commits.grouping import Dimension
+from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.people.identity import Directory, People
+from tsuzuki.collectors.commits.people.mailmap import Mailmap
+from tsuzuki.collectors.commits.people.people_file import read_people
+from tsuzuki.collectors.commits.queries import mailmaps, rollup
+from tsuzuki.collectors.commits.queries.pages import lock_project
+from tsuzuki.collectors.commits.queries.statistics import use_snapshot
+from tsuzuki.collectors.commits.service.chart import Chart, chart_of
+from tsuzuki.collectors.commits.service.exporting import exported_rows
+from tsuzuki.collectors.commits.service.report import Reporter
+from tsuzuki.collectors.commits.service.selection import (
+    EVERYTHING,
+    Selection,
+    filter_of,
+    rules_of,
+)
+from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
+from tsuzuki.store.sql.database import Connection
+
+RECOUNTS_MAX = 3
+Tell: TypeAlias = Callable[[str], None]
+
+
+class Reports:
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._database = context.database
+
+    def statistics(
+        self,
+        by: Sequence[Dimension],
+        selection: Selection = EVERYTHING,
+        *,
+        sort: str | None = None,
+        top: int | None = None,
+        tell: Tell | None = None,
+    ) -> Statistics:
+        """Counts for each value of the dimensions; `sort` is `KEY[:asc|desc]`, `top` how many rows. `tell`
+        hears of anything that takes long."""
+        order = sort_of(sort, by) if sort else None
+        directory = self._directory()
+        self._refresh(tell)
+        with self._reading() as connection:
+            people = People(directory, _mailmaps(connection))
+            reporter = Reporter(connection, people)
+            rules = rules_of(selection, reporter, people)
+            wanted = filter_of(connection, selection, reporter)
+            with _without_collector():
+                report = reporter.report(by, wanted, rules)
+        return Statistics(
+            rows=(order.sorted(report.rows) if order else report.rows)[:top],
+            total=report.total,
+            row_count=len(report.rows),
+            left_out=report.left_out,
+        )
+
+    def chart(
+        self,
+        selection: Selection = EVERYTHING,
+        *,
+        top: int,
+        months: int,
+        tell: Tell | None = None,
+    ) -> Chart:
+        """Commits per month of the `top` authors and of the others, in the last `months` months."""
+        found = self.statistics((Dimension.MONTH, Dimension.AUTHOR), selection, tell=tell)
+        return chart_of(found.rows, top=top, months=months, left_out=found.left_out)
+
+    def export(
+        self, selection: Selection = EVERYTHING, *, tell: Tell | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Every commit that is asked for, a piece at a time."""
+        directory = self._directory()
+        self._refresh(tell)
+        with self._reading() as connection:
+            people = People(directory, _mailmaps(connection))
+            reporter = Reporter(connection, people)
+            rules = rules_of(selection, reporter, people)
+            wanted = filter_of(connection, selection, reporter)
+            yield from exported_rows(connection, wanted, rules, reporter)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """One snapshot for all that a report reads."""
+        with self._database.stream() as connection:
+            use_snapshot(connection)
+            yield connection
+
+    def _refresh(self, tell: Tell | None) -> None:
+        """Add up anew what the counts lack. Usually nothing."""
+        with self._database.read() as connection:
+            stale = rollup.stale_projects(connection)
+        if stale and tell is not None:
+            of = "a project" if len(stale) == 1 else f"{len(stale)} projects"
+            tell(f"Adding up the commits of {of} once; the next report is quicker.")
+        for project_id in stale:
+            self._rebuild(project_id)
+
+    def _rebuild(self, project_id: int) -> None:
+        """Add a project up anew. Reading takes long, so it holds no lock, unless pages keep coming."""
+        for _ in range(RECOUNTS_MAX):
+            with self._database.write() as connection:
+                author_ids = rollup.intern_all(connection, project_id)
+            with self._database.read() as connection:
+                found = rollup.recount(connection, project_id, author_ids)
+            with self._database.write() as connection:
+                lock_project(connection, project_id)
+                if found is not None and rollup.replace(connection, project_id, found):
+                    return
+        with self._database.write() as connection:
+            lock_project(connection, project_id)
+            rollup.rebuild(connection, project_id)
+
+    def _directory(self) -> Directory:
+        section = self._context.section(CommitsSection, only=("people",))
+        if section.people is None:
+            return Directory()
+        return read_people(Path(self._context.workspace / section.people))
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Without the garbage collector: it would walk a hundred thousand rows again and again, and there is no
+    garbage in cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _mailmaps(connection: Connection) -> dict[int, Mailmap]:
+    return {project: Mailmap(text) for project, text in mailmaps.contents(connection)}

@@ -1,0 +1,204 @@
+"""Feeds: fetched from a stand-in of a web site; and their items, with stand-ins of a model and of two receivers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from support.shared_text_extractor import share_text_extractor
+from tsuzuki.collectors.feeds import FEEDS
+from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
+from tsuzuki.sandbox.gemini import Gemini
+from tsuzuki.sandbox.mastodon import mastodon
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.store.sql.database import Database
+
+from .case import Case
+
+KEY = "k3y-of-the-conforming"
+TOKEN = "t0ken-of-the-conforming"
+COOKIE = "c00kie-of-the-conforming"
+HEADER = "h3ader-of-the-conforming"
+SIGNING = "s3cret-of-the-conforming"
+QUERY = "qu3ry-of-the-conforming"
+FEED_COUNT = 4
+ITEM_COUNT = 2
+POSTS = "posts.jsonl"
+TIMES = frozenset(
+    {
+        "feeds.first_good_at",
+        "feeds.tried_at",
+        "feeds.good_at",
+        "feeds.full_at",
+        "feeds.new_at",
+        "feeds.held_by_run",
+        "items.id",  # an interrupted transaction uses up ids
+        "items.created_at",
+        "items.last_checked_at",
+        "waiting_items.item_id",
+        "waiting_items.order_at",
+        "waiting_items.held_by_run",
+        "waiting_items.drawn_by_run",
+        "item_details.item_id",
+        "item_fingerprints.item_id",
+        "feed_items.item_id",
+        "feed_items.first_seen_at",
+    }
+)
+
+
+def _every_column(*tables: str) -> frozenset[str]:
+    columns = {table.name: table.c.keys() for table in FEEDS.component().metadata.sorted_tables}
+    return frozenset(f"{table}.{column}" for table in tables for column in columns[table])
+
+
+class FeedsCase(Case):
+    """Several feeds, whose items wait."""
+
+    collector = FEEDS
+    pages = FEED_COUNT
+    volatile = TIMES
+    secrets = (COOKIE, HEADER)
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
+        site = FeedSite()
+        for number in range(self.pages):
+            feed = site.add_feed(Feed(path=f"/{number}.xml", title=f"Feed {number}"))
+            text = f"Bridge {number} was opened today. The mayor came, and so did many people."
+            site.add_article(feed, Article(title=f"Bridge {number}", text=text))
+        self._site = site.serve()
+        self._site.start()
+        self.options = self._job_options()
+
+    def _job_options(self) -> dict[str, Any]:
+        feeds = {
+            f"feed-{number}": {
+                "url": f"{self._site.url}/{number}.xml",
+                "request": "conforming",
+                "backfill": "all",
+            }
+            for number in range(self.pages)
+        }
+        said = FeedsOptions.model_validate({"feeds": feeds, "items_per_run": 0})
+        return said.model_dump(mode="json")
+
+    def section(self) -> BaseModel:
+        return FeedsSection.model_validate(self._said())
+
+    def _said(self) -> dict[str, Any]:
+        request = {"headers": {"X-Access": HEADER}, "cookies": {"session": COOKIE}}
+        return {
+            "requests": {"conforming": request},
+            "private_hosts": ["127.0.0.1"],
+            "concurrency": 1,  # in the same order each time
+            "request_timeout": 30,
+        }
+
+    def fail_with_secrets(self) -> None:
+        words = f"session={COOKIE} {HEADER}"
+        self._site.faults.add(Fault(status=503, body=words, headers={"X-Said": words}))
+        self._site.faults.add(Fault(status=302, headers={"Location": f"/?session={COOKIE}"}))
+        self._site.faults.add(Fault(status=403, body=words))
+        self._site.faults.add(Fault(status=200, body=words, times=None))
+
+    def hang(self) -> None:
+        self._site.faults.add(Fault(kind=FaultKind.HANG))
+
+    def is_hanging(self) -> bool:
+        return self._site.faults.held > 0
+
+    def release(self) -> None:
+        self._site.faults.release()
+
+    def close(self) -> None:
+        self._site.stop()
+
+
+class ItemsCase(FeedsCase):
+    """One feed, whose items are screened, summarised and posted: to a file, and where secrets are looked for to a
+    Mastodon account and a webhook."""
+
+    pages = ITEM_COUNT
+    first_page = 12
+    volatile = (
+        TIMES
+        | _every_column(
+            "feed_budget_use",  # what a killed run asked is paid for
+            "item_steps",
+        )
+        | {
+            "feed_posts.id",
+            "feed_posts.item_id",
+            "feed_posts.created_at",
+            "feed_posts.changed_at",
+            "feed_posts.sent_by_run",
+            "feed_accounts.limits_read_at",
+        }
+    )
+    secrets = (KEY, TOKEN, COOKIE, HEADER, SIGNING, QUERY)
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
+        share_text_extractor(monkeypatch)
+        self._model = StandIn(Gemini(key=KEY))
+        self._mastodon = StandIn(mastodon(token=TOKEN))
+        self._hook = StandIn(_accept)
+        self._receivers = [self._model, self._mastodon, self._hook]
+        for one in self._receivers:
+            one.start()
+        self._accounts: dict[str, Any] = {
+            name: {"type": "file", "path": POSTS} for name in ("even", "odd")
+        }
+
+    def _job_options(self) -> dict[str, Any]:
+        said = super()._job_options()
+        for number, feed in enumerate(said["feeds"].values()):
+            feed |= {"account": "odd" if number % 2 else "even", "fetch_every": 3_600}
+        return {**said, "items_per_run": ITEM_COUNT}
+
+    def _said(self) -> dict[str, Any]:
+        model = {"provider": "gemini", "base_url": self._model.url, "api_key": KEY, "timeout": 30}
+        return {**super()._said(), "models": {"default": model}, "accounts": self._accounts}
+
+    def prepare(self, database: Database) -> None:
+        (self.workspace / POSTS).unlink(missing_ok=True)
+
+    def use_every_secret(self) -> None:
+        self._accounts = {
+            "even": {
+                "type": "mastodon",
+                "base_url": self._mastodon.url,
+                "access_token": TOKEN,
+            },
+            "odd": {
+                "type": "webhook",
+                "url": f"{self._hook.url}/posts?token={QUERY}",
+                "secret": SIGNING,
+            },
+        }
+
+    def fail_with_secrets(self) -> None:
+        error = {"code": 503, "message": f"no key={KEY} {KEY}", "status": "UNAVAILABLE"}
+        self._model.faults.add(Fault(status=503, body=json.dumps({"error": error})))
+        refusal = json.dumps({"error": f"Bearer {TOKEN}: {TOKEN}"})
+        self._mastodon.faults.add(Fault(method="POST", status=422, body=refusal))
+        words = f"?token={QUERY} {QUERY} {SIGNING}"
+        self._hook.faults.add(Fault(status=500, body=words, times=None))
+
+    def hang(self) -> None:
+        self._site.faults.add(Fault(path="/articles/*", kind=FaultKind.HANG))
+
+    def close(self) -> None:
+        super().close()
+        for one in self._receivers:
+            one.stop()
+
+
+def _accept(_request: Request) -> Response:
+    return Response(status=204)
