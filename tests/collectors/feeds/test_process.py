@@ -7,9 +7,11 @@ import pytest
 
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.model.protocol import ModelMisconfigured
+from tsuzuki.collectors.feeds.model.gemini import GeminiModel
+from tsuzuki.collectors.feeds.model.protocol import Answer, ModelMisconfigured, Question
 from tsuzuki.collectors.feeds.queries import decisions
 from tsuzuki.collectors.feeds.tables import WaitingState
+from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.gemini import GeminiCase
@@ -409,3 +411,24 @@ def test_the_same_article_under_another_guid_host_or_scheme_is_posted_once(
         feeds_fixture.work()
     assert len(feeds_fixture.posts) == 1
     assert feeds_fixture.gemini.paid.count() == 2
+
+
+def test_a_verdict_that_was_paid_for_is_stored_before_a_run_stops(
+    feeds_fixture: FeedsFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeds_fixture.add()
+    run = feeds_fixture.start()
+    ask = GeminiModel.ask
+
+    def ask_and_stop(model: GeminiModel, question: Question) -> Answer:
+        answer = ask(model, question)
+        run.stop_signal.set()
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GeminiModel, "ask", ask_and_stop)
+        with pytest.raises(RunStopped):
+            run.work()
+    feeds_fixture.work()
+    assert feeds_fixture.gemini.paid.count() == feeds_fixture.paid_steps() == 2
+    assert len(feeds_fixture.posts) == 1

@@ -249,6 +249,9 @@ class ItemSteps:
     def _ask(self, work: Work, question: Question) -> Mapping[str, Any]:
         """The answer to a question, of before or by one request. The next transaction for the item stores it. A run
         that is to stop asks nothing more; its item is free again for the next one."""
+        if self._run.cancelled:
+            with self.transaction(work):
+                pass  # the verdict is paid for: it is stored before the run stops
         self._run.raise_if_cancelled()
         with self.transaction(work) as (connection, now):
             found = self._calls.known(work.steps, work.feed, question) or self._calls.start(
