@@ -1,0 +1,5 @@
+"""Code index: files, symbols and references of a tree, in an SQLite file of its own.
+
+a build:       build_job (what is told of it) ← build → scan, parse_pool → parse → extract
+what is kept:  index_file (where, and is it usable) ← queries
+"""
