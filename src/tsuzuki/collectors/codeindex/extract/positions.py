@@ -1,0 +1,45 @@
+"""Byte offsets to lines and columns.
+
+Only offsets are asked of a node: its points cost more, and `Point.row` of tree-sitter 0.26 gives back a reference that
+it does not own, which ends the process after some ten thousand calls.
+"""
+
+import re
+from bisect import bisect_right
+
+_NEWLINE = re.compile(rb"\n")
+
+
+class Positions:
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._ascii = text.isascii()
+        self._starts = [0, *(found.end() for found in _NEWLINE.finditer(text))]
+        self._known = (0, 0)
+
+    def line(self, offset: int) -> int:
+        return bisect_right(self._starts, offset)
+
+    def line_start(self, line: int) -> int:
+        return self._starts[line - 1]
+
+    def line_text(self, line: int) -> bytes:
+        end = self._starts[line] if line < len(self._starts) else len(self._text)
+        return self._text[self._starts[line - 1] : end]
+
+    def end_line(self, start: int, end: int) -> int:
+        """The line of the last byte; a node that ends with its newline ends on that line."""
+        return bisect_right(self._starts, max(start, end - 1))
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column. Asked in order of offsets it stays linear, on a line of any length."""
+        line = bisect_right(self._starts, offset)
+        start = self._starts[line - 1]
+        if self._ascii:
+            return line, offset - start
+        known, column = self._known
+        if not start <= known <= offset:
+            known, column = start, 0
+        column += len(self._text[known:offset].decode("utf-8", "replace"))
+        self._known = (offset, column)
+        return line, column
