@@ -22,6 +22,9 @@ class FileToParse:
     known_hash: bytes | None = None
     """Of the content that the index has, if the present extractor made it."""
 
+    has_failed: bool = False
+    """It failed before, and may have crashed a parser: it is parsed in a worker process only."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParsedFile:

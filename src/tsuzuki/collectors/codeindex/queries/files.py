@@ -1,7 +1,7 @@
 """Files with their symbols and references."""
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
@@ -94,13 +94,11 @@ def _put_row(connection: sqlite3.Connection, file: ParsedFile, now_ns: int) -> i
     return int(row[0])
 
 
-def confirm_files(
-    connection: sqlite3.Connection, files: Iterable[SameFile], *, now_ns: int
-) -> None:
-    """Store size and mtime of files whose content is as it was."""
-    connection.executemany(
+def confirm_file(connection: sqlite3.Connection, file: SameFile, *, now_ns: int) -> None:
+    """Store size and mtime of a file whose content is as it was."""
+    connection.execute(
         "UPDATE files SET size = ?, mtime_ns = ?, indexed_at_ns = ? WHERE path = ?",
-        [(file.size, file.mtime_ns, now_ns, file.path) for file in files],
+        (file.size, file.mtime_ns, now_ns, file.path),
     )
 
 

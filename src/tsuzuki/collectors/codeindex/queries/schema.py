@@ -40,7 +40,7 @@ CREATE TABLE symbols (
     kind TEXT NOT NULL,
     container TEXT NOT NULL,
     line INTEGER NOT NULL,
-    end_line INTEGER NOT NULL CHECK (end_line >= line),
+    end_line INTEGER NOT NULL,
     col INTEGER NOT NULL,
     signature TEXT NOT NULL,
     doc TEXT NOT NULL
