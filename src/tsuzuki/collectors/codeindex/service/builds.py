@@ -3,6 +3,7 @@
 import os
 import random
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,7 +26,9 @@ from tsuzuki.collectors.codeindex.build_job import (
 )
 from tsuzuki.collectors.codeindex.build_jobs import BuildJobs, error_words
 from tsuzuki.collectors.codeindex.claim import claim_build
+from tsuzuki.collectors.codeindex.detached_build import start_process
 from tsuzuki.collectors.codeindex.index_file import (
+    FOLDER_VARIABLE,
     SUFFIX,
     IndexCorrupt,
     IndexFile,
@@ -40,9 +43,12 @@ from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import Conflict, Fenced, NotFound, TsuzukiError
+from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
+
+__all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started"]
 
 PROBLEMS_SHOWN_MAX = 20
+START_LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +72,19 @@ class IndexStatus:
     languages: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, str], ...] = ()
 
+    @property
+    def state(self) -> str:
+        """`missing`, `building`, `ready`, or `incomplete` if no build completed so far."""
+        if self.job is not None and self.job.status is BuildStatus.RUNNING:
+            return "building"
+        if self.stats is not None:
+            return "ready"
+        return "incomplete" if self.outcomes or self.job else "missing"
+
     def as_json(self) -> dict[str, Any]:
         return {
             "root": self.root,
+            "state": self.state,
             "index_file": self.index_file,
             "job": self.job.as_json() if self.job else None,
             "stats": self.stats.as_json() if self.stats else None,
@@ -130,6 +146,29 @@ class Builds:
             owner.release(wanted)
             raise
         return Started(id=claimed.id, is_new=True, notes=index.notes)
+
+    def start_detached(self, root: Path) -> Started:
+        """Start a build in a process of its own that outlives this one, or name the one that runs."""
+        with IndexFile.open(root, folder=self._folder, clock=self._clock) as index:
+            notes = index.notes
+        if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
+            return Started(id=job.id, is_new=False, notes=notes)
+        wanted = build_id(self._now_ms(), self._chance)
+        folder = {FOLDER_VARIABLE: str(self._folder.absolute())}
+        process = start_process(root, wanted, folder)
+        never = threading.Event()
+        while True:
+            has_ended = process.poll() is not None
+            job = self.status(root).job
+            if job and (job.id == wanted or job.status is BuildStatus.RUNNING):
+                return Started(id=job.id, is_new=job.id == wanted, notes=notes)
+            if has_ended:
+                raise RunFailed(
+                    "the process of the build ended before it started to build",
+                    hint="See why by building in the foreground: tsuzuki index build",
+                    code="build_not_started",
+                )
+            self._clock.wait(never, START_LOOK_SECONDS)
 
     def status(self, root: Path) -> IndexStatus:
         """How the index of a tree is; from the index file, whichever process builds."""
