@@ -117,7 +117,8 @@ class Builder:
 
     def _build(self) -> BuildJob:
         scan = scan_tree(self._root, on_tick=self._tick)
-        known = files.known_files(self._index.connection)
+        with self._index.reading():
+            known = files.known_files(self._index.connection)
         changed = self._changed(scan, known)
         self._total = len(scan.files)
         self._processed = self._total - len(changed) - len(self._to_store)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ _PROGRAM = (
 
 def start_process(root: Path, job_id: str, environ: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     """Start it, away from our terminal and our signals."""
-    return subprocess.Popen(  # noqa: S603 -- our own program
+    process = subprocess.Popen(  # noqa: S603 -- our own program
         [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), os.fspath(root), job_id],
         cwd="/",
         env={**os.environ, **environ},
@@ -25,6 +26,9 @@ def start_process(root: Path, job_id: str, environ: Mapping[str, str]) -> "subpr
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    # It outlives us; but if we outlive it, it is reaped.
+    threading.Thread(target=process.wait, name="reap", daemon=True).start()
+    return process
 
 
 def main(root: str, job_id: str) -> None:

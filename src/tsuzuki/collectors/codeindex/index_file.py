@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -19,7 +19,7 @@ import platformdirs
 from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import Fenced, Unreachable
+from tsuzuki.model.errors import Conflict, Fenced, Unreachable
 
 FOLDER_VARIABLE = "TSUZUKI_CODEINDEX_FOLDER"
 BUSY_SECONDS = 20.0
@@ -122,6 +122,10 @@ class IndexFile:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Around statements that read: what SQLite finds wrong with the file becomes an error of ours."""
+        return understood(self.path)
+
     @contextmanager
     def transaction(
         self, may_write: Callable[[sqlite3.Connection], bool]
@@ -159,6 +163,10 @@ def understood(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as problem:
+        if problem.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise Conflict(
+                f"the index {path} is locked by another process", code="index_busy"
+            ) from None
         raise _unwritable(path, str(problem)) from None
     except sqlite3.DatabaseError as problem:
         if isinstance(problem, sqlite3.IntegrityError | sqlite3.ProgrammingError):
@@ -186,9 +194,13 @@ def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
             timeout=BUSY_SECONDS,
             check_same_thread=False,
         )
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA cache_size = -32768")
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -32768")
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 

@@ -176,7 +176,7 @@ class Builds:
         if index is None:
             path = index_path(root, self._folder)
             return IndexStatus(root=str(root), index_file=str(path), job=None, stats=None)
-        with index:
+        with index, index.reading():
             connection = index.connection
             stored = builds.read(connection)
             return IndexStatus(
@@ -196,7 +196,7 @@ class Builds:
         index = IndexFile.open_existing(root, folder=self._folder)
         if index is None:
             return None
-        with index:
+        with index, index.reading():
             stored = builds.read(index.connection)
         found = self._current(stored) if stored else None
         return found if found and found.id == job_id else None
@@ -227,7 +227,7 @@ class Builds:
     def _entry(self, path: Path) -> IndexEntry:
         size = sum(one.stat().st_size for one in _parts(path) if one.exists())
         try:
-            with IndexFile.open_path(path) as index:
+            with IndexFile.open_path(path) as index, index.reading():
                 connection = index.connection
                 root = meta.get(connection, "root") or ""
                 stats = meta.index_stats(connection)
