@@ -28,7 +28,9 @@ class Positions:
         return self._text[self._starts[line - 1] : end]
 
     def end_line(self, start: int, end: int) -> int:
-        """The line of the last byte; a node that ends with its newline ends on that line."""
+        """The line of the last byte that is not white space."""
+        while end - 1 > start and self._text[end - 1] in b" \t\r\n":
+            end -= 1
         return bisect_right(self._starts, max(start, end - 1))
 
     def place(self, offset: int) -> tuple[int, int]:
