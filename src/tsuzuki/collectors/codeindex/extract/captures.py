@@ -7,7 +7,6 @@ is kept.
 """
 
 import re
-from typing import NamedTuple
 
 import tree_sitter
 
@@ -18,14 +17,18 @@ from tsuzuki.collectors.codeindex.extract.symbols import ReferenceKind, SymbolKi
 _DEFINITION_KINDS = {
     f"{role}.{kind}": (kind, role == "def") for kind in SymbolKind for role in ("def", "scope")
 }
-_REFERENCE_KINDS = {f"ref.{kind}": kind for kind in ReferenceKind}
-_REFERENCE_RANKS = {
-    ReferenceKind.INHERIT: 4,
-    ReferenceKind.IMPORT: 3,
-    ReferenceKind.CALL: 2,
-    ReferenceKind.TYPE: 1,
-    ReferenceKind.READ: 0,
-}
+REFERENCE_RANKS = (
+    ReferenceKind.READ,
+    ReferenceKind.TYPE,
+    ReferenceKind.CALL,
+    ReferenceKind.IMPORT,
+    ReferenceKind.INHERIT,
+)
+"""The kinds of references; the more specific one has the higher rank."""
+
+READ_RANK = REFERENCE_RANKS.index(ReferenceKind.READ)
+IMPORT_RANK = REFERENCE_RANKS.index(ReferenceKind.IMPORT)
+_RANK_BY_CAPTURE = {f"ref.{kind}": rank for rank, kind in enumerate(REFERENCE_RANKS)}
 _DEFINITION_RANKS = dict.fromkeys(SymbolKind, 4) | {
     SymbolKind.VARIABLE: 0,
     SymbolKind.FIELD: 1,
@@ -35,16 +38,9 @@ _DEFINITION_RANKS = dict.fromkeys(SymbolKind, 4) | {
 }
 _WORDS = {"words": re.compile(rb"[^\s\"']+"), "fragment": re.compile(rb"(?<=#)[^\"']+")}
 
-_IMPORT = ReferenceKind.IMPORT
-
 Captured = dict[str, list[tree_sitter.Node]]
-
-
-class Used(NamedTuple):
-    """A reference as the query gave it."""
-
-    kind: ReferenceKind
-    name: str
+Used = tuple[int, str]
+"""A reference as the query gave it: the rank of its kind, and the name. Plain, because most captures are references."""
 
 
 def captured(
@@ -60,17 +56,14 @@ def captured(
                 found[definition.name_start] = definition
             continue
         for capture, nodes in captures.items():
-            kind = _REFERENCE_KINDS.get(capture)
-            if kind is None:
+            rank = _RANK_BY_CAPTURE.get(capture)
+            if rank is None:
                 _add_words(used, text, capture, nodes)
                 continue
             for node in nodes:
                 start = node.start_byte
-                known_use = used.get(start)
-                if known_use is None or _REFERENCE_RANKS[kind] > _REFERENCE_RANKS[known_use.kind]:
-                    name = text[start : node.end_byte].decode("utf-8", "replace")
-                    if name:
-                        used[start] = Used(kind, name.strip("<>") if kind is _IMPORT else name)
+                if start not in used or used[start][0] < rank:
+                    used[start] = rank, text[start : node.end_byte].decode("utf-8", "replace")
     return found, used
 
 
@@ -88,7 +81,7 @@ def _add_words(
         return
     for node in nodes:
         for word in pattern.finditer(text, node.start_byte, node.end_byte):
-            used[word.start()] = Used(ReferenceKind.READ, word[0].decode("utf-8", "replace"))
+            used[word.start()] = (READ_RANK, word[0].decode("utf-8", "replace"))
 
 
 def _found(text: bytes, captures: Captured) -> Found:
@@ -102,7 +95,8 @@ def _found(text: bytes, captures: Captured) -> Found:
             container = clean_path("/".join(_text(text, node) for node in nodes))
         elif capture == "body":
             body = nodes[0]
-    body = body or whole.child_by_field_name("body")
+    if body is None and kind is not SymbolKind.VARIABLE:
+        body = whole.child_by_field_name("body")
     return Found(
         whole.start_byte,
         whole.end_byte,

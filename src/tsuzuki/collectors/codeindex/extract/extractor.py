@@ -5,7 +5,13 @@ from collections.abc import Iterator
 import tree_sitter
 
 from tsuzuki.collectors.codeindex.extract import docs
-from tsuzuki.collectors.codeindex.extract.captures import Used, captured
+from tsuzuki.collectors.codeindex.extract.captures import (
+    IMPORT_RANK,
+    READ_RANK,
+    REFERENCE_RANKS,
+    Used,
+    captured,
+)
 from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
 from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parse
 from tsuzuki.collectors.codeindex.extract.headings import as_sections
@@ -18,7 +24,6 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     Extracted,
     ExtractionFailed,
     Reference,
-    ReferenceKind,
 )
 from tsuzuki.model.clock import Clock, SystemClock
 
@@ -45,10 +50,8 @@ def extract(
     )
     for definition in definitions:
         used.pop(definition.found.name_start, None)
-    if not known.all_reads:
-        used = _without_locals(used, definitions)
-    offsets = sorted(used)
     positions = Positions(text)
+    offsets = sorted(used if known.all_reads else _without_locals(used, definitions))
     return Extracted(
         definitions=_definitions(known, text, definitions, positions),
         references=_references(used, offsets, containers(offsets, scopes), positions),
@@ -56,15 +59,15 @@ def extract(
     )
 
 
-def _without_locals(used: dict[int, Used], definitions: list[Nested]) -> dict[int, Used]:
+def _without_locals(used: dict[int, Used], definitions: list[Nested]) -> list[int]:
     """Without the reads of local variables: a name that is read is defined or imported in the file, or a type's."""
     names = {definition.found.name for definition in definitions}
-    names.update(use.name for use in used.values() if use.kind is ReferenceKind.IMPORT)
-    return {
-        offset: use
-        for offset, use in used.items()
-        if use.kind is not ReferenceKind.READ or use.name in names or use.name[0].isupper()
-    }
+    names.update(name for rank, name in used.values() if rank == IMPORT_RANK)
+    return [
+        offset
+        for offset, (rank, name) in used.items()
+        if rank != READ_RANK or name in names or name[:1].isupper()
+    ]
 
 
 def _definitions(
@@ -91,7 +94,11 @@ def _definitions(
 def _references(
     used: dict[int, Used], offsets: list[int], paths: Iterator[str], positions: Positions
 ) -> list[Reference]:
-    return [
-        Reference(used[offset].name, used[offset].kind, *positions.place(offset), path)
-        for offset, path in zip(offsets, paths, strict=True)
-    ]
+    references = []
+    for offset, (line, column), path in zip(offsets, positions.places(offsets), paths, strict=True):
+        rank, name = used[offset]
+        if rank == IMPORT_RANK:
+            name = name.strip("<>")
+        if name:
+            references.append(Reference(name, REFERENCE_RANKS[rank], line, column, path))
+    return references

@@ -3,9 +3,7 @@
 (class_declaration declaration_kind: "enum" name: (type_identifier) @name) @def.enum
 (class_declaration declaration_kind: "extension" name: (user_type (type_identifier) @name)) @scope.class
 (protocol_declaration name: (type_identifier) @name) @def.interface
-(function_declaration name: (simple_identifier) @name) @def.function
-(function_declaration name: (custom_operator) @name) @def.function
-(function_declaration name: "==" @name) @def.function
+(function_declaration name: [(simple_identifier) (custom_operator) "=="] @name) @def.function
 (protocol_function_declaration name: (simple_identifier) @name) @def.method
 (init_declaration "init" @name) @def.method
 (deinit_declaration "deinit" @name) @def.method
