@@ -13,7 +13,8 @@ _DOCSTRING = re.compile(
     rb"""[rRuU]?(?:\"{3}(.*?)\"{3}|'{3}(.*?)'{3}|"([^"\n]*)"|'([^'\n]*)')""", re.DOTALL
 )
 _MARKS = rb"/*#!-: \t\r\n"
-_ATTRIBUTE = re.compile(rb"#\[|@\w|\[\w")
+_ATTRIBUTE = re.compile(rb"#\[.*\]|@[\w.:]+(?:\(.*\))?|\[.*\]|template\s*<.*>")
+_MODIFIERS = re.compile(rb"[\w\s]*")
 
 
 class _Style(NamedTuple):
@@ -38,13 +39,15 @@ def docstring(text: bytes, body: int) -> str:
     return _shortened(next((line.strip() for line in words.splitlines() if line.strip()), b""))
 
 
-def comment_above(positions: Positions, line: int, style: str) -> str:
-    """The first line with words of the comment that ends right above `line`; attributes may stand between."""
+def comment_above(positions: Positions, start: int, style: str) -> str:
+    """The first line with words of the comment right above; only words and attributes may stand between."""
     known = _STYLES.get(style)
-    if known is None or line < 2:
+    line = positions.line(start)
+    before = positions.line_text(line)[: start - positions.line_start(line)]
+    if known is None or line < 2 or not _MODIFIERS.fullmatch(before):
         return ""
     above = line - 1
-    while above > 1 and _ATTRIBUTE.match(positions.line_text(above).strip()):
+    while above > 1 and _ATTRIBUTE.fullmatch(positions.line_text(above).strip()):
         above -= 1
     first = b""
     for written in _comment_upwards(positions, above, known):

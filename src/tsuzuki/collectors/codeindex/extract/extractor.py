@@ -1,20 +1,22 @@
-"""Definitions and references of one file: one parse, one pass of the query, one sweep for the containers.
-
-A tags query names its captures `def.<kind>` (with `name`, and where they are needed `container` and `body`), `scope`
-(with `name`: encloses others without a definition of its own) and `ref.<kind>`. Queries may overlap: of two captures
-at one name the more telling one is kept.
-"""
+"""Definitions and references of one file: one parse, one pass of the query, one sweep for the containers."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import tree_sitter
 
 from tsuzuki.collectors.codeindex.extract import docs
+from tsuzuki.collectors.codeindex.extract.captures import (
+    IMPORT_RANK,
+    READ_RANK,
+    REFERENCE_RANKS,
+    Used,
+    captured,
+)
 from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
 from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parse
+from tsuzuki.collectors.codeindex.extract.headings import as_sections
 from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES, Language
-from tsuzuki.collectors.codeindex.extract.nesting import VALUES, Found, Nested, containers, nested
+from tsuzuki.collectors.codeindex.extract.nesting import Nested, containers, nested
 from tsuzuki.collectors.codeindex.extract.positions import Positions
 from tsuzuki.collectors.codeindex.extract.signatures import signature_of
 from tsuzuki.collectors.codeindex.extract.symbols import (
@@ -22,110 +24,50 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     Extracted,
     ExtractionFailed,
     Reference,
-    ReferenceKind,
-    SymbolKind,
 )
 from tsuzuki.model.clock import Clock, SystemClock
 
 EXTRACTOR_VERSION = 1
 """Raised with every change of what is found: older rows are then extracted again."""
 
-_DEFINITION_KINDS = {f"def.{kind}": kind for kind in SymbolKind} | {
-    f"scope.{kind}": kind for kind in SymbolKind
-}
-_REFERENCE_KINDS = {f"ref.{kind}": kind for kind in ReferenceKind}
-_RANKS = {
-    ReferenceKind.INHERIT: 4,
-    ReferenceKind.IMPORT: 3,
-    ReferenceKind.CALL: 2,
-    ReferenceKind.TYPE: 1,
-    ReferenceKind.READ: 0,
-}
-_SEPARATORS = str.maketrans({":": "/", ".": "/", "\\": "/", "*": "", "&": "", " ": ""})
 _CLOCK = SystemClock()
-
-
-class _Used(NamedTuple):
-    """A reference as the query gave it."""
-
-    kind: ReferenceKind
-    name: str
 
 
 def extract(
     language: str, source: bytes, *, seconds_max: float, clock: Clock = _CLOCK
 ) -> Extracted:
-    """What one file defines and refers to; raises `ExtractionFailed` where that is nothing at all."""
-    if language not in LANGUAGES:
+    """What one file defines and refers to; raises `ExtractionFailed` where that cannot be said."""
+    known = LANGUAGES.get(language)
+    if known is None:
         raise ExtractionFailed("unknown language", f"there is no extractor for {language}")
     grammar = grammar_of(language)
     text = as_utf8(source)
     tree = parse(grammar.parser, text, seconds_max=seconds_max, clock=clock)
-    found, used = _collected(text, tree_sitter.QueryCursor(grammar.query).matches(tree.root_node))
+    matches = tree_sitter.QueryCursor(grammar.query).matches(tree.root_node)
+    found, used = captured(text, matches)
+    definitions, scopes = nested(
+        as_sections(text, found.values()) if language == "markdown" else found.values()
+    )
+    for definition in definitions:
+        used.pop(definition.found.name_start, None)
     positions = Positions(text)
-    nests, scopes = nested(found.values())
-    for definition, _, _ in nests:
-        used.pop(definition.name_start, None)
-    offsets = sorted(used)
+    offsets = sorted(used if known.all_reads else _without_locals(used, definitions))
     return Extracted(
-        definitions=_definitions(LANGUAGES[language], text, nests, positions),
+        definitions=_definitions(known, text, definitions, positions),
         references=_references(used, offsets, containers(offsets, scopes), positions),
         had_errors=tree.root_node.has_error,
     )
 
 
-def _collected(
-    text: bytes, matches: list[tuple[int, dict[str, list[tree_sitter.Node]]]]
-) -> tuple[dict[int, Found], dict[int, _Used]]:
-    found: dict[int, Found] = {}
-    used: dict[int, _Used] = {}
-    for _, captured in matches:
-        if "name" in captured:
-            definition = _found(text, captured)
-            known = found.get(definition.name_start)
-            if known is None or known.kind in VALUES:
-                found[definition.name_start] = definition
-            continue
-        for capture, nodes in captured.items():
-            kind = _REFERENCE_KINDS[capture]
-            for node in nodes:
-                start = node.start_byte
-                known_use = used.get(start)
-                if known_use is None or _RANKS[kind] > _RANKS[known_use.kind]:
-                    used[start] = _Used(
-                        kind, text[start : node.end_byte].decode("utf-8", "replace")
-                    )
-    return found, used
-
-
-def _found(text: bytes, captured: dict[str, list[tree_sitter.Node]]) -> Found:
-    whole, kind, listed, container, body = None, SymbolKind.VARIABLE, True, "", None
-    for capture, nodes in captured.items():
-        if capture in _DEFINITION_KINDS:
-            whole, kind, listed = nodes[0], _DEFINITION_KINDS[capture], capture.startswith("def.")
-        elif capture == "container":
-            container = _container(text[nodes[0].start_byte : nodes[-1].end_byte])
-        elif capture == "body":
-            body = nodes[0]
-    name = captured["name"][0]
-    whole = whole or name
-    body = body or whole.child_by_field_name("body")
-    return Found(
-        whole.start_byte,
-        whole.end_byte,
-        name.start_byte,
-        text[name.start_byte : name.end_byte].decode("utf-8", "replace"),
-        kind,
-        container,
-        body.start_byte if body else -1,
-        listed,
-    )
-
-
-def _container(written: bytes) -> str:
-    """`a::b`, `a.b` and `a\\b` as a path."""
-    parts = written.decode("utf-8", "replace").translate(_SEPARATORS).split("/")
-    return "/".join(part for part in parts if part)
+def _without_locals(used: dict[int, Used], definitions: list[Nested]) -> list[int]:
+    """Without the reads of local variables: a name that is read is defined or imported in the file, or a type's."""
+    names = {definition.found.name for definition in definitions}
+    names.update(name for rank, name in used.values() if rank == IMPORT_RANK)
+    return [
+        offset
+        for offset, (rank, name) in used.items()
+        if rank != READ_RANK or name in names or name[:1].isupper()
+    ]
 
 
 def _definitions(
@@ -133,31 +75,30 @@ def _definitions(
 ) -> list[Definition]:
     definitions = []
     for found, kind, container in nests:
-        line, column = positions.place(found.name_start)
-        first = positions.line(found.start)
+        line = positions.line(found.start)
+        named_line, column = positions.place(found.name_start)
+        if named_line != line:
+            column = positions.place(found.start)[1]
         if language.name == "python" and found.body >= 0:
             doc = docs.docstring(text, found.body)
         else:
-            doc = docs.comment_above(positions, first, language.comment)
+            doc = docs.comment_above(positions, found.start, language.comment)
+        end_line = positions.end_line(found.start, found.end)
+        signature = signature_of(text, found)
         definitions.append(
-            Definition(
-                found.name,
-                kind,
-                container,
-                line,
-                positions.end_line(found.start, found.end),
-                column,
-                signature_of(text, found),
-                doc,
-            )
+            Definition(found.name, kind, container, line, end_line, column, signature, doc)
         )
     return definitions
 
 
 def _references(
-    used: dict[int, _Used], offsets: list[int], containers_: Iterator[str], positions: Positions
+    used: dict[int, Used], offsets: list[int], paths: Iterator[str], positions: Positions
 ) -> list[Reference]:
-    return [
-        Reference(used[offset].name, used[offset].kind, *positions.place(offset), container)
-        for offset, container in zip(offsets, containers_, strict=True)
-    ]
+    references = []
+    for offset, (line, column), path in zip(offsets, positions.places(offsets), paths, strict=True):
+        rank, name = used[offset]
+        if rank == IMPORT_RANK:
+            name = name.strip("<>")
+        if name:
+            references.append(Reference(name, REFERENCE_RANKS[rank], line, column, path))
+    return references

@@ -11,7 +11,10 @@ from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES
 from tsuzuki.collectors.codeindex.extract.symbols import ExtractionFailed
 from tsuzuki.model.clock import Clock
 
-CHUNK_BYTES = 32_768
+CHUNK_BYTES = 4_096
+"""Between two of them the deadline is checked; the recovery from errors can take long for each."""
+
+UNCHECKED_BYTES_MAX = 16_384
 
 
 class Grammar(NamedTuple):
@@ -38,7 +41,7 @@ def parse(
     The deadline is checked where the parser reads: after it, the text ends. The parser's own progress callback is not
     used: it ends the process in tree-sitter 0.26.
     """
-    if len(text) <= CHUNK_BYTES:
+    if len(text) <= UNCHECKED_BYTES_MAX:
         return parser.parse(text)
     deadline = clock.monotonic() + seconds_max
     late = False

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tsuzuki.collectors.codeindex.extract.names import clean_path
 from tsuzuki.collectors.codeindex.extract.symbols import SymbolKind
 
 TYPES = frozenset(
@@ -18,8 +19,24 @@ TYPES = frozenset(
 )
 CALLABLES = frozenset({SymbolKind.FUNCTION, SymbolKind.METHOD})
 VALUES = frozenset({SymbolKind.VARIABLE, SymbolKind.CONSTANT, SymbolKind.FIELD})
-LEAVES = VALUES | {SymbolKind.MEMBER, SymbolKind.MACRO, SymbolKind.TYPE}
+LEAVES = VALUES | {
+    SymbolKind.ID,
+    SymbolKind.MACRO,
+    SymbolKind.MEMBER,
+    SymbolKind.RULE,
+    SymbolKind.TYPE,
+}
 """Kinds that contain no definition, even where one lies in their text."""
+
+
+LOCALS = VALUES | {SymbolKind.OBJECT}
+"""Kinds that nothing outside a function can name if they lie in it."""
+
+ONCE = VALUES | {SymbolKind.KEY}
+"""Kinds of which only the first of a name counts in its container: the others are assignments or list items."""
+
+KEY_DEPTH_MAX = 5
+"""Deeper keys are data."""
 
 
 class Found(NamedTuple):
@@ -59,19 +76,14 @@ def nested(found: Iterable[Found]) -> tuple[list[Nested], list[Scope]]:
         while stack and (stack[-1].end <= item.start or stack[-1][:2] == item[:2]):
             stack.pop()
         parent = stack[-1] if stack else None
-        container = _joined(parent.path if parent else "", item.container)
+        container = _joined(_enclosing(item, parent), item.container)
         kind = _kind(item, parent)
-        if kind in LEAVES:
-            key = (container, item.name)
-            repeated = kind in VALUES and key in values
-            local = kind in VALUES and parent is not None and parent.kind in CALLABLES
-            if not repeated and not local:
-                values.add(key)
-                definitions.append(Nested(item, kind, container))
-            continue
-        if item.listed:
+        if item.listed and not _is_left_out(item, parent, container, values):
             definitions.append(Nested(item, kind, container))
-        scope = Scope(item.start, item.end, _joined(container, item.name), kind)
+        if kind in LEAVES and not (kind is SymbolKind.TYPE and item.body >= 0):
+            continue
+        name = clean_path(item.name) if kind is SymbolKind.NAMESPACE else item.name
+        scope = Scope(item.start, item.end, _joined(container, name), kind)
         stack.append(scope)
         scopes.append(scope)
     return definitions, scopes
@@ -97,8 +109,32 @@ def _outer_first(item: Found) -> tuple[int, int, int]:
     return item.start, -item.end, item.name_start
 
 
+def _enclosing(item: Found, parent: Scope | None) -> str:
+    """A property among the parameters of a constructor belongs to the class."""
+    if parent is None:
+        return ""
+    if item.kind is SymbolKind.PROPERTY and parent.kind is SymbolKind.METHOD:
+        return parent.path.rpartition("/")[0]
+    return parent.path
+
+
 def _joined(outer: str, inner: str) -> str:
     return f"{outer}/{inner}" if outer and inner else outer or inner
+
+
+def _is_left_out(
+    item: Found, parent: Scope | None, container: str, values: set[tuple[str, str]]
+) -> bool:
+    """True for a local variable, a key deep in data, and a name that its container has already."""
+    if item.kind is SymbolKind.KEY and container.count("/") + 1 >= KEY_DEPTH_MAX:
+        return True
+    if item.kind in LOCALS and parent is not None and parent.kind in CALLABLES:
+        return True
+    if item.kind not in ONCE:
+        return False
+    known = (container, item.name) in values
+    values.add((container, item.name))
+    return known
 
 
 def _kind(item: Found, parent: Scope | None) -> SymbolKind:

@@ -4,17 +4,17 @@ Only offsets are asked of a node: its points cost more, and `Point.row` of tree-
 it does not own, which ends the process after some ten thousand calls.
 """
 
-import re
 from bisect import bisect_right
-
-_NEWLINE = re.compile(rb"\n")
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 
 class Positions:
     def __init__(self, text: bytes) -> None:
         self._text = text
         self._ascii = text.isascii()
-        self._starts = [0, *(found.end() for found in _NEWLINE.finditer(text))]
+        lengths = map((1).__add__, map(len, text.split(b"\n")))
+        self._starts = [0, *accumulate(lengths)][:-1]
         self._known = (0, 0)
 
     def line(self, offset: int) -> int:
@@ -28,8 +28,20 @@ class Positions:
         return self._text[self._starts[line - 1] : end]
 
     def end_line(self, start: int, end: int) -> int:
-        """The line of the last byte; a node that ends with its newline ends on that line."""
+        """The line of the last byte that is not white space."""
+        while end - 1 > start and self._text[end - 1] in b" \t\r\n":
+            end -= 1
         return bisect_right(self._starts, max(start, end - 1))
+
+    def places(self, offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The places of many ascending offsets."""
+        if not self._ascii:
+            yield from map(self.place, offsets)
+            return
+        starts, first = self._starts, 0
+        for offset in offsets:
+            first = bisect_right(starts, offset, first)
+            yield first, offset - starts[first - 1]
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column. Asked in order of offsets it stays linear, on a line of any length."""

@@ -1,5 +1,7 @@
 """The signature of a definition: its text up to its body, on one line."""
 
+import re
+
 from tsuzuki.collectors.codeindex.extract.nesting import VALUES, Found
 from tsuzuki.collectors.codeindex.extract.symbols import SIGNATURE_CHARACTERS_MAX, SymbolKind
 
@@ -12,12 +14,16 @@ _FIRST_LINE_ONLY = VALUES | {
     SymbolKind.ID,
     SymbolKind.RULE,
     SymbolKind.PROPERTY,
+    SymbolKind.TABLE,
 }
+_COMMENTS_BEFORE_BODY = re.compile(rb":\s*(?:#[^\n]*\s*)+$")
 
 
 def signature_of(text: bytes, found: Found) -> str:
     end = found.body if found.body > found.start else found.end
     head = text[found.start : min(end, found.start + _BYTES_MAX)]
+    if found.body >= 0 and b"#" in head:
+        head = _COMMENTS_BEFORE_BODY.sub(b"", head)
     if found.body < 0:
         head = head.lstrip()
         head = (

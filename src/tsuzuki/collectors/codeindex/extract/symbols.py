@@ -56,8 +56,10 @@ class Definition(NamedTuple):
     container: str
     """The path of the enclosing definitions, `Outer/inner`, or empty."""
     line: int
+    """Where its text starts."""
     end_line: int
     column: int
+    """Of the name if it stands on that line, else of the start."""
     signature: str
     doc: str
 
