@@ -162,15 +162,14 @@ class Builder:
         self._on_progress(self._progress())
 
     def _store(self, connection: sqlite3.Connection, batch: list[Parsed], now_ns: int) -> None:
+        changed = [parsed for parsed in batch if isinstance(parsed, ParsedFile)]
+        files.put_files(connection, changed, names=self._names, now_ns=now_ns)
+        self._updated_files += sum(not one.outcome.keeps_old_symbols for one in changed)
         for parsed in batch:
-            match parsed:
-                case ParsedFile():
-                    files.put_file(connection, parsed, names=self._names, now_ns=now_ns)
-                    self._updated_files += not parsed.outcome.keeps_old_symbols
-                case VanishedFile():
-                    self._vanished.add(parsed.path)
-                case SameFile():
-                    files.confirm_file(connection, parsed, now_ns=now_ns)
+            if isinstance(parsed, SameFile):
+                files.confirm_file(connection, parsed, now_ns=now_ns)
+            elif isinstance(parsed, VanishedFile):
+                self._vanished.add(parsed.path)
 
     def _complete(self, gone: set[str]) -> BuildJob:
         """The last transaction: what is left to store, what is gone, the IndexStats and the end."""

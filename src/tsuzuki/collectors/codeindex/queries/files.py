@@ -1,7 +1,7 @@
 """Files with their symbols and references."""
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
@@ -42,31 +42,44 @@ def _known(row: Any) -> KnownFile:
     return found._replace(outcome=FileOutcome(found.outcome))
 
 
-def put_file(
-    connection: sqlite3.Connection, file: ParsedFile, *, names: NameIds, now_ns: int
+def put_files(
+    connection: sqlite3.Connection, batch: Sequence[ParsedFile], *, names: NameIds, now_ns: int
 ) -> None:
-    """Store a file in place of what the index had of it. Where it could not be read or parsed, its old
+    """Store files in place of what the index had of them. Where one could not be read or parsed, its old
     symbols stay."""
-    number = _put_row(connection, file, now_ns)
-    if file.outcome.keeps_old_symbols:
-        return
-    connection.execute("DELETE FROM symbols WHERE file_id = ?", (number,))
-    connection.execute("DELETE FROM refs WHERE file_id = ?", (number,))
-    if file.symbols:
-        names.define(connection, {row[0] for row in file.symbols})
+    names.define(connection, {row[0] for file in batch for row in file.symbols})
+    ids = names.of(connection, {row[0] for file in batch for row in file.references})
+    for file in batch:
+        was_known = known_file(connection, file.path) is not None
+        number = _put_row(connection, file, now_ns)
+        if file.outcome.keeps_old_symbols:
+            continue
+        if was_known:
+            _remove_found(connection, [(number,)])
         connection.executemany(
             "INSERT INTO symbols"
             " (file_id, name, kind, container, line, end_line, col, signature, doc)"
             f" VALUES ({number}, ?, ?, ?, ?, ?, ?, ?, ?)",
             file.symbols,
         )
-    if file.references:
-        ids = names.of(connection, {row[0] for row in file.references})
         connection.executemany(
             "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
             f" VALUES ({number}, ?, ?, ?, ?, ?)",
             [(ids[row[0]], *row[1:]) for row in file.references],
         )
+
+
+def put_file(
+    connection: sqlite3.Connection, file: ParsedFile, *, names: NameIds, now_ns: int
+) -> None:
+    """The same for one file."""
+    put_files(connection, [file], names=names, now_ns=now_ns)
+
+
+def _remove_found(connection: sqlite3.Connection, file_ids: Sequence[tuple[int]]) -> None:
+    """Remove the symbols and references of files."""
+    connection.executemany("DELETE FROM symbols WHERE file_id = ?", file_ids)
+    connection.executemany("DELETE FROM refs WHERE file_id = ?", file_ids)
 
 
 def _put_row(connection: sqlite3.Connection, file: ParsedFile, now_ns: int) -> int:
@@ -104,8 +117,11 @@ def confirm_file(connection: sqlite3.Connection, file: SameFile, *, now_ns: int)
 
 def remove_files(connection: sqlite3.Connection, paths: Collection[str]) -> int:
     """Remove files with their symbols and references; how many there were."""
-    rows = [(path,) for path in paths]
-    return connection.executemany("DELETE FROM files WHERE path = ?", rows).rowcount if rows else 0
+    found = [known_file(connection, path) for path in paths]
+    file_ids = [(file.id,) for file in found if file is not None]
+    _remove_found(connection, file_ids)
+    connection.executemany("DELETE FROM files WHERE id = ?", file_ids)
+    return len(file_ids)
 
 
 def symbol_count(connection: sqlite3.Connection) -> int:

@@ -35,7 +35,7 @@ CREATE TABLE files (
 
 CREATE TABLE symbols (
     id INTEGER PRIMARY KEY,
-    file_id INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
+    file_id INTEGER NOT NULL REFERENCES files (id),
     name TEXT NOT NULL,
     kind TEXT NOT NULL,
     container TEXT NOT NULL,
@@ -59,12 +59,12 @@ CREATE VIRTUAL TABLE symbol_names USING fts5 (
 );
 CREATE TABLE name_parts (
     part TEXT NOT NULL,
-    name_id INTEGER NOT NULL REFERENCES names (id) ON DELETE CASCADE,
+    name_id INTEGER NOT NULL REFERENCES names (id),
     PRIMARY KEY (part, name_id)
 ) WITHOUT ROWID;
 
 CREATE TABLE refs (
-    file_id INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
+    file_id INTEGER NOT NULL REFERENCES files (id),
     name_id INTEGER NOT NULL REFERENCES names (id),
     kind TEXT NOT NULL,
     line INTEGER NOT NULL,
