@@ -248,6 +248,8 @@ def test_a_file_that_vanishes_or_changes_after_the_scan(
         patch.setattr(build_module, "scan_tree", scan_then_change)
         job = build()
     assert job.status == "completed"
+    found = {path for path, *_ in symbols(index_folder, tree)}
+    assert found == {"main.py", "shop/cart.py", "shop/sums.py"}
     build()
     assert {(path, name) for path, name, _ in symbols(index_folder, tree)} == {
         ("main.py", "changed"),

@@ -21,7 +21,7 @@ from tsuzuki.collectors.codeindex.queries.builds import Owner
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.model.errors import Fenced
+from tsuzuki.model.errors import Conflict, Fenced
 
 from .conftest import Build, built
 
@@ -115,6 +115,9 @@ def test_a_killed_build_keeps_a_valid_index_and_the_next_does_only_the_rest(
     assert running.job is not None
     assert 0 < running.job.progress.processed < running.job.progress.total
     assert not builds.start(large_tree).is_new
+    with pytest.raises(Conflict) as refused:
+        builds.remove(builds.find(str(large_tree)))
+    assert refused.value.specific_code == "build_running"
     os.kill(victim.pid, signal.SIGKILL)
     victim.communicate()
     died = builds.status(large_tree)
