@@ -47,9 +47,9 @@ STATUS = [
 @click.option("--background", is_flag=True, help="Print the id at once, and build on without us.")
 @click.pass_obj
 def build(invocation: Invocation, path: str | None, background: bool) -> None:
-    """Build the index of a tree, or bring it up to date: changed files only.
+    """Build the index of a tree, or update it.
 
-    If a build of the tree is running already, in any process, that one is followed.
+    Only changed files are parsed. If a build of the tree is running already, in any process, that one is followed.
 
     \b
     tsuzuki index build
@@ -128,9 +128,9 @@ def _shown(invocation: Invocation) -> "BuildBar | BuildLines":
 @click.option("--job", "job_id", metavar="ID", help="Only this build, as long as it is remembered.")
 @click.pass_obj
 def status(invocation: Invocation, path: str | None, job_id: str | None) -> None:
-    """Tell how the index of a tree is, and how its build goes, whichever process builds.
+    """Show the state of an index, and of its build.
 
-    A build is remembered for five minutes after its end.
+    It does not matter which process builds. A build is remembered for five minutes after its end.
 
     \b
     tsuzuki index status
