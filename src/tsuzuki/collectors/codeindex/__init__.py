@@ -2,6 +2,7 @@
 
 a build:       build_job (what is told of it) ← build → scan, parse_pool → parse → extract
 what is kept:  index_file (where, and is it usable) ← queries
+an answer:     service/answers → answers/consistent_answer → answers/freshness → the files, queries
 """
 
 from typing import TYPE_CHECKING, Any

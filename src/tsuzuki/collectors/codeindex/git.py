@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-_SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 TOP_SECONDS = 10.0
 LIST_SECONDS = 600.0
 
@@ -28,16 +28,21 @@ def git_paths(folder: Path) -> list[str] | None:
     return list(dict.fromkeys(os.fsdecode(listed).split("\0")[:-1]))
 
 
+def git_environment() -> dict[str, str]:
+    """Without variables that lead git to another repository."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+
 def _output(folder: Path, *arguments: str, seconds: float) -> bytes | None:
     program = shutil.which("git")
     if program is None:
         return None
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(  # noqa: S603 -- git with our own arguments, no shell
-            [program, *_SETTINGS, *arguments],
+            [program, *SETTINGS, *arguments],
             cwd=folder,
-            env={**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=seconds,
