@@ -51,7 +51,7 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
     ),
     "index": LazyCommand(
-        "tsuzuki.cli.index:index", "Index the source code of a tree, and see how that goes."
+        "tsuzuki.cli.index:index", "Index the source code of a tree, and ask what is in it."
     ),
     "sandbox": LazyCommand(
         "tsuzuki.cli.sandbox:sandbox",
