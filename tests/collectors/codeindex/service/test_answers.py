@@ -3,16 +3,20 @@
 import os
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from collectors.codeindex.service.checkout import BRANCHES, git, two_branches
+from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
 from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
+from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.build_job import BuildStatus
-from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
 
 
@@ -128,6 +132,23 @@ def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     build()
     write(root, a="def beta(): ...\n")
     assert [answers.read(["beta"]).index.reread for _ in range(2)] == [1, 0]
+
+
+def test_a_file_in_doubt_is_compared_once_and_then_trusted(
+    root: Path, environ: dict[str, str], build: Callable[[], None]
+) -> None:
+    write(root, a="def alpha(): ...\n")
+    build()
+    clock = ManualClock(datetime.now(UTC) + timedelta(minutes=1))
+    answers = CodeAnswers(root, cwd=root, folder=Path(environ[FOLDER_VARIABLE]), clock=clock)
+    compared = []
+    for _ in range(2):
+        with IndexFile.open_existing(root, folder=Path(environ[FOLDER_VARIABLE])) as index:  # type: ignore[union-attr]
+            files = FreshFiles(root, index.connection)
+            tree_changes(files)
+            compared.append(len(files.confirmed))
+        answers.search("alpha")
+    assert compared == [1, 0]
 
 
 def test_too_many_changes_are_counted_and_what_is_quoted_is_still_true(

@@ -16,7 +16,7 @@ from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
 PARSED_FILES_MAX = 200
 """About a second of parsing."""
 
-COMPARED_FILES_MAX = 5_000
+COMPARED_FILES_MAX = 50_000
 IN_DOUBT_NS = 2_000_000_000
 """A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
 

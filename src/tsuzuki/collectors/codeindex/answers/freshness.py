@@ -20,7 +20,7 @@ from tsuzuki.collectors.codeindex.answers.source_file import (
 from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
 from tsuzuki.collectors.codeindex.queries import lookups
 
 QUOTED_BYTES_MAX = 64 * 2**20
@@ -89,6 +89,7 @@ class FreshFiles:
         self._parsed_before: ParsedFiles = {} if parsed_before is None else parsed_before
         self.root = root
         self.connection = connection
+        self.confirmed: list[tuple[SameFile, bytes | None]] = []
         self._read: dict[str, FreshFile | None] = {}
         self._signatures: dict[str, tuple[int, ...]] = {}
 
@@ -99,12 +100,15 @@ class FreshFiles:
         return self._read[path]
 
     def peek(self, path: str) -> FreshFile | None:
-        """Like `get`, but a file that the index has as it is is not kept: it was only compared."""
+        """Like `get`, but a file that the index has as it is is not kept: it was only compared, and is noted as
+        `confirmed`."""
         if path in self._read:
             return self._read[path]
         file = self.get(path)
-        if file and not file.was_parsed:
+        if file and file.stored:
             del self._read[path], self._signatures[path]
+            same = SameFile(path=path, size=file.source.size, mtime_ns=file.source.mtime_ns)
+            self.confirmed.append((same, file.stored.hash))
         return file
 
     def all(self, paths: Iterable[str]) -> list[FreshFile]:

@@ -263,7 +263,7 @@ class CodeAnswers:
         reread = made.files.reread if index else []
         state = self._state(index, changes, len(reread), is_settled=made.is_settled)
         if index and made.is_settled:
-            store_back(index, reread, now_ns=self._now_ns())
+            store_back(index, made.files, now_ns=self._now_ns())
         return Answer(value=made.value, index=state)
 
     def _state(
