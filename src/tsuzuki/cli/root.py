@@ -50,6 +50,9 @@ COMMANDS: dict[str, LazyCommand] = {
     "config": LazyCommand(
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
     ),
+    "index": LazyCommand(
+        "tsuzuki.cli.index:index", "Index the source code of a tree, and ask what is in it."
+    ),
     "sandbox": LazyCommand(
         "tsuzuki.cli.sandbox:sandbox",
         "Start stand-ins for outside services, and say how to point Tsuzuki at them.",

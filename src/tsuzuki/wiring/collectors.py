@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, TypeVar
 
 from tsuzuki.collectors.books import BOOKS
+from tsuzuki.collectors.codeindex import CODEINDEX
 from tsuzuki.collectors.collector import Collector
 from tsuzuki.collectors.commits import COMMITS
 from tsuzuki.collectors.feeds import FEEDS
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from tsuzuki.config import JobKind
     from tsuzuki.store.schema.migrate import Component
 
-OURS: tuple[Collector, ...] = (COMMITS, BOOKS, FEEDS)
+OURS: tuple[Collector, ...] = (COMMITS, BOOKS, FEEDS, CODEINDEX)
 """Every collector of this distribution, named here and nowhere else."""
 
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
 BUILT_IN_KINDS = ("command", "python")
 RESERVED_NAMES = frozenset(
-    "init up job run event worker leader settings audit db config sandbox completion".split()
+    "init up job run event worker leader settings audit db config index sandbox completion".split()
 ) | frozenset("version database_url redis_url timezone log_archive jobs".split())
 """The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
 

@@ -1,0 +1,60 @@
+"""Which files of the tree the index does not have as they are: new ones, changed ones, and those it cannot be sure of.
+
+Found by a scan, so a definition that was written a moment ago is found too. Beyond a bound they are only counted:
+then a build is what is needed.
+"""
+
+from dataclasses import dataclass, field
+
+from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
+from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION, language_of
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.queries import files as stored_files
+from tsuzuki.collectors.codeindex.queries.files import KnownFile
+from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
+
+PARSED_FILES_MAX = 200
+"""About a second of parsing."""
+
+COMPARED_FILES_MAX = 50_000
+IN_DOUBT_NS = 2_000_000_000
+"""A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeChanges:
+    """`paths` are to be looked at beside what the index says; `pending` files differ from it and are not."""
+
+    scanned: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    pending: int = 0
+
+
+def tree_changes(files: FreshFiles) -> TreeChanges:
+    """Compare the tree with the index."""
+    scanned = [file for file in scan_tree(files.root).files if file.problem is None]
+    if files.connection is None:
+        return TreeChanges(scanned=[file.path for file in scanned])
+    known = stored_files.known_files(files.connection)
+    suspects = [file.path for file in scanned if _may_differ(file, known.get(file.path))]
+    readable = [path for path in suspects if language_of(path, b"") or path in known]
+    paths = [] if len(readable) > COMPARED_FILES_MAX else _really_changed(files, readable)
+    pending = len(readable) if len(readable) > COMPARED_FILES_MAX else len(paths)
+    if pending > PARSED_FILES_MAX:
+        return TreeChanges(scanned=[file.path for file in scanned], pending=pending)
+    return TreeChanges(scanned=[file.path for file in scanned], paths=paths)
+
+
+def _may_differ(file: ScannedFile, stored: KnownFile | None) -> bool:
+    return (
+        stored is None
+        or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
+        or stored.extractor_version != EXTRACTOR_VERSION
+        or stored.outcome is FileOutcome.UNREADABLE
+        or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
+    )
+
+
+def _really_changed(files: FreshFiles, paths: list[str]) -> list[str]:
+    """Those whose content is not what the index has."""
+    return [path for path in paths if (file := files.peek(path)) and file.was_parsed]

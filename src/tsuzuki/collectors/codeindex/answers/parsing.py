@@ -1,0 +1,74 @@
+"""A file parsed for an answer, within the limits of a build."""
+
+import hashlib
+from dataclasses import dataclass
+
+from tsuzuki.collectors.codeindex.answers.source_file import SourceFile
+from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol
+from tsuzuki.collectors.codeindex.extract import (
+    EXTRACTOR_VERSION,
+    Extracted,
+    ExtractionFailed,
+    extract,
+    language_of,
+)
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parse import HEAD_BYTES, ParseLimits, longest_line
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+
+LIMITS = ParseLimits()
+
+
+def content_hash(content: bytes) -> bytes:
+    """The hash by which the index knows a content."""
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedNow:
+    """What a file defines and uses. Without an extractor for it, or beyond a limit, nothing."""
+
+    language: str = ""
+    symbols: tuple[Symbol, ...] = ()
+    sites: tuple[Site, ...] = ()
+    extracted: Extracted | None = None
+
+    def as_parsed_file(self, path: str, source: SourceFile) -> ParsedFile | None:
+        """For the index; None if there is nothing to store."""
+        if self.extracted is None:
+            return None
+        had_errors = self.extracted.had_errors
+        return ParsedFile(
+            path=path,
+            size=source.size,
+            mtime_ns=source.mtime_ns,
+            outcome=FileOutcome.SYNTAX_ERRORS if had_errors else FileOutcome.INDEXED,
+            hash=content_hash(source.content),
+            language=self.language,
+            extractor_version=EXTRACTOR_VERSION,
+            symbols=tuple((row[0], row[1].value, *row[2:]) for row in self.extracted.definitions),
+            references=tuple((row[0], row[1].value, *row[2:]) for row in self.extracted.references),
+        )
+
+
+def parse_now(path: str, content: bytes) -> ParsedNow:
+    """Extract what the content has. Whatever is wrong with it, it has no symbols then."""
+    language = language_of(path, content[:HEAD_BYTES])
+    if language is None or len(content) > LIMITS.file_bytes_max:
+        return ParsedNow(language=language or "")
+    if longest_line(content, LIMITS.line_bytes_max) > LIMITS.line_bytes_max:
+        return ParsedNow(language=language)
+    try:
+        extracted = extract(language, content, seconds_max=LIMITS.seconds_max)
+    except ExtractionFailed:
+        return ParsedNow(language=language)
+    return ParsedNow(
+        language=language,
+        symbols=tuple(
+            Symbol(path=path, language=language, **one._asdict()) for one in extracted.definitions
+        ),
+        sites=tuple(
+            Site(path=path, language=language, **one._asdict()) for one in extracted.references
+        ),
+        extracted=extracted,
+    )

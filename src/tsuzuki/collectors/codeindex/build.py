@@ -1,0 +1,248 @@
+"""The builder: brings an index to what its tree has, changed files only.
+
+Files are stored in batches, each in a transaction that checks the writer's token and carries progress and heartbeat. A
+killed build keeps what it stored, and the next one does only the rest. Files that are gone are removed in the
+transaction that completes the build.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from tsuzuki.collectors.codeindex.build_job import (
+    CANCELLED,
+    BuildJob,
+    BuildProgress,
+    BuildResult,
+    BuildStatus,
+)
+from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
+from tsuzuki.collectors.codeindex.index_file import IndexFile
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parse import ParseLimits
+from tsuzuki.collectors.codeindex.parse_pool import ParsePool
+from tsuzuki.collectors.codeindex.parsed_file import (
+    FileToParse,
+    Parsed,
+    ParsedFile,
+    SameFile,
+    VanishedFile,
+)
+from tsuzuki.collectors.codeindex.queries import builds, files, meta
+from tsuzuki.collectors.codeindex.queries.files import KnownFile
+from tsuzuki.collectors.codeindex.queries.meta import IndexStats
+from tsuzuki.collectors.codeindex.queries.names import NameIds
+from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
+from tsuzuki.model.clock import Clock
+
+COMMIT_FILES = 400
+COMMIT_SECONDS = 0.4
+"""Progress is told at least every half second."""
+
+IN_DOUBT_NS = 2_000_000_000
+"""A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
+
+OnProgress: TypeAlias = Callable[[BuildProgress], None]
+
+
+class BuildCancelled(Exception):
+    """The build was asked to stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimedBuild:
+    """A build that this process owns: its id, its token, when it started."""
+
+    id: str
+    token: int
+    started_at: str
+
+
+class Builder:
+    """One build, from the scan to its end. Of one thread."""
+
+    def __init__(
+        self,
+        claimed: ClaimedBuild,
+        *,
+        root: Path,
+        index: IndexFile,
+        clock: Clock,
+        limits: ParseLimits | None = None,
+        workers: int | None = None,
+        on_progress: OnProgress = lambda _progress: None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._claimed = claimed
+        self._root = root
+        self._index = index
+        self._clock = clock
+        self._limits = limits or ParseLimits()
+        self._workers = workers
+        self._on_progress = on_progress
+        self._stopping = stopping
+        self._names = NameIds()
+        self._started_seconds = clock.monotonic()
+        self._committed_seconds = self._started_seconds
+        self._processed = self._total = 0
+        self._updated_files = 0
+        self._to_store: list[Parsed] = []
+        self._vanished: set[str] = set()
+
+    def build(self) -> BuildJob:
+        """Build to the end; the job as it ended. It raises nothing but bugs, a `Fenced` and what is wrong
+        with the index file itself."""
+        try:
+            return self._build()
+        except BuildCancelled:
+            return self.fail(CANCELLED)
+
+    def fail(self, error: str) -> BuildJob:
+        """End the build as failed, if it is still ours."""
+        now = self._clock.now()
+        job = BuildJob(
+            id=self._claimed.id,
+            status=BuildStatus.FAILED,
+            progress=self._progress(),
+            started_at=self._claimed.started_at,
+            error=error,
+            failed_at=iso(now),
+        )
+        with self._index.transaction(self._is_ours) as connection:
+            builds.end(connection, job, now_ns=nanoseconds(now))
+        return job
+
+    def _build(self) -> BuildJob:
+        scan = scan_tree(self._root, on_tick=self._tick)
+        with self._index.reading():
+            known = files.known_files(self._index.connection)
+        changed = self._changed(scan, known)
+        self._total = len(scan.files)
+        self._processed = self._total - len(changed) - len(self._to_store)
+        self._commit()
+        with ParsePool(self._root, self._limits, workers=self._workers) as pool:
+            for parsed in pool.parse(changed):
+                self._to_store += parsed
+                self._tick()
+        present = {file.path for file in scan.files} - self._vanished
+        gone = {path for path in known if path not in present and not scan.may_have(path)}
+        return self._complete(gone | self._vanished)
+
+    def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:
+        """What has to be read. What cannot be is stored as that at once."""
+        changed = []
+        for file in scan.files:
+            stored = known.get(file.path)
+            if file.problem is not None:
+                self._to_store.append(_unreadable(file))
+            elif stored is None or _may_differ(file, stored):
+                changed.append(_to_parse(file, stored))
+        return changed
+
+    def _tick(self) -> None:
+        """Between two files: stop if asked to, and commit if it is time."""
+        if self._stopping():
+            raise BuildCancelled
+        since_seconds = self._clock.monotonic() - self._committed_seconds
+        if len(self._to_store) >= COMMIT_FILES or since_seconds >= COMMIT_SECONDS:
+            self._commit()
+
+    def _commit(self) -> None:
+        """Store what was parsed, with progress and heartbeat."""
+        now_ns = nanoseconds(self._clock.now())
+        batch, self._to_store = self._to_store, []
+        self._processed += len(batch)
+        with self._index.transaction(self._is_ours) as connection:
+            self._store(connection, batch, now_ns)
+            builds.report(connection, self._progress(), now_ns=now_ns)
+        self._committed_seconds = self._clock.monotonic()
+        self._on_progress(self._progress())
+
+    def _store(self, connection: sqlite3.Connection, batch: list[Parsed], now_ns: int) -> None:
+        changed = [parsed for parsed in batch if isinstance(parsed, ParsedFile)]
+        files.put_files(connection, changed, names=self._names, now_ns=now_ns)
+        self._updated_files += sum(not one.outcome.keeps_old_symbols for one in changed)
+        for parsed in batch:
+            if isinstance(parsed, SameFile):
+                files.confirm_file(connection, parsed, now_ns=now_ns)
+            elif isinstance(parsed, VanishedFile):
+                self._vanished.add(parsed.path)
+
+    def _complete(self, gone: set[str]) -> BuildJob:
+        """The last transaction: what is left to store, what is gone, the IndexStats and the end."""
+        batch, self._to_store = self._to_store, []
+        self._processed = self._total
+        with self._index.transaction(self._is_ours) as connection:
+            now = self._clock.now()
+            self._store(connection, batch, nanoseconds(now))
+            removed = files.remove_files(connection, gone | self._vanished)
+            stats = IndexStats(total=files.symbol_count(connection), last_indexed_at=iso(now))
+            meta.put_index_stats(connection, stats)
+            job = BuildJob(
+                id=self._claimed.id,
+                status=BuildStatus.COMPLETED,
+                progress=self._progress(),
+                started_at=self._claimed.started_at,
+                completed_at=iso(now),
+                result=BuildResult(
+                    updated_files=self._updated_files,
+                    removed_files=removed,
+                    total_indexed_symbols=stats.total,
+                    last_indexed_at=stats.last_indexed_at,
+                ),
+            )
+            builds.end(connection, job, now_ns=nanoseconds(now))
+        self._on_progress(job.progress)
+        return job
+
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        return builds.has_token(connection, self._claimed.token)
+
+    def _progress(self) -> BuildProgress:
+        seconds = self._clock.monotonic() - self._started_seconds
+        rate = self._processed / seconds if seconds > 0 else 0.0
+        return BuildProgress(
+            processed=min(self._processed, self._total), total=self._total, rate=round(rate, 1)
+        )
+
+
+def _may_differ(file: ScannedFile, stored: KnownFile) -> bool:
+    return (
+        (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
+        or stored.extractor_version != EXTRACTOR_VERSION
+        or stored.outcome is FileOutcome.UNREADABLE
+        or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
+    )
+
+
+def _to_parse(file: ScannedFile, stored: KnownFile | None) -> FileToParse:
+    if stored is None:
+        return FileToParse(path=file.path)
+    is_current = stored.extractor_version == EXTRACTOR_VERSION
+    return FileToParse(
+        path=file.path,
+        known_hash=stored.hash if is_current else None,
+        has_failed=stored.outcome is FileOutcome.FAILED,
+    )
+
+
+def _unreadable(file: ScannedFile) -> ParsedFile:
+    return ParsedFile(
+        path=file.path,
+        size=file.size,
+        mtime_ns=file.mtime_ns,
+        outcome=FileOutcome.UNREADABLE,
+        error=file.problem,
+    )
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC, to the millisecond."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def nanoseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000) * 1_000

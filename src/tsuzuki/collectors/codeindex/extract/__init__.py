@@ -1,0 +1,28 @@
+"""Definitions and references of one source file, from tree-sitter and the tags queries beside this module."""
+
+from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
+from tsuzuki.collectors.codeindex.extract.extractor import EXTRACTOR_VERSION, extract
+from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES, Language, language_of
+from tsuzuki.collectors.codeindex.extract.symbols import (
+    Definition,
+    Extracted,
+    ExtractionFailed,
+    Reference,
+    ReferenceKind,
+    SymbolKind,
+)
+
+__all__ = [
+    "EXTRACTOR_VERSION",
+    "LANGUAGES",
+    "Definition",
+    "Extracted",
+    "ExtractionFailed",
+    "Language",
+    "Reference",
+    "ReferenceKind",
+    "SymbolKind",
+    "as_utf8",
+    "extract",
+    "language_of",
+]

@@ -1,0 +1,113 @@
+"""What the tags queries capture, as definitions and references by the offset of their name.
+
+A query names its captures `def.<kind>` (with `name`, and where they are needed `container` and `body`), `scope.<kind>`
+(with `name`: it contains others and is no definition itself), `ref.<kind>`, `words` and `fragment`. A capture whose
+name starts with an underscore only filters. Patterns may overlap: of two captures at one name the more specific one
+is kept.
+"""
+
+import re
+
+import tree_sitter
+
+from tsuzuki.collectors.codeindex.extract.names import clean_name, clean_path
+from tsuzuki.collectors.codeindex.extract.nesting import Found
+from tsuzuki.collectors.codeindex.extract.symbols import ReferenceKind, SymbolKind
+
+_DEFINITION_KINDS = {
+    f"{role}.{kind}": (kind, role == "def") for kind in SymbolKind for role in ("def", "scope")
+}
+REFERENCE_RANKS = (
+    ReferenceKind.READ,
+    ReferenceKind.TYPE,
+    ReferenceKind.CALL,
+    ReferenceKind.IMPORT,
+    ReferenceKind.INHERIT,
+)
+"""The kinds of references; the more specific one has the higher rank."""
+
+READ_RANK = REFERENCE_RANKS.index(ReferenceKind.READ)
+IMPORT_RANK = REFERENCE_RANKS.index(ReferenceKind.IMPORT)
+_RANK_BY_CAPTURE = {f"ref.{kind}": rank for rank, kind in enumerate(REFERENCE_RANKS)}
+_DEFINITION_RANKS = dict.fromkeys(SymbolKind, 4) | {
+    SymbolKind.VARIABLE: 0,
+    SymbolKind.FIELD: 1,
+    SymbolKind.CONSTANT: 2,
+    SymbolKind.OBJECT: 3,
+    SymbolKind.ENUM: 5,
+}
+_WORDS = {"words": re.compile(rb"[^\s\"']+"), "fragment": re.compile(rb"(?<=#)[^\"']+")}
+
+Captured = dict[str, list[tree_sitter.Node]]
+Used = tuple[int, str]
+"""A reference as the query gave it: the rank of its kind, and the name. Plain, because most captures are references."""
+
+
+def captured(
+    text: bytes, matches: list[tuple[int, Captured]]
+) -> tuple[dict[int, Found], dict[int, Used]]:
+    found: dict[int, Found] = {}
+    used: dict[int, Used] = {}
+    for _, captures in matches:
+        if "name" in captures:
+            definition = _found(text, captures)
+            known = found.get(definition.name_start)
+            if definition.name and (known is None or _is_better(definition, known)):
+                found[definition.name_start] = definition
+            continue
+        for capture, nodes in captures.items():
+            rank = _RANK_BY_CAPTURE.get(capture)
+            if rank is None:
+                _add_words(used, text, capture, nodes)
+                continue
+            for node in nodes:
+                start = node.start_byte
+                if start not in used or used[start][0] < rank:
+                    used[start] = rank, text[start : node.end_byte].decode("utf-8", "replace")
+    return found, used
+
+
+def _is_better(new: Found, known: Found) -> bool:
+    ranks = _DEFINITION_RANKS[new.kind], _DEFINITION_RANKS[known.kind]
+    return ranks[0] > ranks[1] or (ranks[0] == ranks[1] and known.body < 0 <= new.body)
+
+
+def _add_words(
+    used: dict[int, Used], text: bytes, capture: str, nodes: list[tree_sitter.Node]
+) -> None:
+    """`words`: each word is a reference (`class="a b"`); `fragment`: what follows the `#`."""
+    pattern = _WORDS.get(capture)
+    if pattern is None:
+        return
+    for node in nodes:
+        for word in pattern.finditer(text, node.start_byte, node.end_byte):
+            used[word.start()] = (READ_RANK, word[0].decode("utf-8", "replace"))
+
+
+def _found(text: bytes, captures: Captured) -> Found:
+    name = captures["name"][0]
+    whole, kind, listed, container, body = name, SymbolKind.VARIABLE, True, "", None
+    for capture, nodes in captures.items():
+        if capture in _DEFINITION_KINDS:
+            whole = nodes[0]
+            kind, listed = _DEFINITION_KINDS[capture]
+        elif capture == "container":
+            container = clean_path("/".join(_text(text, node) for node in nodes))
+        elif capture == "body":
+            body = nodes[0]
+    if body is None and kind is not SymbolKind.VARIABLE:
+        body = whole.child_by_field_name("body")
+    return Found(
+        whole.start_byte,
+        whole.end_byte,
+        name.start_byte,
+        clean_name(kind, _text(text, name)),
+        kind,
+        container,
+        body.start_byte if body else -1,
+        listed,
+    )
+
+
+def _text(text: bytes, node: tree_sitter.Node) -> str:
+    return text[node.start_byte : node.end_byte].decode("utf-8", "replace")

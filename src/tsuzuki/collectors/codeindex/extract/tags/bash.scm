@@ -1,0 +1,7 @@
+(function_definition name: (word) @name) @def.function
+(variable_assignment name: (variable_name) @name) @def.variable
+
+(command name: (command_name (word) @ref.call))
+(command name: (command_name (word) @_source) . argument: (word) @ref.import (#any-of? @_source "source" "."))
+(simple_expansion (variable_name) @ref.read (#match? @ref.read "^[A-Za-z_]"))
+(expansion (variable_name) @ref.read (#match? @ref.read "^[A-Za-z_]"))

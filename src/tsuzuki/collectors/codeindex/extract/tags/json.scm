@@ -1,0 +1,1 @@
+(pair key: (string) @name) @def.key

@@ -1,0 +1,2 @@
+(atx_heading heading_content: (_) @name) @def.heading
+(setext_heading heading_content: (_) @name) @def.heading

@@ -1,0 +1,15 @@
+"""What a job of the code index may say."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tsuzuki.config import Expects
+from tsuzuki.config.schema.field_types import Text
+from tsuzuki.config.schema.strict_model import StrictModel
+
+
+class CodeIndexOptions(StrictModel):
+    """The keys of a job of this kind. A root that is not absolute is below the workspace."""
+
+    roots: Annotated[list[Text], Expects("a list of folders")] = Field(min_length=1)

@@ -1,0 +1,150 @@
+"""Read one file of a tree and extract its symbols and references, within limits. Whatever is wrong with the file
+becomes its outcome."""
+
+import errno
+import hashlib
+import os
+import stat
+from dataclasses import dataclass, replace
+
+from tsuzuki.collectors.codeindex.extract import (
+    EXTRACTOR_VERSION,
+    ExtractionFailed,
+    extract,
+    language_of,
+)
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parsed_file import (
+    FileToParse,
+    Parsed,
+    ParsedFile,
+    SameFile,
+    VanishedFile,
+)
+
+HEAD_BYTES = 8_192
+_VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseLimits:
+    """A file beyond one of the first two is not parsed; one beyond the third has failed."""
+
+    file_bytes_max: int = 4_000_000
+    line_bytes_max: int = 50_000
+    seconds_max: float = 5.0
+
+
+def parse_file(root: str, file: FileToParse, limits: ParseLimits) -> Parsed:
+    """What a file has now. Never raises for what is wrong with the file."""
+    try:
+        descriptor = os.open(
+            f"{root}/{file.path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )
+    except OSError as problem:
+        if problem.errno in _VANISHED:
+            return VanishedFile(path=file.path)
+        return _unreadable(file.path, problem)
+    try:
+        return _parse_open_file(descriptor, file, limits)
+    except OSError as problem:
+        return _unreadable(file.path, problem)
+    finally:
+        os.close(descriptor)
+
+
+def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) -> Parsed:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        return VanishedFile(path=file.path)
+
+    head = os.read(descriptor, HEAD_BYTES)
+    language = language_of(file.path, head)
+    content: bytes | None = head
+    if language is not None and b"\0" not in head:
+        content = _whole(descriptor, head, limits.file_bytes_max)
+    digest = content_hash(head if content is None else content)
+    if digest == file.known_hash:
+        return SameFile(path=file.path, size=found.st_size, mtime_ns=found.st_mtime_ns)
+    parsed = ParsedFile(
+        path=file.path,
+        size=found.st_size,
+        mtime_ns=found.st_mtime_ns,
+        outcome=FileOutcome.INDEXED,
+        hash=digest,
+        language=language,
+        extractor_version=EXTRACTOR_VERSION,
+    )
+    outcome, error = _not_parsed(language, content, limits)
+    if outcome is not None:
+        return replace(parsed, outcome=outcome, error=error)
+    return _extracted(parsed, language or "", content or b"", limits)
+
+
+def _not_parsed(
+    language: str | None, content: bytes | None, limits: ParseLimits
+) -> tuple[FileOutcome | None, str | None]:
+    """Why a file is not parsed, if it is not. `content` is None if there is more than allowed."""
+    if content is None:
+        return FileOutcome.TOO_LARGE, f"larger than {limits.file_bytes_max} bytes"
+    if b"\0" in content:
+        return FileOutcome.BINARY, None
+    if language is None:
+        return FileOutcome.NO_GRAMMAR, None
+    if longest_line(content, limits.line_bytes_max) > limits.line_bytes_max:
+        return FileOutcome.LONG_LINE, f"a line over {limits.line_bytes_max} bytes"
+    return None, None
+
+
+def content_hash(content: bytes) -> bytes:
+    """How the index knows a content. Of a file that is not parsed, only the start may be hashed."""
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _whole(descriptor: int, head: bytes, bytes_max: int) -> bytes | None:
+    """The whole content; None if it is longer than allowed, whatever its size was a moment ago."""
+    if len(head) < HEAD_BYTES:
+        return head if len(head) <= bytes_max else None
+    parts, length = [head], len(head)
+    while length <= bytes_max:
+        part = os.read(descriptor, bytes_max + 1 - length)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        length += len(part)
+    return None
+
+
+def longest_line(content: bytes, enough: int) -> int:
+    """The length of the longest line, if it can be over `enough` at all."""
+    if len(content) <= enough:
+        return 0
+    return max(map(len, content.split(b"\n")))
+
+
+def _extracted(
+    parsed: ParsedFile, language: str, content: bytes, limits: ParseLimits
+) -> ParsedFile:
+    try:
+        found = extract(language, content, seconds_max=limits.seconds_max)
+    except ExtractionFailed as problem:
+        return replace(parsed, outcome=FileOutcome.FAILED, error=str(problem))
+    except (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as bug:
+        error = f"{type(bug).__name__}: {bug}"
+        return replace(parsed, outcome=FileOutcome.FAILED, error=error)
+    return replace(
+        parsed,
+        outcome=FileOutcome.SYNTAX_ERRORS if found.had_errors else FileOutcome.INDEXED,
+        symbols=tuple((row[0], row[1].value, *row[2:]) for row in found.definitions),
+        references=tuple((row[0], row[1].value, *row[2:]) for row in found.references),
+    )
+
+
+def _unreadable(path: str, problem: OSError) -> ParsedFile:
+    return ParsedFile(
+        path=path,
+        size=0,
+        mtime_ns=0,
+        outcome=FileOutcome.UNREADABLE,
+        error=problem.strerror or str(problem),
+    )

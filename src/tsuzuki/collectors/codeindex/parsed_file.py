@@ -1,0 +1,61 @@
+"""What was found out about one file, as plain rows: cheap to hand from a worker process to the writer."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+
+SymbolRow: TypeAlias = tuple[str, str, str, int, int, int, str, str]
+"""name, kind, container, line, end line, column, signature, doc."""
+
+ReferenceRow: TypeAlias = tuple[str, str, int, int, str]
+"""name, kind, line, column, container."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileToParse:
+    """A file of the tree that is new or may have changed, and what the index knows of it."""
+
+    path: str
+    """Relative to the root, with `/`."""
+
+    known_hash: bytes | None = None
+    """Of the content that the index has, if the present extractor made it."""
+
+    has_failed: bool = False
+    """It failed before, and may have crashed a parser: it is parsed in a worker process only."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParsedFile:
+    """Size and mtime are from before the content was read: a file that changed meanwhile looks changed again."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    outcome: FileOutcome
+    hash: bytes | None = None
+    language: str | None = None
+    extractor_version: int | None = None
+    error: str | None = None
+    symbols: tuple[SymbolRow, ...] = ()
+    references: tuple[ReferenceRow, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SameFile:
+    """The content is what the index has; only its size and mtime are stored again."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VanishedFile:
+    """The file is not there any more."""
+
+    path: str
+
+
+Parsed: TypeAlias = ParsedFile | SameFile | VanishedFile

@@ -1,0 +1,134 @@
+"""The row of the latest build: who builds, how far it is, how it ended. Other processes answer from it."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+
+from tsuzuki.collectors.codeindex.build_job import (
+    BuildJob,
+    BuildProgress,
+    BuildResult,
+    BuildStatus,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owner:
+    """A process that builds. `start` tells it from another that got the same pid later."""
+
+    pid: int
+    start: str
+    host: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredBuild:
+    """The row, with its owner while the build runs."""
+
+    token: int
+    job: BuildJob
+    owner: Owner
+    heartbeat_ns: int
+    ended_at_ns: int | None
+
+    @property
+    def is_running(self) -> bool:
+        return self.job.status is BuildStatus.RUNNING
+
+
+def read(connection: sqlite3.Connection) -> StoredBuild | None:
+    """None before the first build."""
+    row = connection.execute(
+        "SELECT token, id, status, processed, total, rate, result, error, started_at, ended_at,"
+        " ended_at_ns, owner_pid, owner_start, owner_host, heartbeat_ns"
+        " FROM builds WHERE id IS NOT NULL"
+    ).fetchone()
+    if row is None:
+        return None
+    token, number, status, processed, total, rate, result, error, started, ended = row[:10]
+    return StoredBuild(
+        token=token,
+        job=BuildJob(
+            id=number,
+            status=BuildStatus(status),
+            progress=BuildProgress(processed=processed, total=total, rate=rate),
+            started_at=started,
+            result=BuildResult.of_json(json.loads(result)) if result else None,
+            error=error,
+            completed_at=ended if status == BuildStatus.COMPLETED else None,
+            failed_at=ended if status == BuildStatus.FAILED else None,
+        ),
+        ended_at_ns=row[10],
+        owner=Owner(pid=row[11], start=row[12], host=row[13]),
+        heartbeat_ns=row[14],
+    )
+
+
+def token(connection: sqlite3.Connection) -> int:
+    (found,) = connection.execute("SELECT token FROM builds").fetchone()
+    return int(found)
+
+
+def has_token(connection: sqlite3.Connection, mine: int) -> bool:
+    """The fence of a build: no other has claimed the file since."""
+    found = connection.execute(
+        "SELECT 1 FROM builds WHERE token = ? AND status = 'running'", (mine,)
+    )
+    return found.fetchone() is not None
+
+
+def is_idle(connection: sqlite3.Connection) -> bool:
+    """Whether no build is running, which is when a reader may store a file that it has parsed."""
+    found = connection.execute("SELECT 1 FROM builds WHERE status = 'running'")
+    return found.fetchone() is None
+
+
+def claim(
+    connection: sqlite3.Connection,
+    *,
+    seen_token: int,
+    job: BuildJob,
+    owner: Owner,
+    now_ns: int,
+) -> int | None:
+    """Start a build if the row is as it was seen; its token, or None if another was first."""
+    row = connection.execute(
+        "UPDATE builds SET token = token + 1, id = ?, status = 'running', processed = 0, total = 0,"
+        " rate = 0, result = NULL, error = NULL, started_at = ?, ended_at = NULL,"
+        " ended_at_ns = NULL, owner_pid = ?, owner_start = ?, owner_host = ?, heartbeat_ns = ?"
+        " WHERE token = ? RETURNING token",
+        (job.id, job.started_at, owner.pid, owner.start, owner.host, now_ns, seen_token),
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def report(connection: sqlite3.Connection, progress: BuildProgress, *, now_ns: int) -> None:
+    """Progress and heartbeat of the running build."""
+    connection.execute(
+        "UPDATE builds SET processed = ?, total = ?, rate = ?, heartbeat_ns = ?",
+        (progress.processed, progress.total, progress.rate, now_ns),
+    )
+
+
+def end(connection: sqlite3.Connection, job: BuildJob, *, now_ns: int) -> None:
+    """How the running build ended."""
+    connection.execute(
+        "UPDATE builds SET status = ?, processed = ?, total = ?, rate = ?, result = ?, error = ?,"
+        " ended_at = ?, ended_at_ns = ?, heartbeat_ns = ?",
+        (
+            job.status,
+            job.progress.processed,
+            job.progress.total,
+            job.progress.rate,
+            json.dumps(job.result.as_json()) if job.result else None,
+            job.error,
+            job.completed_at or job.failed_at,
+            now_ns,
+            now_ns,
+        ),
+    )
+
+
+def revoke(connection: sqlite3.Connection) -> None:
+    """Fence every earlier claim, as when the file is about to be removed."""
+    connection.execute("UPDATE builds SET token = token + 1")

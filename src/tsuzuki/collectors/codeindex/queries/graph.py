@@ -1,0 +1,46 @@
+"""The graph of a tree: which file defines a name, and which files use it how often. Only reading."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class DefinedName(NamedTuple):
+    """A name that a file defines."""
+
+    name_id: int
+    name: str
+    file_id: int
+
+
+class UsedName(NamedTuple):
+    """How often a file uses a name that the tree defines."""
+
+    name_id: int
+    file_id: int
+    uses: int
+
+
+def graph_files(connection: sqlite3.Connection) -> list[tuple[int, str, str]]:
+    """Id, path and language of each file in which something is defined, by path."""
+    statement = """SELECT id, path, coalesce(language, '') FROM files
+        WHERE EXISTS (SELECT 1 FROM symbols WHERE symbols.file_id = files.id) ORDER BY path"""
+    return connection.execute(statement).fetchall()
+
+
+def defined_names(connection: sqlite3.Connection) -> Iterator[DefinedName]:
+    """Each pair of name and file once, only for names that are used somewhere."""
+    statement = """SELECT DISTINCT names.id, names.name, symbols.file_id
+        FROM symbols JOIN names ON names.name = symbols.name
+        WHERE EXISTS (SELECT 1 FROM refs WHERE refs.name_id = names.id)
+        ORDER BY names.id, symbols.file_id"""
+    for row in connection.execute(statement):
+        yield DefinedName(*row)
+
+
+def used_names(connection: sqlite3.Connection) -> Iterator[UsedName]:
+    statement = """SELECT refs.name_id, refs.file_id, count(*) FROM refs
+        JOIN names ON names.id = refs.name_id WHERE names.is_defined = 1
+        GROUP BY refs.name_id, refs.file_id ORDER BY refs.name_id, refs.file_id"""
+    for row in connection.execute(statement):
+        yield UsedName(*row)

@@ -1,0 +1,339 @@
+"""Questions about a tree: search, read, references, outline, map. Each answer is checked against the files.
+
+Asking needs no workspace and no engine. Without an index, what needs none is answered: text, a file's outline, its
+lines.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from tsuzuki.collectors.codeindex import owner
+from tsuzuki.collectors.codeindex.answers.changed_files import TreeChanges, tree_changes
+from tsuzuki.collectors.codeindex.answers.consistent_answer import answer_consistently
+from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
+from tsuzuki.collectors.codeindex.answers.map import RankedFile, code_map
+from tsuzuki.collectors.codeindex.answers.outline import OutlineEntry, outline
+from tsuzuki.collectors.codeindex.answers.path_filter import PathFilter
+from tsuzuki.collectors.codeindex.answers.read import (
+    Excerpt,
+    matching_symbols,
+    read_lines,
+    read_symbol,
+)
+from tsuzuki.collectors.codeindex.answers.references import (
+    Reference,
+    ReferenceQuery,
+    find_references,
+)
+from tsuzuki.collectors.codeindex.answers.search import is_test, search_names
+from tsuzuki.collectors.codeindex.answers.search_request import Found, Search, known_words
+from tsuzuki.collectors.codeindex.answers.store_back import store_back
+from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
+from tsuzuki.collectors.codeindex.answers.text_search import search_text
+from tsuzuki.collectors.codeindex.answers.tree_path import find_path
+from tsuzuki.collectors.codeindex.build import nanoseconds
+from tsuzuki.collectors.codeindex.extract import SymbolKind, language_of
+from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder
+from tsuzuki.collectors.codeindex.queries import builds, meta
+from tsuzuki.collectors.codeindex.roots import find_root
+from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.suggestion import did_you_mean
+
+__all__ = ["Answer", "CodeAnswers", "Excerpt", "IndexState", "RankedFile"]
+
+Value = TypeVar("Value")
+REFERENCE_KINDS = ("call", "type", "import", "inherit", "read")
+_LINES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexState:
+    """What an answer was made from."""
+
+    root: str
+    state: str
+    """`ready`, `building`, `missing`, or `changing` if the tree was rewritten while it was read."""
+
+    at: str | None = None
+    """When the last build completed."""
+
+    percent: int | None = None
+    """How far a running build is."""
+
+    pending: int = 0
+    """Files that have changed since and are too many to be parsed for an answer."""
+
+    reread: int = 0
+    """Files that were parsed for this answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[Value]):
+    value: Value
+    index: IndexState
+
+
+class CodeAnswers:
+    """Answers about one tree."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        cwd: Path,
+        folder: Path | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.root = root
+        self._cwd = cwd
+        self._folder = folder
+        self._clock = clock or SystemClock()
+
+    @classmethod
+    def of(cls, named: str | None, *, cwd: Path, environ: Mapping[str, str]) -> "CodeAnswers":
+        """Of the tree that is named, or around the current folder."""
+        root = find_root(named, cwd=cwd, environ=environ)
+        return cls(root, cwd=cwd.absolute(), folder=index_folder(environ))
+
+    def search(self, text: str, **said: Any) -> Answer[Found]:
+        """Definitions whose names match, and lines that have the text."""
+        search = Search(text=text, **said)
+        path_filter = PathFilter(search.paths)
+        query = search.name_query(path_filter)
+        line_query = search.text_query(path_filter)
+        if query is None and line_query is None:
+            raise UsageError(
+                f"{search.text!r} names no symbol",
+                hint="For example: Class/part",
+                code="bad_symbol",
+            )
+
+        def make(files: FreshFiles, changes: TreeChanges) -> Found:
+            names = (
+                search_names(files, query, limit=search.limit, changed=changes.paths)
+                if query
+                else None
+            )
+            lines, has_more = (
+                search_text(self.root, line_query, limit=search.limit, scanned=changes.scanned)
+                if line_query
+                else ([], False)
+            )
+            return Found(names=names, lines=lines, has_more_lines=has_more)
+
+        return self._answer(make, needs_index=line_query is None)
+
+    def read(
+        self, texts: Sequence[str], *, lines: str | None = None, whole: bool = False
+    ) -> Answer[list[Excerpt]]:
+        """The source of symbols (`Class/method[i]`, `file:name`) or of files (`file`, `file:10-20`)."""
+
+        def make(files: FreshFiles, changes: TreeChanges) -> list[Excerpt]:
+            return [
+                self._read_one(files, text, lines=lines, changed=changes.paths, whole=whole)
+                for text in texts
+            ]
+
+        return self._answer(make)
+
+    def _read_one(
+        self,
+        files: FreshFiles,
+        text: str,
+        *,
+        lines: str | None,
+        changed: Iterable[str],
+        whole: bool,
+    ) -> Excerpt:
+        file, rest = self._split(files, text)
+        if file is None:
+            if lines is not None or ("/" in text and is_source(text)):
+                raise self._no_such_file(files, text)
+            self._require_index(files, text)
+            return read_symbol(files, text, changed=changed, whole=whole)
+        wanted = lines or rest
+        if not wanted:
+            return read_lines(file, 1, max(file.source.line_count, 1))
+        if span := _LINES.fullmatch(wanted):
+            return read_lines(file, int(span[1]), int(span[2] or span[1]))
+        if lines is not None:
+            raise UsageError(f"{lines!r} are no lines", hint="For example: 10-20", code="bad_lines")
+        return read_symbol(files, rest, file=file, whole=whole)
+
+    def references(
+        self,
+        text: str,
+        *,
+        kinds: Sequence[str] = (),
+        paths: Sequence[str] = (),
+        tests: bool = True,
+    ) -> Answer[list[Reference]]:
+        """Where the symbol of a name, a path or `file:name` is used."""
+        path_filter = PathFilter(paths)
+        wanted = known_words("kind", kinds, REFERENCE_KINDS)
+
+        def make(files: FreshFiles, changes: TreeChanges) -> list[Reference]:
+            file, rest = self._split(files, text)
+            if file is not None and not rest:
+                raise UsageError(
+                    f"{text} is a file", hint=f"Name a symbol: {text}:name", code="bad_symbol"
+                )
+            name = rest if file else text
+            found = matching_symbols(files, name, file=file, changed=changes.paths)
+            is_narrow = file is not None or len(SymbolPath.parse(name).segments) > 1
+            if is_narrow and not found:
+                # The error names what is meant, as when it is read.
+                read_symbol(files, name, file=file, changed=changes.paths)
+            query = ReferenceQuery(
+                name=found[0].name if found else SymbolPath.parse(name).name,
+                targets=frozenset(found) if is_narrow else frozenset(),
+                kinds=wanted,
+                path_filter=lambda path: path_filter(path) and (tests or not is_test(path)),
+            )
+            return find_references(files, query, changed=changes.paths)
+
+        return self._answer(make, needs_index=True)
+
+    def outline(
+        self, text: str = "", *, depth: int | None = None, kinds: Sequence[str] = ()
+    ) -> Answer[list[OutlineEntry]]:
+        """The symbols of a file, or the outermost ones of the files of a folder."""
+        wanted = known_words("kind", kinds, list(SymbolKind))
+
+        def make(files: FreshFiles, changes: TreeChanges) -> list[OutlineEntry]:
+            path = find_path(self.root, text, cwd=self._cwd) if text else ""
+            file = files.get(path) if path else None
+            below = [one for one in changes.scanned if path == "" or one.startswith(f"{path}/")]
+            if path is None or (path and file is None and not below):
+                raise self._no_such_file(files, text, folders=True)
+            return outline(
+                [file] if file else files.all(one for one in below if is_source(one)),
+                depth=depth or (99 if file else 1),
+                wanted=lambda symbol: not wanted or symbol.kind in wanted,
+            )
+
+        return self._answer(make)
+
+    def map(
+        self, *, focus: Sequence[str] = (), limit: int = 20, symbols_max: int = 5
+    ) -> Answer[list[RankedFile]]:
+        """The most used files with their most used definitions; `focus` are paths and names of interest."""
+
+        def make(files: FreshFiles, changes: TreeChanges) -> list[RankedFile]:
+            scanned = {*changes.scanned}
+            found = [find_path(self.root, text, cwd=self._cwd) for text in focus]
+            return code_map(
+                files,
+                limit=limit,
+                symbols_max=symbols_max,
+                focus_paths=[path for path in found if path in scanned],
+                focus_names=focus,
+            )
+
+        return self._answer(make, needs_index=True)
+
+    def _answer(
+        self, make: Callable[[FreshFiles, TreeChanges], Value], *, needs_index: bool = False
+    ) -> Answer[Value]:
+        index = IndexFile.open_existing(self.root, folder=self._folder)
+        if index is None:
+            if needs_index:
+                raise self._index_missing()
+            return self._made(None, make)
+        with closing(index):
+            return self._made(index, make)
+
+    def _made(
+        self, index: IndexFile | None, make: Callable[[FreshFiles, TreeChanges], Value]
+    ) -> Answer[Value]:
+        changes = TreeChanges()
+
+        def make_once(files: FreshFiles) -> Value:
+            nonlocal changes
+            changes = tree_changes(files)
+            return make(files, changes)
+
+        connection = index.connection if index else None
+        made = answer_consistently(self.root, connection, make_once, clock=self._clock)
+        reread = made.files.reread if index else []
+        state = self._state(index, changes, len(reread), is_settled=made.is_settled)
+        if index and made.is_settled:
+            store_back(index, made.files, now_ns=self._now_ns())
+        return Answer(value=made.value, index=state)
+
+    def _state(
+        self, index: IndexFile | None, changes: TreeChanges, reread: int, *, is_settled: bool
+    ) -> IndexState:
+        root = str(self.root)
+        if index is None:
+            return IndexState(root=root, state="missing" if is_settled else "changing")
+        build = builds.read(index.connection)
+        stats = meta.index_stats(index.connection)
+        percent = None
+        if build and build.is_running and owner.is_alive(build, now_ns=self._now_ns()):
+            progress = build.job.progress
+            percent = int(100 * progress.processed / progress.total) if progress.total else 0
+        ready = "ready" if percent is None else "building"
+        return IndexState(
+            root=root,
+            state=ready if is_settled else "changing",
+            at=stats.last_indexed_at if stats else None,
+            percent=percent,
+            pending=changes.pending,
+            reread=reread,
+        )
+
+    def _now_ns(self) -> int:
+        return nanoseconds(self._clock.now())
+
+    def _split(self, files: FreshFiles, text: str) -> tuple[FreshFile | None, str]:
+        """A file and what stands behind its colon; no file if there is none of that name."""
+        whole = find_path(self.root, text, cwd=self._cwd)
+        if whole and (file := files.get(whole)):
+            return file, ""
+        before, colon, rest = text.rpartition(":")
+        while colon:
+            path = find_path(self.root, before.rstrip(":"), cwd=self._cwd)
+            if path and (file := files.get(path)):
+                return file, rest
+            before, colon, more = before.rpartition(":")
+            rest = f"{more}:{rest}"
+        if "/" in text and ":" in text.replace("::", ""):
+            raise self._no_such_file(files, text.partition(":")[0])
+        return None, text
+
+    def _no_such_file(self, files: FreshFiles, text: str, *, folders: bool = False) -> NotFound:
+        known = tree_changes(files).scanned
+        names = {one.rpartition("/")[2]: one for one in known}
+        guess = (
+            did_you_mean(text, known).strip()
+            or did_you_mean(text.rpartition("/")[2], names).strip()
+        )
+        return NotFound(
+            f"there is no file{' or folder' if folders else ''} {text!r} in {self.root}",
+            hint=guess or "Paths are relative to the current folder or to the root of the tree.",
+            code="no_such_file",
+        )
+
+    def _require_index(self, files: FreshFiles, text: str) -> None:
+        if files.connection is None:
+            raise self._index_missing(
+                f"{text!r} is no file, and a symbol is looked up in the index"
+            )
+
+    def _index_missing(self, why: str = "") -> NotFound:
+        return NotFound(
+            f"{why + ': ' if why else ''}{self.root} has no index yet",
+            hint=f"Build it with: tsuzuki index build {self.root}",
+            code="index_missing",
+        )
+
+
+def is_source(path: str) -> bool:
+    """Whether the name alone tells a language that has symbols."""
+    return language_of(path, b"") is not None

@@ -1,0 +1,341 @@
+"""Start a build and ask how it goes, from any process; list index files and remove them."""
+
+import os
+import random
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tsuzuki.collectors.codeindex import owner
+from tsuzuki.collectors.codeindex.build import (
+    Builder,
+    ClaimedBuild,
+    OnProgress,
+    iso,
+    nanoseconds,
+)
+from tsuzuki.collectors.codeindex.build_job import (
+    ENDED_JOB_SECONDS,
+    BuildJob,
+    BuildStatus,
+    build_id,
+)
+from tsuzuki.collectors.codeindex.build_jobs import BuildJobs, error_words
+from tsuzuki.collectors.codeindex.claim import claim_build
+from tsuzuki.collectors.codeindex.detached_build import start_process
+from tsuzuki.collectors.codeindex.index_file import (
+    FOLDER_VARIABLE,
+    SUFFIX,
+    IndexCorrupt,
+    IndexFile,
+    NewerIndex,
+    index_folder,
+    index_path,
+    set_aside,
+)
+from tsuzuki.collectors.codeindex.parse import ParseLimits
+from tsuzuki.collectors.codeindex.queries import builds, files, meta
+from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
+from tsuzuki.collectors.codeindex.queries.meta import IndexStats
+from tsuzuki.collectors.codeindex.roots import find_root, real_path
+from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
+
+__all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started"]
+
+PROBLEMS_SHOWN_MAX = 20
+START_LOOK_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A build that runs: one that was started now, or the one that was running already."""
+
+    id: str
+    is_new: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexStatus:
+    """How the index of a tree is. `job` is the build that runs, or that ended in the last five minutes."""
+
+    root: str
+    index_file: str
+    job: BuildJob | None
+    stats: IndexStats | None
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    languages: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def state(self) -> str:
+        """`missing`, `building`, `ready`, or `incomplete` if no build completed so far."""
+        if self.job is not None and self.job.status is BuildStatus.RUNNING:
+            return "building"
+        if self.stats is not None:
+            return "ready"
+        return "incomplete" if self.outcomes or self.job else "missing"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "root": self.root,
+            "state": self.state,
+            "index_file": self.index_file,
+            "job": self.job.as_json() if self.job else None,
+            "stats": self.stats.as_json() if self.stats else None,
+            "outcomes": dict(self.outcomes),
+            "languages": dict(self.languages),
+            "problems": list(self.problems),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexEntry:
+    """One index file. `state` is `ready`, `building`, `incomplete`, `corrupt`, `newer` or `root gone`."""
+
+    root: str
+    state: str
+    files: int
+    symbols: int
+    last_indexed_at: str | None
+    bytes: int
+    index_file: str
+
+
+class Builds:
+    """The builds of this process, and of others on the same trees."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        environ: Mapping[str, str] = os.environ,
+        limits: ParseLimits | None = None,
+        workers: int | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._environ = environ
+        self._folder = index_folder(environ)
+        self._limits = limits
+        self._workers = workers
+        self._chance = chance or random.SystemRandom()
+        self.jobs = BuildJobs(self._clock)
+
+    def root(self, named: str | None, *, cwd: Path = Path()) -> Path:
+        """The root that is meant, usable."""
+        return find_root(named, cwd=cwd, environ=self._environ)
+
+    def start(self, root: Path, *, job_id: str | None = None) -> Started:
+        """Start a build in the background, or name the one that runs. The id comes at once."""
+        wanted = job_id or build_id(self._now_ms(), self._chance)
+        index = IndexFile.open(root, folder=self._folder, clock=self._clock)
+        try:
+            claimed = claim_build(index, wanted, self._clock)
+            if isinstance(claimed, BuildJob):
+                index.close()
+                return Started(id=claimed.id, is_new=False, notes=index.notes)
+            self.jobs.create(wanted, self._work(root, index, claimed))
+        except BaseException:
+            index.close()
+            owner.release(wanted)
+            raise
+        return Started(id=claimed.id, is_new=True, notes=index.notes)
+
+    def start_detached(self, root: Path) -> Started:
+        """Start a build in a process of its own that outlives this one, or name the one that runs."""
+        with IndexFile.open(root, folder=self._folder, clock=self._clock) as index:
+            notes = index.notes
+        if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
+            return Started(id=job.id, is_new=False, notes=notes)
+        wanted = build_id(self._now_ms(), self._chance)
+        folder = {FOLDER_VARIABLE: str(self._folder.absolute())}
+        process = start_process(root, wanted, folder)
+        never = threading.Event()
+        while True:
+            has_ended = process.poll() is not None
+            job = self.status(root).job
+            if job and (job.id == wanted or job.status is BuildStatus.RUNNING):
+                return Started(id=job.id, is_new=job.id == wanted, notes=notes)
+            if has_ended:
+                raise RunFailed(
+                    "the process of the build ended before it started to build",
+                    hint="See why by building in the foreground: tsuzuki index build",
+                    code="build_not_started",
+                )
+            self._clock.wait(never, START_LOOK_SECONDS)
+
+    def status(self, root: Path) -> IndexStatus:
+        """How the index of a tree is; from the index file, whichever process builds."""
+        index = IndexFile.open_existing(root, folder=self._folder)
+        if index is None:
+            path = index_path(root, self._folder)
+            return IndexStatus(root=str(root), index_file=str(path), job=None, stats=None)
+        with index, index.reading():
+            connection = index.connection
+            stored = builds.read(connection)
+            return IndexStatus(
+                root=str(root),
+                index_file=str(index.path),
+                job=self._current(stored) if stored else None,
+                stats=meta.index_stats(connection),
+                outcomes=files.counts_by(connection, "outcome"),
+                languages=files.counts_by(connection, "language"),
+                problems=tuple(files.problems(connection, limit=PROBLEMS_SHOWN_MAX)),
+            )
+
+    def job(self, root: Path, job_id: str) -> BuildJob | None:
+        """A build of this process, or one that another process works on. None once it is forgotten."""
+        if own := self.jobs.get(job_id):
+            return own
+        index = IndexFile.open_existing(root, folder=self._folder)
+        if index is None:
+            return None
+        with index, index.reading():
+            stored = builds.read(index.connection)
+        found = self._current(stored) if stored else None
+        return found if found and found.id == job_id else None
+
+    def _current(self, stored: StoredBuild) -> BuildJob | None:
+        """The stored build while it runs and five minutes after. One whose owner died has failed."""
+        now = self._clock.now()
+        now_ns = nanoseconds(now)
+        if stored.ended_at_ns is not None:
+            age_seconds = (now_ns - stored.ended_at_ns) / 1e9
+            return stored.job if age_seconds < ENDED_JOB_SECONDS else None
+        if owner.is_alive(stored, now_ns=now_ns):
+            return stored.job
+        return BuildJob(
+            id=stored.job.id,
+            status=BuildStatus.FAILED,
+            progress=stored.job.progress,
+            started_at=stored.job.started_at,
+            error="its process died; the next build goes on from here",
+            failed_at=iso(now),
+        )
+
+    def entries(self) -> list[IndexEntry]:
+        """Every index file of the folder, by root."""
+        paths = sorted(self._folder.glob(f"*{SUFFIX}")) if self._folder.is_dir() else []
+        return sorted((self._entry(path) for path in paths), key=lambda entry: entry.root)
+
+    def _entry(self, path: Path) -> IndexEntry:
+        size = sum(one.stat().st_size for one in _parts(path) if one.exists())
+        try:
+            with IndexFile.open_path(path) as index, index.reading():
+                connection = index.connection
+                root = meta.get(connection, "root") or ""
+                stats = meta.index_stats(connection)
+                stored = builds.read(connection)
+                job = self._current(stored) if stored else None
+                is_building = job is not None and job.status is BuildStatus.RUNNING
+                counts = files.counts_by(connection, "outcome")
+                symbols = files.symbol_count(connection)
+        except (IndexCorrupt, NewerIndex) as problem:
+            state = "newer" if isinstance(problem, NewerIndex) else "corrupt"
+            return IndexEntry(
+                root="", state=state, files=0, symbols=0, last_indexed_at=None, bytes=size,
+                index_file=str(path),
+            )  # fmt: skip
+        state = "building" if is_building else "ready" if stats else "incomplete"
+        return IndexEntry(
+            root=root,
+            state=state if Path(root).is_dir() else "root gone",
+            files=sum(counts.values()),
+            symbols=symbols,
+            last_indexed_at=stats.last_indexed_at if stats else None,
+            bytes=size,
+            index_file=str(path),
+        )
+
+    def find(self, named: str, *, cwd: Path = Path()) -> IndexEntry:
+        """The index of a root, which need not exist any more; or an index file itself."""
+        real = real_path(cwd / Path(named).expanduser())
+        for entry in self.entries():
+            if entry.root == str(real) or entry.index_file == str(real):
+                return entry
+        raise NotFound(
+            f"there is no index of {real}", hint="See them with: tsuzuki index ls", code="no_index"
+        )
+
+    def remove(self, entry: IndexEntry) -> None:
+        """Remove an index file. It is refused while a build runs; a build that was just about to write is
+        fenced."""
+        path = Path(entry.index_file)
+        with suppress(IndexCorrupt, NewerIndex), IndexFile.open_path(path) as index:
+            try:
+                with index.transaction(self._is_free) as connection:
+                    builds.revoke(connection)
+            except Fenced:
+                raise Conflict(
+                    f"the index of {entry.root} is being built",
+                    hint="Wait for the build to end: tsuzuki index status",
+                    code="build_running",
+                ) from None
+        for part in _parts(path):
+            part.unlink(missing_ok=True)
+
+    def _is_free(self, connection: sqlite3.Connection) -> bool:
+        stored = builds.read(connection)
+        job = self._current(stored) if stored else None
+        return job is None or job.status is not BuildStatus.RUNNING
+
+    def _work(
+        self, root: Path, index: IndexFile, claimed: ClaimedBuild
+    ) -> Callable[[OnProgress, Callable[[], bool]], BuildJob]:
+        def work(on_progress: OnProgress, stopping: Callable[[], bool]) -> BuildJob:
+            def build(index: IndexFile, claimed: ClaimedBuild) -> BuildJob:
+                builder = Builder(
+                    claimed,
+                    root=root,
+                    index=index,
+                    clock=self._clock,
+                    limits=self._limits,
+                    workers=self._workers,
+                    on_progress=on_progress,
+                    stopping=stopping,
+                )
+                return _ended(builder)
+
+            try:
+                try:
+                    return build(index, claimed)
+                except IndexCorrupt:
+                    index.close()
+                    set_aside(index.path, self._clock)
+                    with IndexFile.open(root, folder=self._folder) as anew:
+                        again = claim_build(anew, claimed.id, self._clock)
+                        if isinstance(again, BuildJob):
+                            raise Fenced("another process builds this tree anew") from None
+                        return build(anew, again)
+            finally:
+                index.close()
+                owner.release(claimed.id)
+
+        return work
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
+
+
+def _ended(builder: Builder) -> BuildJob:
+    """A build to its end. What goes wrong is stored as the end, unless the build is not ours any more or
+    the index file itself is what is wrong."""
+    try:
+        return builder.build()
+    except (Fenced, IndexCorrupt):
+        raise
+    except Exception as problem:
+        with suppress(TsuzukiError):
+            return builder.fail(error_words(problem))
+        raise
+
+
+def _parts(path: Path) -> list[Path]:
+    """An index file with its log."""
+    return [Path(f"{path}{end}") for end in ("", "-wal", "-shm")]

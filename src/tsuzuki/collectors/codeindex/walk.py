@@ -1,0 +1,92 @@
+"""A walk through a folder that git cannot list: its files without what its ignore files name."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore import GitIgnorePatternError
+
+IGNORE_FILES = (".gitignore", ".ignore")
+IGNORE_BYTES_MAX = 1_000_000
+NEVER_ENTERED = frozenset(
+    ".git .hg .svn .jj __pycache__ node_modules .venv .tox .nox .mypy_cache .ruff_cache .pytest_cache".split()
+)
+"""Folders of version control, of installed packages and of caches."""
+
+
+class _Rules:
+    """The ignore rules that hold in one folder: its own and those of the folders above, the nearest first."""
+
+    def __init__(self, folder: str, lines: list[str], above: "_Rules | None") -> None:
+        self._prefix = f"{folder}/" if folder else ""
+        self._spec = _spec(lines) if lines else None
+        self._above = above
+
+    def ignore(self, path: str) -> bool:
+        rules: _Rules | None = self
+        while rules is not None:
+            if rules._spec is not None:  # noqa: SLF001 -- of the same class
+                verdict = rules._spec.check_file(path.removeprefix(rules._prefix)).include  # noqa: SLF001 -- of the same class
+                if verdict is not None:
+                    return verdict
+            rules = rules._above  # noqa: SLF001 -- of the same class
+        return False
+
+
+def walk(root: Path, unread_folders: list[str]) -> Iterator[str]:
+    """Paths of files below the root, relative to it, in order. Folders that cannot be read are added to
+    `unread_folders`."""
+    to_enter: list[tuple[str, _Rules | None]] = [("", None)]
+    while to_enter:
+        folder, above = to_enter.pop()
+        try:
+            with os.scandir(root / folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            unread_folders.append(folder)
+            continue
+        names = {entry.name for entry in entries}
+        rules = _Rules(folder, _ignore_lines(root / folder, names), above)
+        below: list[tuple[str, _Rules | None]] = []
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_symlink() or entry.name in NEVER_ENTERED:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if not rules.ignore(f"{path}/"):
+                    below.append((path, rules))
+            elif not rules.ignore(path):
+                yield path
+        to_enter.extend(reversed(below))
+
+
+def _ignore_lines(folder: Path, names: set[str]) -> list[str]:
+    lines: list[str] = []
+    for name in IGNORE_FILES:
+        if name not in names:
+            continue
+        try:
+            with (folder / name).open("rb") as file:
+                lines += file.read(IGNORE_BYTES_MAX).decode("utf-8", "replace").splitlines()
+        except OSError:
+            continue
+    return lines
+
+
+def _spec(lines: list[str]) -> GitIgnoreSpec:
+    """A line that is no pattern is passed over, as git does."""
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except GitIgnorePatternError:
+        return GitIgnoreSpec.from_lines([line for line in lines if _is_pattern(line)])
+
+
+def _is_pattern(line: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except GitIgnorePatternError:
+        return False
+    return True

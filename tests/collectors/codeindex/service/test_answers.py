@@ -1,0 +1,244 @@
+"""Answers about a real tree: always of one state of it, with or without an index, and refusals that help."""
+
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from collectors.codeindex.service.checkout import BRANCHES, git, two_branches
+from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
+from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
+from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
+from tsuzuki.collectors.codeindex.build_job import BuildStatus
+from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
+from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.model.clock import ManualClock
+from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "tree"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {FOLDER_VARIABLE: str(tmp_path / "indexes")}
+
+
+@pytest.fixture
+def build(root: Path, environ: dict[str, str]) -> Callable[[], None]:
+    def run() -> None:
+        builds = Builds(environ=environ, workers=1)
+        job = builds.jobs.wait(builds.start(root.resolve()).id, 60)
+        assert job is not None
+        assert job.status is BuildStatus.COMPLETED
+
+    return run
+
+
+@pytest.fixture
+def answers(root: Path, environ: dict[str, str]) -> CodeAnswers:
+    root.mkdir(exist_ok=True)
+    return CodeAnswers.of(str(root), cwd=root, environ=environ)
+
+
+def write(root: Path, **files: str) -> None:
+    root.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (root / f"{name}.py").write_text(text, encoding="utf-8")
+
+
+def test_a_branch_switch_during_questions_never_mixes_two_trees(
+    root: Path, environ: dict[str, str], build: Callable[[], None]
+) -> None:
+    two_branches(root, files=60)
+    build()
+    answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
+    asked, answered = threading.Event(), threading.Event()
+    switches = 0
+
+    def switch() -> None:
+        nonlocal switches
+        while not asked.is_set():
+            git(root, "checkout", "-q", BRANCHES[switches % 2])
+            switches += 1
+            answered.clear()
+            answered.wait(5)
+
+    switching = threading.Thread(target=switch)
+    switching.start()
+    settled = 0
+    try:
+        for _ in range(20):
+            read = answers.read(["place_3", "place_30", "place_59"])
+            lines = answers.search("return", names=False, limit=1000)
+            answered.set()
+            if read.index.state != "changing":
+                settled += 1
+                branches = {excerpt.lines[1][1].split('"')[1].split()[0] for excerpt in read.value}
+                assert len(branches) == 1
+                is_blue = branches == {"blue"}
+                assert {excerpt.start for excerpt in read.value} == {46 if is_blue else 1}
+            if lines.index.state != "changing":
+                assert len(lines.value.lines) == 60
+                assert len({line.text.split('"')[1].split()[0] for line in lines.value.lines}) == 1
+    finally:
+        asked.set()
+        answered.set()
+        switching.join()
+    assert settled == 20
+    assert switches > 5
+
+
+def test_an_abandoned_lock_of_git_is_told_of_and_not_waited_for(
+    root: Path, answers: CodeAnswers
+) -> None:
+    two_branches_root = root / "checkout"
+    two_branches(two_branches_root, files=1)
+    lock = two_branches_root / ".git" / "index.lock"
+    lock.touch()
+    long_ago = lock.stat().st_mtime - 2 * ABANDONED_LOCK_SECONDS
+    os.utime(lock, (long_ago, long_ago))
+    answer = CodeAnswers(two_branches_root, cwd=root).read(["f0.py"])
+    assert answer.index.state == "changing"
+
+
+def test_new_changed_and_removed_files_count_at_once(
+    root: Path, answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    write(root, a="def alpha(): ...\n", b="def beta(): ...\nbeta()\n", c="def gamma(): ...\n")
+    build()
+    write(root, new="from b import beta\nbeta()\n\n\ndef alpha_two(): ...\n")
+    write(root, c="# moved\ndef gamma_two(): ...\n")
+    (root / "a.py").unlink()
+    found = answers.search("alpha", lines=False)
+    assert [one.symbol.name_path for one in found.value.names.found] == ["alpha_two"]  # type: ignore[union-attr]
+    assert found.index.reread == 2
+    assert {one.path for one in answers.references("beta").value} == {"b.py", "new.py"}
+    assert answers.read(["gamma_two"]).value[0].start == 2
+    with pytest.raises(NotFound):
+        answers.read(["gamma"])
+
+
+def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
+    root: Path, answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    write(root, a="def alpha(): ...\n")
+    build()
+    write(root, a="def beta(): ...\n")
+    assert [answers.read(["beta"]).index.reread for _ in range(2)] == [1, 0]
+
+
+def test_a_file_in_doubt_is_compared_once_and_then_trusted(
+    root: Path, environ: dict[str, str], build: Callable[[], None]
+) -> None:
+    write(root, a="def alpha(): ...\n")
+    build()
+    clock = ManualClock(datetime.now(UTC) + timedelta(minutes=1))
+    answers = CodeAnswers(root, cwd=root, folder=Path(environ[FOLDER_VARIABLE]), clock=clock)
+    compared = []
+    for _ in range(2):
+        with IndexFile.open_existing(root, folder=Path(environ[FOLDER_VARIABLE])) as index:  # type: ignore[union-attr]
+            files = FreshFiles(root, index.connection)
+            tree_changes(files)
+            compared.append(len(files.confirmed))
+        answers.search("alpha")
+    assert compared == [1, 0]
+
+
+def test_too_many_changes_are_counted_and_what_is_quoted_is_still_true(
+    root: Path, answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    write(root, **{f"f{number}": f"def old_{number}(): ...\n" for number in range(210)})
+    build()
+    write(root, **{f"f{number}": f"\n\ndef old_{number}(): ...\n" for number in range(210)})
+    answer = answers.search("old_", lines=False, limit=5)
+    assert answer.index.pending == 210
+    assert {one.symbol.line for one in answer.value.names.found} == {3}  # type: ignore[union-attr]
+
+
+def test_without_an_index_text_files_and_outlines_are_answered(
+    root: Path, answers: CodeAnswers
+) -> None:
+    write(root, a="def alpha():\n    return 'needle'\n")
+    assert answers.read(["a.py:1-1"]).value[0].lines == [(1, "def alpha():")]
+    assert answers.read(["a.py:alpha"]).value[0].end == 2
+    assert [entry.symbol.name for entry in answers.outline().value] == ["alpha"]
+    found = answers.search("needle")
+    assert found.index.state == "missing"
+    assert [(line.line, line.column) for line in found.value.lines] == [(2, 12)]
+    for ask in (
+        lambda: answers.search("alpha", lines=False),
+        lambda: answers.references("alpha"),
+        answers.map,
+        lambda: answers.read(["alpha"]),
+    ):
+        with pytest.raises(NotFound) as refused:
+            ask()
+        assert refused.value.specific_code == "index_missing"
+        assert "tsuzuki index build" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("ask", "code", "hint"),
+    [
+        (lambda a: a.read(["pkg/alhpa.py"]), "no_such_file", "alpha.py"),
+        (lambda a: a.read(["alpha.py:alpah"]), "no_such_symbol", "alpha"),
+        (lambda a: a.read(["alpah"]), "no_such_symbol", "alpha"),
+        (lambda a: a.read(["alpha.py:900"]), "no_such_line", ""),
+        (lambda a: a.read(["alpha.py:0-3"]), "bad_lines", "10-20"),
+        (lambda a: a.read(["alpha.py"], lines="x"), "bad_lines", "10-20"),
+        (lambda a: a.read(["/"]), "bad_symbol", ""),
+        (lambda a: a.read(["../outside.py"]), "no_such_file", ""),
+        (lambda a: a.search("["), None, ""),
+        (lambda a: a.search("[", regex=True), "bad_regex", "--regex"),
+        (lambda a: a.search("", lines=False), "bad_symbol", ""),
+        (lambda a: a.search("x", kinds=["clas"]), "unknown_kind", "class"),
+        (lambda a: a.search("x", languages=["pyton"]), "unknown_language", "python"),
+        (lambda a: a.references("alpha", kinds=["cal"]), "unknown_kind", "call"),
+        (lambda a: a.references("alpha.py"), "bad_symbol", "alpha.py:name"),
+        (lambda a: a.references("Wrong/alpha"), "no_such_symbol", ""),
+        (lambda a: a.outline("alhpa.py"), "no_such_file", "alpha.py"),
+        (lambda a: a.outline("/etc"), "no_such_file", ""),
+    ],
+)
+def test_bad_arguments_are_refused_with_what_to_do(
+    root: Path,
+    answers: CodeAnswers,
+    build: Callable[[], None],
+    ask: Callable[[CodeAnswers], object],
+    code: str | None,
+    hint: str,
+) -> None:
+    write(root.parent, outside="def secret(): ...\n")
+    write(root, alpha="def alpha(): ...\n")
+    build()
+    if code is None:
+        ask(answers)
+        return
+    with pytest.raises(TsuzukiError) as refused:
+        ask(answers)
+    assert refused.value.specific_code == code
+    assert hint in (refused.value.hint or "")
+
+
+def test_a_path_may_be_relative_to_the_current_folder_or_to_the_root(
+    root: Path, environ: dict[str, str]
+) -> None:
+    (root / "pkg").mkdir(parents=True)
+    write(root / "pkg", a="def inner(): ...\n")
+    answers = CodeAnswers.of(str(root), cwd=root / "pkg", environ=environ)
+    for text in ("a.py", "pkg/a.py", "./a.py", str(root / "pkg" / "a.py")):
+        assert answers.read([text]).value[0].path == "pkg/a.py"
+
+
+def test_a_link_that_leads_out_of_the_tree_is_not_read(root: Path, answers: CodeAnswers) -> None:
+    write(root.parent, outside="def secret(): ...\n")
+    (root / "link.py").symlink_to(root.parent / "outside.py")
+    with pytest.raises((NotFound, UsageError)):
+        answers.read(["link.py"])
