@@ -1,5 +1,7 @@
 """Hard files: encodings, deadlines, depth, length. Every place that is reported is where the name stands."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -145,3 +147,12 @@ def test_any_bytes_become_text_with_the_same_lines(source: bytes) -> None:
     text.decode()
     if not source.startswith((b"\xff\xfe", b"\xfe\xff")):
         assert text.count(b"\n") == source.count(b"\n")
+
+
+def test_threads_do_not_share_a_parse() -> None:
+    """A long parse calls back into Python, where another thread may start its own."""
+    sources = [f"def f{n}(): return g{n}(1)\n".encode() * 3_000 for n in range(8)]
+    alone = [extract("python", source, seconds_max=60) for source in sources]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda source: extract("python", source, seconds_max=60), sources))
+    assert together == alone

@@ -42,7 +42,7 @@ def extract(
         raise ExtractionFailed("unknown language", f"there is no extractor for {language}")
     grammar = grammar_of(language)
     text = as_utf8(source)
-    tree = parse(grammar.parser, text, seconds_max=seconds_max, clock=clock)
+    tree = parse(grammar.language, text, seconds_max=seconds_max, clock=clock)
     matches = tree_sitter.QueryCursor(grammar.query).matches(tree.root_node)
     found, used = captured(text, matches)
     definitions, scopes = nested(

@@ -1,4 +1,8 @@
-"""A language's parser and compiled query, loaded when the first file of the language comes."""
+"""A language's grammar and compiled query, loaded when the first file of the language comes.
+
+Both are shared by threads. A parser is not: it is made for each parse, because a parse that reads in parts lets other
+threads run.
+"""
 
 from functools import cache
 from importlib import import_module
@@ -18,7 +22,7 @@ UNCHECKED_BYTES_MAX = 16_384
 
 
 class Grammar(NamedTuple):
-    parser: tree_sitter.Parser
+    language: tree_sitter.Language
     query: tree_sitter.Query
 
 
@@ -30,17 +34,18 @@ def grammar_of(name: str) -> Grammar:
     source = "\n".join(
         (folder / f"{tags}.scm").read_text("utf-8") for tags in language.tags or (name,)
     )
-    return Grammar(tree_sitter.Parser(grammar), tree_sitter.Query(grammar, source))
+    return Grammar(grammar, tree_sitter.Query(grammar, source))
 
 
 def parse(
-    parser: tree_sitter.Parser, text: bytes, *, seconds_max: float, clock: Clock
+    language: tree_sitter.Language, text: bytes, *, seconds_max: float, clock: Clock
 ) -> tree_sitter.Tree:
     """The tree, or a failure after `seconds_max`.
 
     The deadline is checked where the parser reads: after it, the text ends. The parser's own progress callback is not
     used: it ends the process in tree-sitter 0.26.
     """
+    parser = tree_sitter.Parser(language)
     if len(text) <= UNCHECKED_BYTES_MAX:
         return parser.parse(text)
     deadline = clock.monotonic() + seconds_max
