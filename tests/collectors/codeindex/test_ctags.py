@@ -33,7 +33,10 @@ DEFINITIONS_MIN = 10_000
 Tag = tuple[str, int, str, str]
 """Path, line, kind, name."""
 
-pytestmark = pytest.mark.skipif(shutil.which("ctags") is None, reason="needs universal-ctags")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(shutil.which("ctags") is None, reason="needs universal-ctags"),
+]
 
 
 def sources() -> list[Path]:

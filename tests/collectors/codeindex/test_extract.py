@@ -1,5 +1,7 @@
 """Hard files: encodings, deadlines, depth, length. Every place that is reported is where the name stands."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from tsuzuki.collectors.codeindex.extract import (
     SymbolKind,
     as_utf8,
     extract,
+    grammar,
 )
 from tsuzuki.model.clock import SystemClock
 
@@ -73,6 +76,11 @@ def test_a_parse_ends_at_its_deadline() -> None:
     with pytest.raises(ExtractionFailed) as failed:
         extract("python", source, seconds_max=3, clock=Late())
     assert failed.value.reason == "too slow"
+
+
+def test_one_line_of_fifty_megabytes_ends_at_the_deadline() -> None:
+    with pytest.raises(ExtractionFailed, match=r"within 0\.2 seconds"):
+        extract("javascript", b"x=1;" * (50 * 1024 * 1024 // 4), seconds_max=0.2)
 
 
 @pytest.mark.parametrize("opening", [b"(", b"[", b"{", b"if x:\n ", b"f(", b"a.b("])
@@ -145,3 +153,31 @@ def test_any_bytes_become_text_with_the_same_lines(source: bytes) -> None:
     text.decode()
     if not source.startswith((b"\xff\xfe", b"\xfe\xff")):
         assert text.count(b"\n") == source.count(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("language", "unit"),
+    [
+        ("ruby", b"require 'json'\nattr_reader :a\ndef f; g(1); end\n"),
+        ("go", b"func f(a int) Cart { return g(a) }\n"),
+        ("css", b".a { --b: 1; color: var(--b) }\n"),
+    ],
+)
+def test_a_text_read_in_parts_gives_what_one_piece_gives(
+    language: str, unit: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The predicates of the queries read the text too."""
+    source = unit * 600
+    whole = extract(language, source, seconds_max=60)
+    monkeypatch.setattr(grammar, "UNCHECKED_BYTES_MAX", 0)
+    assert extract(language, source, seconds_max=60) == whole
+    assert whole.definitions
+
+
+def test_threads_do_not_share_a_parse() -> None:
+    """A long parse calls back into Python, where another thread may start its own."""
+    sources = [f"def f{n}(): return g{n}(1)\n".encode() * 6_000 for n in range(8)]
+    alone = [extract("python", source, seconds_max=60) for source in sources]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda source: extract("python", source, seconds_max=60), sources))
+    assert together == alone

@@ -13,7 +13,7 @@ from tsuzuki.collectors.codeindex.extract.captures import (
     captured,
 )
 from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
-from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parse
+from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parsed
 from tsuzuki.collectors.codeindex.extract.headings import as_sections
 from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES, Language
 from tsuzuki.collectors.codeindex.extract.nesting import Nested, containers, nested
@@ -42,9 +42,10 @@ def extract(
         raise ExtractionFailed("unknown language", f"there is no extractor for {language}")
     grammar = grammar_of(language)
     text = as_utf8(source)
-    tree = parse(grammar.parser, text, seconds_max=seconds_max, clock=clock)
-    matches = tree_sitter.QueryCursor(grammar.query).matches(tree.root_node)
-    found, used = captured(text, matches)
+    with parsed(grammar.language, text, seconds_max=seconds_max, clock=clock) as tree:
+        matches = tree_sitter.QueryCursor(grammar.query).matches(tree.root_node)
+        found, used = captured(text, matches)
+        had_errors = tree.root_node.has_error
     definitions, scopes = nested(
         as_sections(text, found.values()) if language == "markdown" else found.values()
     )
@@ -55,7 +56,7 @@ def extract(
     return Extracted(
         definitions=_definitions(known, text, definitions, positions),
         references=_references(used, offsets, containers(offsets, scopes), positions),
-        had_errors=tree.root_node.has_error,
+        had_errors=had_errors,
     )
 
 

@@ -1,5 +1,11 @@
-"""A language's parser and compiled query, loaded when the first file of the language comes."""
+"""A language's grammar and compiled query, loaded when the first file of the language comes.
 
+Both are shared by threads. A parser is not: it is made for each parse, because a parse that reads in parts lets other
+threads run.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -14,11 +20,13 @@ from tsuzuki.model.clock import Clock
 CHUNK_BYTES = 4_096
 """Between two of them the deadline is checked; the recovery from errors can take long for each."""
 
-UNCHECKED_BYTES_MAX = 16_384
+UNCHECKED_BYTES_MAX = 131_072
+"""Up to here a text is parsed in one piece, without a deadline: tree-sitter 0.26 never frees what it was given to read
+with, so a parse in parts costs the size of its text until the process ends. That is kept to large files."""
 
 
 class Grammar(NamedTuple):
-    parser: tree_sitter.Parser
+    language: tree_sitter.Language
     query: tree_sitter.Query
 
 
@@ -30,28 +38,48 @@ def grammar_of(name: str) -> Grammar:
     source = "\n".join(
         (folder / f"{tags}.scm").read_text("utf-8") for tags in language.tags or (name,)
     )
-    return Grammar(tree_sitter.Parser(grammar), tree_sitter.Query(grammar, source))
+    return Grammar(grammar, tree_sitter.Query(grammar, source))
 
 
-def parse(
-    parser: tree_sitter.Parser, text: bytes, *, seconds_max: float, clock: Clock
-) -> tree_sitter.Tree:
-    """The tree, or a failure after `seconds_max`.
+class _Reader:
+    """Hands out the text in parts, and checks the deadline with each until the parse has ended."""
 
-    The deadline is checked where the parser reads: after it, the text ends. The parser's own progress callback is not
-    used: it ends the process in tree-sitter 0.26.
+    def __init__(self, text: bytes, seconds_max: float, clock: Clock) -> None:
+        self._text = text
+        self._seconds_max = seconds_max
+        self._clock = clock
+        self._deadline = clock.monotonic() + seconds_max
+
+    def __call__(self, offset: int, _: tree_sitter.Point) -> bytes:
+        if self._clock.monotonic() > self._deadline:
+            raise ExtractionFailed("too slow", f"not parsed within {self._seconds_max:g} seconds")
+        return self._text[offset : offset + CHUNK_BYTES]
+
+    def parsed(self) -> None:
+        """The predicates of a query read too; nothing may be raised there."""
+        self._deadline = float("inf")
+
+    def close(self) -> None:
+        self._text = b""
+
+
+@contextmanager
+def parsed(
+    language: tree_sitter.Language, text: bytes, *, seconds_max: float, clock: Clock
+) -> Iterator[tree_sitter.Tree]:
+    """The tree, for as long as it is queried, or a failure after `seconds_max`.
+
+    The deadline is checked where the parser reads. Its own progress callback is not used: it ends the process in
+    tree-sitter 0.26.
     """
+    parser = tree_sitter.Parser(language)
     if len(text) <= UNCHECKED_BYTES_MAX:
-        return parser.parse(text)
-    deadline = clock.monotonic() + seconds_max
-    late = False
-
-    def read(offset: int, _: tree_sitter.Point) -> bytes:
-        nonlocal late
-        late = late or clock.monotonic() > deadline
-        return b"" if late else text[offset : offset + CHUNK_BYTES]
-
-    tree = parser.parse(read)
-    if late:
-        raise ExtractionFailed("too slow", f"not parsed within {seconds_max:g} seconds")
-    return tree
+        yield parser.parse(text)
+        return
+    reader = _Reader(text, seconds_max, clock)
+    try:
+        tree = parser.parse(reader)
+        reader.parsed()
+        yield tree
+    finally:
+        reader.close()

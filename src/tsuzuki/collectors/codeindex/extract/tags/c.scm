@@ -24,6 +24,9 @@
 (field_declaration declarator: (_ declarator: (field_identifier) @name)) @def.field
 (field_declaration declarator: (function_declarator declarator: (parenthesized_declarator
   (pointer_declarator declarator: (field_identifier) @name)))) @def.field
+(field_declaration declarator: (_ declarator: (_ declarator: (field_identifier) @name))) @def.field
+(field_declaration declarator: (pointer_declarator declarator: (function_declarator
+  declarator: (parenthesized_declarator (pointer_declarator declarator: (field_identifier) @name))))) @def.field
 (preproc_def name: (identifier) @name) @def.macro
 (preproc_function_def name: (identifier) @name) @def.macro
 (declaration declarator: (identifier) @name) @def.variable
@@ -31,6 +34,7 @@
 (declaration declarator: (init_declarator declarator: (_ declarator: (identifier) @name))) @def.variable
 (declaration declarator: (init_declarator declarator: (_ declarator: (_ declarator: (identifier) @name)))) @def.variable
 (declaration declarator: (pointer_declarator declarator: (identifier) @name)) @def.variable
+(declaration declarator: (pointer_declarator declarator: (_ declarator: (identifier) @name))) @def.variable
 (declaration declarator: (array_declarator declarator: (identifier) @name)) @def.variable
 
 (call_expression function: [(identifier) @ref.call (field_expression field: (field_identifier) @ref.call)])

@@ -6,7 +6,7 @@
 (variable_declarator
   name: (identifier) @name
   value: [(arrow_function body: (_) @body) (function_expression body: (_) @body) (generator_function body: (_) @body)]) @def.function
-(method_definition name: [(property_identifier) (private_property_identifier)] @name) @def.method
+(method_definition name: [(property_identifier) (private_property_identifier) (computed_property_name)] @name) @def.method
 (method_definition name: (string (string_fragment) @name)) @def.method
 (pair key: (property_identifier) @name
   value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @def.method
