@@ -125,7 +125,7 @@ class ItemsCase(FeedsCase):
     Mastodon account and a webhook."""
 
     pages = ITEM_COUNT
-    first_page = 12
+    first_page = 8
     volatile = (
         TIMES
         | _every_column(

@@ -24,10 +24,10 @@ PLAIN = Page(body=b"The bridge was opened today. Many people came.", content_typ
 """It needs no process that reads documents."""
 
 NO_CAPS = {"per_run": None, "per_hour": None, "per_day": None}
-FIRST_OF_POST = 9
+FIRST_OF_POST = 7
 """The commits of a run from here on belong to its post, or come shortly before it."""
 
-FETCHED, DOWNLOADED, SCREENED, SUMMARISED, POSTED = 2, 6, 8, 10, 11
+FETCHED, DOWNLOADED, SCREENED, SUMMARISED, POSTED = 2, 6, 7, 8, 9
 """The commits that store these, in a run that knows the limits of its account. Then the next request leaves."""
 
 

@@ -53,7 +53,7 @@ def _service(context: ServiceContext) -> "FeedsService":
 
 FEEDS = Collector(
     name="feeds",
-    summary="Follow feeds; screen, summarise and post what is new.",
+    summary="Follow feeds; screen, summarise and post what is new, each article once.",
     kind=_kind,
     component=_component,
     handler=_handler,

@@ -71,7 +71,9 @@ class FeedsRun:
 
     def _process(self, downloader: SafeDownloader) -> Processed:
         self._run.raise_if_cancelled()
-        self._require_accounts()
+        limit = _item_limit(self._run, self._options.items_per_run)
+        if limit:
+            self._require_accounts()
         calls = ModelCalls(
             section=self._section, budgets=Budgets(self._section), database=self._database
         )
@@ -104,7 +106,7 @@ class FeedsRun:
                 calls=calls,
                 posting=posting,
             )
-            processed = processing.process(_item_limit(self._run, self._options.items_per_run))
+            processed = processing.process(limit)
             changes = PostChanges(
                 run=self._run,
                 database=self._database,

@@ -18,12 +18,14 @@ stands beside it, in tables of ours.
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
+    Dialect,
     ForeignKey,
     Index,
     Integer,
@@ -33,13 +35,33 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
 )
+from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of, partial_index
+from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
 
 metadata = MetaData(naming_convention=NAMES)
+
+
+class _TimestampText(UserDefinedType[str]):
+    """The name of the design for the type of the column; what is stored is text as everywhere."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_options: Any) -> str:
+        return "TIMESTAMP"
+
+
+class Timestamp(UtcTime):
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if is_sqlite(dialect):
+            return dialect.type_descriptor(_TimestampText())
+        return super().load_dialect_impl(dialect)
 
 
 class WaitingState(StrEnum):
@@ -93,12 +115,12 @@ items = Table(
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("url", KeyText, nullable=False),
     Column("title", PlainText, nullable=False),
-    Column("published_at", UtcTime, nullable=False),
+    Column("published_at", Timestamp, nullable=False),
     Column("status", Integer, nullable=False),
     Column("reason", Integer),
     Column("retry_count", Integer, nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Column("last_checked_at", UtcTime, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("last_checked_at", Timestamp, nullable=False),
     CheckConstraint("status BETWEEN 0 AND 3", name="status"),
     CheckConstraint(
         "(status IN (0, 2) AND reason IS NULL)"
