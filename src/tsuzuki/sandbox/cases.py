@@ -4,7 +4,7 @@
     cases.add("daily_quota", times=2)                    # the next two requests
     cases.add("safety", containing="武器", times=None)    # each request with this word, until cleared
 
-A fault (`faults`) breaks HTTP whatever the service is; a case is something the service itself does. Of several
+A fault (`faults`) breaks the HTTP of any service; a case is something the service itself does. Of several
 waiting cases the one added first takes a request. Over HTTP: see `case_routes`.
 """
 

@@ -69,7 +69,7 @@ class GoogleBooks:
     """Pages are never longer, whatever was asked for."""
 
     page_size_min: int = 0
-    """Pages are never shorter while there is more, whatever was asked for: a server that breaks its word."""
+    """Pages are never shorter while there is more, though fewer were asked for: a server that breaks its word."""
 
     calls_per_minute: int | None = None
     calls_per_day: int | None = None

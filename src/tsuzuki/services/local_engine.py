@@ -182,7 +182,7 @@ class LocalEngine:
         self, *, only_job: str | None = None, on_start: Callable[[], None] = lambda: None
     ) -> Iterator[None]:
         """While the block runs there is a leader and a worker: those that live, else an engine of this
-        process, which runs whatever is due, or with `only_job` what is due of that job."""
+        process, which runs all that is due, or with `only_job` what is due of that job."""
         is_ours = self.start_if_needed(only_job=only_job, on_start=on_start)
         try:
             yield

@@ -1,63 +1,31 @@
-"""A feed site, a real database, and fetches of a feeds job without an engine around them.
-
-A run here is a stored one, RUNNING and fenced like any other; only who leads and who executes is the test itself.
-"""
+"""A feed site, a real database, and fetches of a feeds job without an engine around them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Table, select
 
-from support.factories import WORKER, add_worker, create_run, take_lead
+from support.factories import WORKER, add_worker, take_lead
+from support.handler_runs import HandlerRun, define_job, start_run
 from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.tables import feeds, items
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
-from tsuzuki.engine.run_context import RunContext, StopSignal
-from tsuzuki.engine.task import Task
-from tsuzuki.engine.worker.output_buffer import OutputBuffer
 from tsuzuki.engine.worker.run_io import WorkerRunIO
-from tsuzuki.model.job import JobSource, JobSpec
-from tsuzuki.model.overlap import ConcurrencyPolicy
-from tsuzuki.model.run import RunRef
-from tsuzuki.model.settings import EngineSettings
-from tsuzuki.model.states import Reason, RunState
+from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.feed_site import FeedSite
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.runs.moves import Assignment, RunEnd
 from tsuzuki.store.sql.database import Database
 
 SITE_START = datetime(2026, 2, 1, tzinfo=UTC)
 JOB = "press"
 
 
-@dataclass
-class FetchRun:
-    """One run under way."""
-
-    database: Database
-    task: Task
-    context: RunContext
-    stop_signal: StopSignal
-    output: OutputBuffer
-
-    def end(self, state: RunState = RunState.SUCCEEDED) -> None:
-        reason = None if state is RunState.SUCCEEDED else Reason.HANDLER_FAILED
-        ending = RunEnd(run=self.task.started, state=state, reason=reason)
-        with self.database.write() as connection:
-            assert moves.finish(connection, worker_id=WORKER, ends=[ending])
-
-    @property
-    def log(self) -> list[str]:
-        buffered = self.output.take()
-        self.output.put_back(buffered)
-        return [line.body for _, line in buffered.lines]
+FetchRun: TypeAlias = HandlerRun[WorkerRunIO]
 
 
 @dataclass
@@ -92,7 +60,7 @@ class Fetching:
             run.end(RunState.FAILED)
             raise
         self.log = run.log
-        run.end()
+        assert run.end(RunState.SUCCEEDED)
         return summary
 
     @contextmanager
@@ -110,23 +78,8 @@ class Fetching:
             )
 
     def start(self, job: str = JOB) -> FetchRun:
-        created = create_run(self.database, self._define(job))
-        with self.database.write() as connection:
-            assignment = Assignment(run=created, worker_id=WORKER)
-            assert moves.assign(connection, term=self.term, assignments=[assignment])
-            (assigned,) = runs.get_many(connection, [created.id])
-            ref = RunRef(id=assigned.id, version=assigned.version)
-            run = moves.start(connection, worker_id=WORKER, runs=[ref])[created.id]
-            definition = jobs.get_by_name(connection, job)
-        assert definition is not None
-        task = Task(run=run, started=run.started, spec=definition.spec)
-        output = OutputBuffer(clock=self.database.clock, settings=EngineSettings)
-        run_io = WorkerRunIO(database=self.database, output=output, worker_id=lambda: WORKER)
-        stop_signal = StopSignal()
-        context = RunContext(
-            task=task, run_io=run_io, clock=self.database.clock, stop_signal=stop_signal
-        )
-        return FetchRun(self.database, task, context, stop_signal, output)
+        job_id = define_job(self.database, job, "feeds", {})
+        return start_run(self.database, self.term, job_id, run_io=WorkerRunIO)
 
     def rows(self, table: Table, *order: str) -> list[dict[str, Any]]:
         by = [table.c[name] for name in order] or list(table.primary_key)
@@ -142,17 +95,6 @@ class Fetching:
     def feed(self, name: str = "news") -> dict[str, Any]:
         (row,) = [row for row in self.rows(feeds) if row["name"] == name]
         return row
-
-    def _define(self, name: str) -> int:
-        spec = JobSpec(
-            name=name,
-            handler="feeds",
-            options={},
-            concurrency_policy=ConcurrencyPolicy.ALLOW,
-        )
-        with self.database.write() as connection:
-            job = jobs.get_by_name(connection, name)
-            return job.id if job else jobs.add(connection, spec, source=JobSource.DATABASE)
 
 
 def open_fetching(database: Database, site: FeedSite, server: StandIn) -> Fetching:

@@ -346,6 +346,16 @@ def test_a_stopped_account_stops_the_job_and_leaves_the_item_pending(
 
 
 @sqlite_only
+def test_nothing_is_paid_for_while_the_limits_of_the_account_cannot_be_read(
+    feeds_fixture: FeedsFixture,
+) -> None:
+    feeds_fixture.mastodon_server.faults.add(Fault(path="*/instance*", status=503, times=None))
+    feeds_fixture.add()
+    feeds_fixture.work()
+    assert feeds_fixture.item() == API_FAILED
+    assert feeds_fixture.gemini.paid.count() == 0
+
+
 def test_a_pause_that_the_account_asks_for_costs_the_item_nothing(
     feeds_fixture: FeedsFixture,
 ) -> None:

@@ -154,14 +154,16 @@ def test_the_process_has_none_of_our_environment_and_little_memory(
 
 def test_the_process_ends_with_the_one_that_started_it() -> None:
     program = (
-        "import time\n"
+        "import sys\n"
         "from tsuzuki.collectors.feeds.text_extractor import TextExtractor\n"
         "extractor = TextExtractor()\n"
         "extractor.start()\n"
         "print(extractor._process.pid, flush=True)\n"
-        "time.sleep(60)\n"
+        "sys.stdin.read()\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)

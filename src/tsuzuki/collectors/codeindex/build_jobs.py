@@ -80,7 +80,7 @@ class BuildJobs:
 
         try:
             ended = work(report, entry.stopping.is_set)
-        except Exception as problem:  # noqa: BLE001 -- whatever it is, the job has failed by it
+        except Exception as problem:  # noqa: BLE001 -- any error of the build is the job's error
             ended = self._failed(entry.job, problem)
         with self._lock:
             entry.job = ended

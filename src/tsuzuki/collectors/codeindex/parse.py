@@ -1,5 +1,5 @@
-"""Read one file of a tree and extract its symbols and references, within limits. Whatever is wrong with the file
-becomes its outcome."""
+"""Read one file of a tree and extract its symbols and references, within limits. An error becomes the outcome of the
+file."""
 
 import errno
 import hashlib
@@ -102,7 +102,7 @@ def content_hash(content: bytes) -> bytes:
 
 
 def _whole(descriptor: int, head: bytes, bytes_max: int) -> bytes | None:
-    """The whole content; None if it is longer than allowed, whatever its size was a moment ago."""
+    """The whole content; None if it is longer than allowed, even if its size was less a moment ago."""
     if len(head) < HEAD_BYTES:
         return head if len(head) <= bytes_max else None
     parts, length = [head], len(head)

@@ -49,6 +49,6 @@ def _read(text: str) -> str:
 
 
 def _utc(moment: datetime) -> str:
-    """Without an offset it is UTC already, whatever the zone of this machine."""
+    """Without an offset it is UTC already, also on a machine with another zone."""
     there = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return there.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"

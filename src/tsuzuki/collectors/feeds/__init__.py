@@ -1,4 +1,4 @@
-"""Feeds: each article screened once, summarised once and posted once, whatever crashes in between."""
+"""Feeds: each article screened once, summarised once and posted once, also across crashes."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -133,7 +133,8 @@ class ItemSteps:
 
     def advance(self, work: Work) -> Advanced:
         """As far as the item goes now. Raises `PutOff` if that is its own doing; `BudgetSpent`, `RateLimitedUntil`
-        (of the model), `AccountLimited` and whatever stops the job if it is not."""
+        (of the model), `AccountLimited` and what stops the job if it is not."""
+        self._learn_limits(work)
         done = last_done_of(work.steps, Step.SUMMARY)
         is_pending = work.item.state.status is ItemStatus.PENDING
         if done is not None and done.prompt_version == _summary_version(work):
@@ -144,6 +145,17 @@ class ItemSteps:
         if not is_pending:
             self._screen(work, page)
         return self._post(work, self._summarise(work, page))
+
+    def _learn_limits(self, work: Work) -> None:
+        """Ask the account's server before anything is paid for: asked after an answer, a crash would lose it."""
+        if _is_held(work):
+            return
+        try:
+            self._posting.limits(work.feed.options.account)
+        except RateLimitedUntil as limited:
+            raise AccountLimited(limited) from None
+        except SourceUnavailable as problem:
+            raise PutOff(ItemReason.API_FAILED, problem.message) from None
 
     @contextmanager
     def transaction(self, work: Work) -> Iterator[tuple[Connection, datetime]]:
@@ -277,7 +289,7 @@ class ItemSteps:
     # --- post -----------------------------------------------------------------------------------
 
     def _post(self, work: Work, summary: str) -> Advanced:
-        if work.feed.options.hold and not work.item.is_approved:
+        if _is_held(work):
             return self._hold(work)
         try:
             return self._send(work, summary)
@@ -338,6 +350,11 @@ class ItemSteps:
         with self.transaction(work) as (connection, _now):
             item_moves.hold_for_approval(connection, work.item, run_id=self._run.id)
         return Advanced.HELD
+
+
+def _is_held(work: Work) -> bool:
+    """Whether the post waits for a person."""
+    return work.feed.options.hold and not work.item.is_approved
 
 
 def _summary_version(work: Work) -> str:

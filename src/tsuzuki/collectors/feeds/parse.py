@@ -76,7 +76,7 @@ def _parse(
 def _parsed_or_none(body: bytes, url: str, headers: Mapping[str, str]) -> Any:
     try:
         return _feedparser(body, url, headers)
-    except Exception:  # noqa: BLE001 -- it raises whatever a value makes Python raise; the caller goes on
+    except Exception:  # noqa: BLE001 -- a hostile value makes it raise any error of Python; the caller goes on
         return None
 
 

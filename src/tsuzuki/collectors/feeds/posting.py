@@ -1,4 +1,4 @@
-"""Posting: each post arrives once, whatever breaks.
+"""Posting: each post arrives once, also across crashes and lost answers.
 
 The row of the outbox is SENDING before anything leaves, and SENT in one transaction with what follows from it. If
 the answer does not come, the account's own posts are looked at. Only a post that is not there when nothing can be

@@ -34,6 +34,7 @@ from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.sql.database import Connection, Database
 
+WAIT_SECONDS_MIN = 0.5
 WAIT_SECONDS_MAX = 90.0
 """A pause up to so long is waited for inside the run; a longer one ends its work on the feed."""
 
@@ -148,7 +149,8 @@ class ItemProcessing:
         seconds = (opening - self._database.clock.now()).total_seconds()
         if seconds > WAIT_SECONDS_MAX:
             return False
-        self._run.wait(max(seconds, 0.0))
+        # The database's clock decides, and may be behind this one.
+        self._run.wait(max(seconds, WAIT_SECONDS_MIN))
         return True
 
     def _work_on(self, work: Work) -> None:

@@ -1,6 +1,6 @@
 """Text of strangers made plain: the right characters, blank space in one form, nothing invisible.
 
-Every function takes time in proportion to its input, whatever the input is.
+Every function takes time in proportion to its input, hostile input too.
 """
 
 import codecs

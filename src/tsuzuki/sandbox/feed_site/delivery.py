@@ -57,7 +57,7 @@ class Conditional(StrEnum):
     DATE_ONLY = "date_only"
     IGNORED = "ignored"
     ALWAYS_304 = "always_304"
-    """304 to every condition, whatever it says."""
+    """304 to every condition, also to one that does not match."""
 
 
 class Compression(StrEnum):

@@ -52,7 +52,7 @@ class ParsedNow:
 
 
 def parse_now(path: str, content: bytes) -> ParsedNow:
-    """Extract what the content has. Whatever is wrong with it, it has no symbols then."""
+    """Extract what the content has. Content that cannot be parsed has no symbols."""
     language = language_of(path, content[:HEAD_BYTES])
     if language is None or len(content) > LIMITS.file_bytes_max:
         return ParsedNow(language=language or "")

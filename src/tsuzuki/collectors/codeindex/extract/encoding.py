@@ -1,4 +1,4 @@
-"""Source files as UTF-8, whatever they were saved in. Lines stay the same lines.
+"""Source files of any encoding as UTF-8. Lines stay the same lines.
 
 A file that is not valid UTF-8 is read as what it declares, then as EUC-JP and Shift_JIS where every byte fits, then as
 Latin-1, which always fits.

@@ -73,7 +73,7 @@ def wait_for_lock(connection: sqlite3.Connection, *, seconds: float) -> None:
 
 
 def names_equal(connection: sqlite3.Connection, name: str, *, limit: int) -> list[str]:
-    """Defined names equal to `name`, whatever the case of ASCII letters."""
+    """Defined names equal to `name` but for the case of ASCII letters."""
     statement = "SELECT DISTINCT name FROM symbols WHERE lower(name) = lower(?) LIMIT ?"
     return _first_column(connection, statement, (name, limit))
 

@@ -1,6 +1,6 @@
 """Completions: up to where the details of a branch's commits are stored.
 
-A branch is complete if its completion says the same as its target. Whatever moves a complete target moves its
+A branch is complete if its completion says the same as its target. A statement that moves a complete target moves its
 completion in the same transaction; a process that knows of no completions moves the target alone, and so
 leaves a branch that is no longer complete.
 """

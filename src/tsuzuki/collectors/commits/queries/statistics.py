@@ -127,7 +127,7 @@ def rollups(connection: Connection) -> list[Rollup]:
 def author_counts(
     connection: Connection, wanted: CommitFilter, rollup_ids: Sequence[int] = (EACH_ONCE,)
 ) -> list[AuthorCount]:
-    """What each author did within the days that are wanted, whatever the project."""
+    """What each author did within the days that are wanted, in all projects together."""
     source = _months(wanted)
     keys = (source.c.author_id, source.c.merge_state)
     statement = select(*keys, *_sums(source), func.max(source.c.month)).group_by(*keys)

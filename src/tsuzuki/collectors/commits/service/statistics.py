@@ -15,7 +15,7 @@ __all__ = ["NO_TEAM", "Dimension", "LeftOut", "Sort", "Statistics", "sort_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """`total` is that of every commit that was asked for, each counted once, whatever rows are shown."""
+    """`total` is that of every commit that was asked for, each counted once, those without a row of their own too."""
 
     rows: list[dict[str, Any]]
     total: dict[str, int]

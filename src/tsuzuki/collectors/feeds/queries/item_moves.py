@@ -124,7 +124,7 @@ def finish_posted(connection: Connection, item: Item, *, run_id: int, now: datet
 
 
 def finish_found(connection: Connection, item_id: int, *, run_id: int, now: datetime) -> None:
-    """Its post was found to have arrived, whatever the item waits for now. One that is processed stays as it is."""
+    """Its post was found to have arrived while the item waits, in any state. One that is processed stays as it is."""
     if execute(connection, _TAKE_WAITING, {"that_item": item_id, "run_id": run_id}).rowcount != 1:
         return
     item = get(connection, item_id)
