@@ -9,10 +9,10 @@ import click
 
 from tsuzuki.cli.application import configuration_of
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.errors import mask_secrets
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView

@@ -6,7 +6,6 @@ and column and a hint. Imports go one way: `load` and `edit`, then `schema`, `ya
 
 from tsuzuki.config.edit import ConfigEditor
 from tsuzuki.config.environment.expansion import expand
-from tsuzuki.config.environment.urls import redact_url
 from tsuzuki.config.job_patch import Changes, Key, patched
 from tsuzuki.config.load import FILE_NAME, FILE_VARIABLE, Configuration, load_configuration
 from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
@@ -33,6 +32,5 @@ __all__ = [
     "parse_job",
     "parse_value",
     "patched",
-    "redact_url",
     "write_starter",
 ]

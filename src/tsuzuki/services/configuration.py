@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tsuzuki.config import FILE_NAME, FILE_VARIABLE, Configuration, redact_url, write_starter
+from tsuzuki.config import FILE_NAME, FILE_VARIABLE, Configuration, write_starter
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.secrets import mask_secrets
 
 __all__ = ["ConfigurationView", "new_file", "view", "write_starter"]
 
@@ -29,7 +30,7 @@ class ConfigurationView:
 def view(configuration: Configuration) -> ConfigurationView:
     return ConfigurationView(
         file=configuration.file,
-        database_url=redact_url(configuration.database_url),
+        database_url=mask_secrets(configuration.database_url),
         redis_url=configuration.redis_url,
         timezone=configuration.timezone,
         log_archive=configuration.log_archive,
