@@ -7,11 +7,18 @@ and column and a hint. Imports go one way: `load` and `edit`, then `schema`, `ya
 from tsuzuki.config.edit import ConfigEditor
 from tsuzuki.config.environment.expansion import expand
 from tsuzuki.config.job_patch import Changes, Key, patched
-from tsuzuki.config.load import FILE_NAME, FILE_VARIABLE, Configuration, load_configuration
+from tsuzuki.config.load import (
+    FILE_NAME,
+    FILE_VARIABLE,
+    Configuration,
+    UnsetVariable,
+    load_configuration,
+)
 from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
+from tsuzuki.config.schema.sections import Entry
 from tsuzuki.config.starter_file import write_starter
 from tsuzuki.config.yaml.document import parse_value
 
@@ -21,11 +28,13 @@ __all__ = [
     "Changes",
     "ConfigEditor",
     "Configuration",
+    "Entry",
     "Expects",
     "InvalidFile",
     "InvalidValue",
     "JobKind",
     "Key",
+    "UnsetVariable",
     "VariableAlias",
     "expand",
     "load_configuration",

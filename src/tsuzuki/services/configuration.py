@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tsuzuki.config import FILE_NAME, FILE_VARIABLE, Configuration, write_starter
+from tsuzuki.config import (
+    FILE_NAME,
+    FILE_VARIABLE,
+    Configuration,
+    Entry,
+    UnsetVariable,
+    write_starter,
+)
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import mask_secrets
 
@@ -25,6 +32,10 @@ class ConfigurationView:
     refusals: tuple[ConfigurationError, ...]
     """Why jobs of the file cannot be used: their kind is refused."""
     origins: Mapping[str, str]
+    sections: tuple[Entry, ...]
+    """Every key of every section: the value in force as it was said. Secrets are not in it."""
+    unset_variables: tuple[UnsetVariable, ...]
+    """Those without which a kind of job cannot be used, though the file is right."""
 
 
 def view(configuration: Configuration) -> ConfigurationView:
@@ -37,6 +48,10 @@ def view(configuration: Configuration) -> ConfigurationView:
         jobs=tuple(spec.name for spec in configuration.jobs),
         refusals=tuple(job.problem for job in configuration.refused_jobs),
         origins=configuration.origins,
+        sections=tuple(
+            entry for section in configuration.sections.values() for entry in section.entries()
+        ),
+        unset_variables=configuration.unset_variables,
     )
 
 
