@@ -31,6 +31,11 @@ def expand(text: str, environ: Mapping[str, str], *, place: Place | None = None)
     return _substitute(text, value, place)
 
 
+def has_variable(text: str) -> bool:
+    """Whether `text` depends on the environment."""
+    return any(reference["body"] is not None for reference in _REFERENCE.finditer(text))
+
+
 def literal_part(text: str) -> str:
     """The part of `text` that is readable in the file: defaults stay, variables are left out."""
     return _substitute(text, lambda _, default: default or "", None)
