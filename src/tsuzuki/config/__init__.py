@@ -10,7 +10,7 @@ from tsuzuki.config.environment.urls import redact_url
 from tsuzuki.config.job_patch import Changes, Key, patched
 from tsuzuki.config.load import FILE_NAME, FILE_VARIABLE, Configuration, load_configuration
 from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
-from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
 from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
 from tsuzuki.config.starter_file import write_starter
@@ -27,6 +27,7 @@ __all__ = [
     "InvalidValue",
     "JobKind",
     "Key",
+    "SectionReader",
     "VariableAlias",
     "expand",
     "load_configuration",

@@ -1,10 +1,18 @@
 """The configuration in force as a face shows it, and the starter file of a new workspace."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from tsuzuki.config import FILE_NAME, FILE_VARIABLE, Configuration, redact_url, write_starter
+from tsuzuki.config import (
+    FILE_NAME,
+    FILE_VARIABLE,
+    Configuration,
+    JobKind,
+    redact_url,
+    write_starter,
+)
 from tsuzuki.model.errors import ConfigurationError
 
 __all__ = ["ConfigurationView", "new_file", "view", "write_starter"]
@@ -24,9 +32,14 @@ class ConfigurationView:
     refusals: tuple[ConfigurationError, ...]
     """Why jobs of the file cannot be used: their kind is refused."""
     origins: Mapping[str, str]
+    problems: tuple[ConfigurationError, ...] = ()
+    """Of the files that sections name, if they were checked."""
 
 
-def view(configuration: Configuration) -> ConfigurationView:
+def view(
+    configuration: Configuration, check_files_of: Mapping[str, JobKind] | None = None
+) -> ConfigurationView:
+    """The files that the sections of these kinds name are read for their problems."""
     return ConfigurationView(
         file=configuration.file,
         database_url=redact_url(configuration.database_url),
@@ -36,7 +49,22 @@ def view(configuration: Configuration) -> ConfigurationView:
         jobs=tuple(spec.name for spec in configuration.jobs),
         refusals=tuple(job.problem for job in configuration.refused_jobs),
         origins=configuration.origins,
+        problems=tuple(_file_problems(configuration, check_files_of or {})),
     )
+
+
+def _file_problems(
+    configuration: Configuration, kinds: Mapping[str, JobKind]
+) -> Iterator[ConfigurationError]:
+    for name, kind in kinds.items():
+        if kind.check_files is None:
+            continue
+        try:
+            kind.check_files(partial(configuration.section, name), configuration.workspace)
+        except ConfigurationError as problem:
+            # What runs have in their environment is not known here.
+            if problem.specific_code != "variable_missing":
+                yield problem
 
 
 def new_file(folder: Path, *, environ: Mapping[str, str], use_variable: bool) -> Path:
