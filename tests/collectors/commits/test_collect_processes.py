@@ -1,7 +1,7 @@
 """Collecting from GitLab as a person does: typed commands, real processes, a stand-in as the server."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 
 from support import git_oracle
 from support.daemons import be_quick, eventually
-from support.databases import opened
+from support.databases import all_components, opened
 from support.forked_program import ForkedProgram
 from support.git_histories import straight
 from support.workspace import Ended, Workspace
@@ -19,6 +19,7 @@ from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.gitlab.api import GitLabApi
 from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
+from tsuzuki.store.schema.migrate import Component
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,11 @@ class CommitsWorkspace:
     def start_collecting(self) -> ForkedProgram:
         """Collect in a process of its own, to be killed."""
         return self.workspace.start("commits", "collect", "--quiet", **self.environ)
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return all_components()
 
 
 @pytest.fixture

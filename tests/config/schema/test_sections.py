@@ -18,7 +18,7 @@ class Post(BaseModel):
     password: str | None = None
 
 
-class Shelf(BaseModel):
+class Part(BaseModel):
     name: str = "new"
     key: str | None = None
 
@@ -30,7 +30,7 @@ class Library(BaseModel):
     key: str | None = None
     calls_per_day: Annotated[int, VariableAlias("CALLS_OF_OLD")] = Field(default=100, ge=1)
     post: Post = Post()
-    shelves: dict[str, Shelf] = Field(default_factory=dict)
+    parts: dict[str, Part] = Field(default_factory=dict)
     is_open: StrictBool = Field(default=True, alias="open")
     door: Location | None = None
 
@@ -121,8 +121,8 @@ def test_what_no_variable_can_make_right_is_found_at_once(
     [
         (("url",), Library(url="u")),
         (("post.host",), Library(post=Post(host="mail"))),
-        (("shelves.*.name",), Library(shelves={"a": Shelf(name="A"), "b": Shelf(name="B")})),
-        (("shelves.a", "calls_per_day"), None),
+        (("parts.*.name",), Library(parts={"a": Part(name="A"), "b": Part(name="B")})),
+        (("parts.a", "calls_per_day"), None),
     ],
 )
 def test_of_a_section_only_some_keys_may_be_read(
@@ -131,7 +131,7 @@ def test_of_a_section_only_some_keys_may_be_read(
     found = load(
         tmp_path,
         "library:\n  url: u\n  key: ${KEY}\n  post: {host: mail, password: '${PASSWORD}'}\n"
-        "  shelves: {a: {name: A, key: '${A}'}, b: {name: B, key: '${B}'}}\n",
+        "  parts: {a: {name: A, key: '${A}'}, b: {name: B, key: '${B}'}}\n",
     )
     if expected is not None:
         assert found.section("library", only=only) == expected
