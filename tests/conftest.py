@@ -1,12 +1,13 @@
 """Fixtures: the two databases, fresh for every test, and the clock that moves them."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from support.databases import PostgresServer, SqliteFolder, opened
 from support.moving_clock import MovingClock
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
 DIALECTS = ["sqlite", "postgresql"]
@@ -40,27 +41,34 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database_url(dialect: str, request: pytest.FixtureRequest) -> Iterator[str]:
+def components() -> Sequence[Component]:
+    """Whose tables the database of a test has: the engine's. The tests of a collector add its own."""
+    return (ENGINE,)
+
+
+@pytest.fixture
+def database_url(
+    dialect: str, components: Sequence[Component], request: pytest.FixtureRequest
+) -> Iterator[str]:
     """A migrated database without any row."""
-    if dialect == "sqlite":
-        folder: SqliteFolder = request.getfixturevalue("sqlite_folder")
-        yield folder.create()
-        return
-    server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.create()
-    yield url
-    server.drop(url)
+    yield from fresh_database(dialect, components, request)
 
 
 @pytest.fixture
 def empty_database_url(dialect: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """A database without any table."""
+    yield from fresh_database(dialect, (), request)
+
+
+def fresh_database(
+    dialect: str, components: Sequence[Component], request: pytest.FixtureRequest
+) -> Iterator[str]:
     if dialect == "sqlite":
         folder: SqliteFolder = request.getfixturevalue("sqlite_folder")
-        yield folder.create(empty=True)
+        yield folder.create(components)
         return
     server: PostgresServer = request.getfixturevalue("postgres")
-    url = server.create(empty=True)
+    url = server.create(components)
     yield url
     server.drop(url)
 

@@ -1,14 +1,21 @@
 """Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, canceling."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
 
+from support.databases import all_components
 from tsuzuki import Request, RunContext, RunFailed, Tsuzuki, WaitTimedOut
+from tsuzuki.store.schema.migrate import Component
 
 TIMEOUT_SECONDS = 30.0
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return all_components()
 
 
 @pytest.fixture

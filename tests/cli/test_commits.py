@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +15,10 @@ import pytest
 
 from support import git_oracle
 from support.daemons import eventually
+from support.forked_program import ForkedProgram
 from support.git_histories import lines, straight
 from support.processes import in_processes
-from support.workspace import PROGRAM, Workspace, process_environment
+from support.workspace import Workspace
 from tsuzuki.collectors.commits.service import CommitsService
 from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
@@ -53,15 +53,9 @@ def slow_git(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def hanging(following: Workspace, slow_git: str) -> Iterator["subprocess.Popen[bytes]"]:
+def hanging(following: Workspace, slow_git: str) -> Iterator[ForkedProgram]:
     """A collection that hangs in its history, in a process of its own."""
-    process = subprocess.Popen(
-        [PROGRAM, "commits", "collect"],
-        cwd=following.folder,
-        env={**process_environment({}), "PATH": slow_git},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = following.start("commits", "collect", PATH=slow_git)
     eventually(lambda: under_way(following), what="the collection to be under way")
     yield process
     process.kill()
@@ -69,15 +63,9 @@ def hanging(following: Workspace, slow_git: str) -> Iterator["subprocess.Popen[b
 
 
 @contextmanager
-def daemon(workspace: Workspace, path: str) -> "Iterator[subprocess.Popen[bytes]]":
+def daemon(workspace: Workspace, path: str) -> Iterator[ForkedProgram]:
     """`tsuzuki up` in the workspace, at work."""
-    process = subprocess.Popen(
-        [PROGRAM, "up"],
-        cwd=workspace.folder,
-        env={**process_environment({}), "PATH": path},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = workspace.start("up", PATH=path)
     try:
         eventually(lambda: workspace.data("leader", "show")["holder"], what="a leader")
         yield process
@@ -214,7 +202,7 @@ def test_a_scheduled_job_collects_too(following: Workspace, history: RepositoryB
 
 @pytest.mark.slow
 def test_a_second_start_is_told_the_running_id_and_ends_with_6(
-    following: Workspace, hanging: "subprocess.Popen[bytes]"
+    following: Workspace, hanging: ForkedProgram
 ) -> None:
     running = newest(following)
     second = following.run("commits", "collect", "-o", "json")
@@ -226,7 +214,7 @@ def test_a_second_start_is_told_the_running_id_and_ends_with_6(
 
 @pytest.mark.slow
 def test_a_collection_whose_process_was_killed_is_taken_over_at_once(
-    following: Workspace, hanging: "subprocess.Popen[bytes]", history: RepositoryBuilder
+    following: Workspace, hanging: ForkedProgram, history: RepositoryBuilder
 ) -> None:
     left = newest(following)
     hanging.kill()
@@ -240,7 +228,7 @@ def test_a_collection_whose_process_was_killed_is_taken_over_at_once(
 
 @pytest.mark.slow
 def test_a_cancelled_collection_ends_and_the_rest_stays_pending(
-    following: Workspace, hanging: "subprocess.Popen[bytes]"
+    following: Workspace, hanging: ForkedProgram
 ) -> None:
     (cancelled,) = following.data("commits", "cancel")
     assert (cancelled["run_status"], cancelled["pending_count"]) == ("cancelled", 1)
@@ -253,7 +241,7 @@ def test_a_cancelled_collection_ends_and_the_rest_stays_pending(
 
 @pytest.mark.slow
 def test_interrupted_it_keeps_what_is_done_and_the_next_one_goes_on(
-    following: Workspace, hanging: "subprocess.Popen[bytes]"
+    following: Workspace, hanging: ForkedProgram
 ) -> None:
     left = newest(following)
     hanging.send_signal(signal.SIGINT)
@@ -264,7 +252,7 @@ def test_interrupted_it_keeps_what_is_done_and_the_next_one_goes_on(
 
 @pytest.mark.slow
 def test_a_run_cancelled_by_its_number_cancels_the_collection(
-    following: Workspace, hanging: "subprocess.Popen[bytes]"
+    following: Workspace, hanging: ForkedProgram
 ) -> None:
     (run,) = following.data("run", "ls")
     following.ok("run", "cancel", str(run["id"]))
@@ -353,13 +341,7 @@ def test_when_the_process_at_work_dies_the_command_steps_in(
     with daemon(following, slow_git) as process:
         started = following.data("commits", "collect", "--detach")
         eventually(lambda: under_way(following), what="the collection to be under way")
-        watching = subprocess.Popen(
-            [PROGRAM, "commits", "watch"],
-            cwd=following.folder,
-            env=process_environment({}),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        watching = following.start("commits", "watch")
         process.kill()
         process.wait()
         try:

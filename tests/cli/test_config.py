@@ -57,6 +57,37 @@ def test_every_problem_is_in_the_json_error(empty: Workspace) -> None:
     assert error["problems"][0]["hint"] == 'Did you mean "command"?'
 
 
+def test_the_file_of_people_is_checked_too(empty: Workspace) -> None:
+    empty.file.write_text("commits: {people: people.yaml}\n")
+    missing = empty.run("config", "check", "-o", "json")
+    assert (missing.code, missing.error["code"]) == (3, "people_file")
+    people = empty.folder / "people.yaml"
+    people.write_text("people:\n  Ann: [ann@example.org]\nteams:\n  Web: [An]\n")
+    wrong = empty.run("config", "check", "-o", "json")
+    assert (wrong.code, wrong.error["code"]) == (3, "person_unknown")
+    assert (wrong.error["file"], wrong.error["line"]) == (str(people), 4)
+    assert "Ann" in wrong.error["hint"]
+    empty.ok("config", "show")
+    people.write_text("people:\n  Ann: [ann@example.org]\n")
+    empty.ok("config", "check")
+
+
+def test_a_file_that_a_variable_names_is_checked_where_the_variable_is_set(
+    empty: Workspace,
+) -> None:
+    empty.file.write_text("commits: {people: '${PEOPLE}'}\n")
+    empty.ok("config", "check")
+    assert empty.run("config", "check", PEOPLE="gone.yaml").code == 3
+
+
+def test_addresses_and_numbers_may_be_variables(empty: Workspace) -> None:
+    empty.file.write_text(
+        "feeds:\n"
+        "  accounts: {default: {type: mastodon, base_url: '${SERVER}', timeout: '${SECONDS}'}}\n"
+    )
+    empty.ok("config", "check")
+
+
 def test_another_file_may_be_named(workspace: Workspace) -> None:
     (workspace.folder / "other.yaml").write_text("jobs: {}\n")
     assert workspace.data("config", "check", "other.yaml")["jobs"] == 0

@@ -135,7 +135,7 @@ def test_postgresql_is_upgraded_checked_and_backed_up(
     empty: Workspace, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(postgres.programs))
-    url = postgres.create(empty=True)
+    url = postgres.create(())
     here = {"TSUZUKI_DATABASE_URL": url}
     assert empty.run("db", "check", **here).code == 1
     with psycopg.connect(url) as connection:

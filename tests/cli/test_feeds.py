@@ -244,6 +244,13 @@ def test_the_budget_is_shown(bot: Workspace) -> None:
     assert bot.ok("feeds", "budget").out.startswith("SCOPE ")
 
 
+def test_the_budget_is_shown_without_the_keys_that_a_run_needs(bot: Workspace) -> None:
+    models = "feeds:\n  models: {paid: {provider: gemini, api_key: '${KEY}', budget: {requests_per_day: 7}}}\n"
+    bot.file.write_text(bot.file.read_text().replace("feeds:\n", models, 1))
+    found = {one["scope"]: one["requests_limit"] for one in bot.data("feeds", "budget")}
+    assert found["model paid"] == 7
+
+
 # --- runs -----------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """Books with real processes: killed between pages, killed while mailing, and two at once."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,17 @@ from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.sandbox.smtp import MailServer, Step
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
 
 PAGES = 50
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return (ENGINE, COMPONENT)
 
 
 @pytest.fixture
@@ -43,7 +48,6 @@ def shop(
     tmp_path: Path, quick_database: Database, server: StandIn, mail_server: MailServer
 ) -> Database:
     """A database with the tables of books, and a file with two jobs for the daemons to read."""
-    upgrade(quick_database, [ENGINE, COMPONENT])
     (tmp_path / "tsuzuki.yaml").write_text(
         f"""
 books:

@@ -1,8 +1,7 @@
 """Several processes at once: one tick one run, one key one event, one cancel the whole tree."""
 
+import os
 import socket
-import subprocess
-import sys
 import urllib.request
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -13,6 +12,7 @@ from sqlalchemy import text
 
 from processes.test_dying import add_command, started
 from support.daemons import Daemons, eventually, is_alive
+from support.forked_program import ForkedProgram
 from support.history_checker import check_history
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
@@ -54,23 +54,12 @@ def test_an_event_that_several_processes_emit_at_once_starts_one_run(
 ) -> None:
     add_command(quick_database, "on-order", "true", on_event="order")
     daemons.start("up")
-    emit = [
-        sys.executable,
-        "-m",
-        "tsuzuki",
-        "--database-url",
-        database_url,
-        "event",
-        "emit",
-        "order",
-    ]
-    together = [
-        subprocess.Popen([*emit, "--key", "one"], cwd=tmp_path, stdout=subprocess.DEVNULL)
-        for _ in range(3)
-    ]
+    emit = ["--database-url", database_url, "event", "emit", "order", "--key", "one"]
+    together = [ForkedProgram(emit, cwd=tmp_path, env=os.environ) for _ in range(3)]
     assert [process.wait(100) for process in together] == [0] * 3
+    done = frozenset({RunState.SUCCEEDED})
     (only,) = eventually(
-        lambda: runs.find(RunFilter(job_name="on-order", states=frozenset({RunState.SUCCEEDED}))),
+        lambda: runs.find(RunFilter(job_name="on-order", states=done)) or None,
         what="the run of the event",
     )
     assert only.trigger is Trigger.EVENT

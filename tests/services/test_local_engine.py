@@ -3,13 +3,14 @@
 import socket
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
 
 from services.local_application import hello_application, lead_and_work_elsewhere, run_hello
+from support.databases import all_components
 from support.factories import WORKER, depose_and_take, take_lead
 from support.waiting import TIMEOUT_SECONDS, wait_until
 from tsuzuki.engine import settings_cache
@@ -19,8 +20,14 @@ from tsuzuki.model.states import RunState
 from tsuzuki.services import local_engine
 from tsuzuki.services.local_engine import LocalEngine
 from tsuzuki.store.schema import tables
+from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.application import Application
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return all_components()
 
 
 @pytest.fixture

@@ -1,18 +1,25 @@
 """An engine of this process for one run: started if no other executes it, and for nothing else."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from services.local_application import hello_application, lead_and_work_elsewhere, run_hello
+from support.databases import all_components
 from support.waiting import wait_until
 from tsuzuki.model.states import RunState
 from tsuzuki.services.local_engine import LocalEngine
 from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Request
+from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.application import Application
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return all_components()
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ ALLOWED = {
 """Retired words that people or stored data know."""
 
 INDEFINITE = re.compile(r"\b(whoever|somebody|nobody|anybody)\b", re.IGNORECASE)
+CLASS = re.compile(r"^\s*class (\w+)", re.MULTILINE)
 GLOSSARY_WORDS_MIN = 40
 
 
@@ -103,10 +104,10 @@ def test_no_file_or_folder_has_a_retired_name() -> None:
 
 def test_no_class_has_a_retired_name() -> None:
     found = [
-        f"{path.relative_to(ROOT)}: {node.name}"
+        f"{path.relative_to(ROOT)}: {name}"
         for path in checked(".py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and is_retired(node.name)
+        for name in CLASS.findall(path.read_text(encoding="utf-8"))
+        if is_retired(name)
     ]
     assert found == []
 

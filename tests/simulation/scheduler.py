@@ -38,13 +38,6 @@ class Fiber:
         finally:
             self.done.set()
 
-    def ready_at(self, now: float) -> float:
-        """When it can run: now, if the event it waits for is set."""
-        event = self.event
-        wake_at = now if event is not None and event.is_set() else self.wake_at
-        suspended_until = self.owner.suspended_until
-        return wake_at if wake_at > suspended_until else suspended_until
-
 
 SWITCHES_MAX_PER_SECOND = 3_000
 """Per second of simulated time, all fibers together. More than that is a livelock."""
@@ -106,8 +99,15 @@ class Scheduler:
     def _switch(self, deadline: float) -> None:
         now, soonest = self.now, deadline
         ready: list[Fiber] = []
+        # Inline, for it is done a million times in the tests: a fiber can run when its time has come or its event
+        # is set, and its owner is not suspended.
         for fiber in self._fibers:
-            at = fiber.ready_at(now)
+            at = fiber.wake_at
+            if at > now and fiber.event is not None and fiber.event.is_set():
+                at = now
+            suspended_until = fiber.owner.suspended_until
+            if suspended_until > at:
+                at = suspended_until
             if at <= now:
                 ready.append(fiber)
             elif at < soonest:

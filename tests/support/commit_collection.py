@@ -17,10 +17,9 @@ from tsuzuki.collectors.commits.queries import projects, reports, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.reports import Result
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.tables import COMPONENT, ProjectKind
+from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Connection, Database
 
 
@@ -64,12 +63,11 @@ class RecordingRunIO:
 
 
 class Collecting:
-    """A database, a workspace, and collections in it one after the other."""
+    """A database with the tables of commits, a workspace, and collections in it one after the other."""
 
     _numbers = itertools.count(1000)
 
     def __init__(self, database: Database, workspace: Path, **section: Any) -> None:
-        upgrade(database, (ENGINE, COMPONENT))
         self.database = database
         self.workspace = workspace
         self.section = CommitsSection(**section)

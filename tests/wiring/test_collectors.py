@@ -36,7 +36,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def run(workspace: Workspace, site: Path, *words: str) -> Ended:
-    return workspace.process(*words, PYTHONPATH=str(site))
+    return workspace.forked(*words, PYTHONPATH=str(site))
 
 
 def test_ours_are_found_with_all_their_parts() -> None:

@@ -39,7 +39,7 @@ def test_the_collector_of_the_guide_collects_continues_and_lists(
     workspace = Workspace(folder, capsys)
 
     def run(*words: str) -> Any:
-        ended = workspace.process(*words, "--output", "json", PYTHONPATH=str(site))
+        ended = workspace.forked(*words, "--output", "json", PYTHONPATH=str(site))
         assert ended.code == 0, ended.err
         return ended.data
 

@@ -53,12 +53,12 @@ def open_as_it_is(invocation: Invocation) -> "Iterator[Application]":
         yield application
 
 
-def configuration_of(invocation: Invocation) -> "ConfigurationView":
+def configuration_of(invocation: Invocation, *, check_files: bool = False) -> "ConfigurationView":
     """What file, environment and flags say. No database is touched."""
     from tsuzuki.wiring.application import read_configuration
 
     _warn_of_refused_collectors(invocation)
-    return read_configuration(**invocation.sources)
+    return read_configuration(**invocation.sources, check_files=check_files)
 
 
 @contextmanager

@@ -34,21 +34,23 @@ def config() -> None:
 def check(invocation: Invocation, file: Path | None) -> None:
     """Read the file and tell everything that is wrong with it.
 
-    FILE is the one that would be used unless said. No database is touched, so this is good for
-    an editor or before a commit. Ends with 3 if something is wrong.
+    FILE is the one that would be used unless said. The files that it names are read too, such as
+    the people of `commits`. No database is touched, so this is good for an editor or before a
+    commit. Ends with 3 if something is wrong.
 
     \b
     tsuzuki config check
     tsuzuki config check jobs/tsuzuki.yaml --output json
     """
-    configuration = configuration_of(replace(invocation, config_file=file) if file else invocation)
+    named = replace(invocation, config_file=file) if file else invocation
+    configuration = configuration_of(named, check_files=True)
     if configuration.file is None:
         raise ConfigurationError(
             "there is no tsuzuki.yaml here or in a folder above",
             hint="Write one with: tsuzuki init",
             code="no_file",
         )
-    for problem in configuration.refusals:
+    for problem in (*configuration.refusals, *configuration.problems):
         raise problem
     count = len(configuration.jobs)
     unset = [variable.name for variable in configuration.unset_variables]

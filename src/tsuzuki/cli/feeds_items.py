@@ -148,9 +148,9 @@ def preview(invocation: Invocation, name: str, prompts: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("names", metavar="ITEM...", nargs=-1, required=True)
-@click.option("--was-sent", is_flag=True, help="An unsettled post did arrive.")
+@click.option("--was-sent", is_flag=True, help="An unsettled post, edit or reply did arrive.")
 @click.option(
-    "--send-again", is_flag=True, help="An unsettled or refused post is to be sent again."
+    "--send-again", is_flag=True, help="One that is unsettled or refused is to be sent again."
 )
 @dry_run_option
 @click.pass_obj
@@ -159,8 +159,8 @@ def approve(
 ) -> None:
     """Let held posts go out with the next run of their job.
 
-    A post is unsettled if its sender was cut off and the receiver cannot be asked whether it arrived: look, then
-    say --was-sent or --send-again.
+    A post, an edit or a reply is unsettled if its sender was cut off and the receiver cannot be asked whether it
+    arrived: look, then say --was-sent or --send-again.
 
     \b
     tsuzuki feeds approve 12 13

@@ -15,7 +15,7 @@ from tsuzuki.config.load import (
     load_configuration,
 )
 from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
-from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
 from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
 from tsuzuki.config.schema.sections import Entry
@@ -34,6 +34,7 @@ __all__ = [
     "InvalidValue",
     "JobKind",
     "Key",
+    "SectionReader",
     "UnsetVariable",
     "VariableAlias",
     "expand",

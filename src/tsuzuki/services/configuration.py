@@ -1,7 +1,8 @@
 """The configuration in force as a face shows it, and the starter file of a new workspace."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tsuzuki.config import (
@@ -9,6 +10,7 @@ from tsuzuki.config import (
     FILE_VARIABLE,
     Configuration,
     Entry,
+    JobKind,
     UnsetVariable,
     write_starter,
 )
@@ -36,9 +38,14 @@ class ConfigurationView:
     """Every key of every section: the value in force as it was said. Secrets are not in it."""
     unset_variables: tuple[UnsetVariable, ...]
     """Those without which a kind of job cannot be used, though the file is right."""
+    problems: tuple[ConfigurationError, ...] = ()
+    """Of the files that sections name, if they were checked."""
 
 
-def view(configuration: Configuration) -> ConfigurationView:
+def view(
+    configuration: Configuration, check_files_of: Mapping[str, JobKind] | None = None
+) -> ConfigurationView:
+    """The files that the sections of these kinds name are read for their problems."""
     return ConfigurationView(
         file=configuration.file,
         database_url=mask_secrets(configuration.database_url),
@@ -52,7 +59,22 @@ def view(configuration: Configuration) -> ConfigurationView:
             entry for section in configuration.sections.values() for entry in section.entries()
         ),
         unset_variables=configuration.unset_variables,
+        problems=tuple(_file_problems(configuration, check_files_of or {})),
     )
+
+
+def _file_problems(
+    configuration: Configuration, kinds: Mapping[str, JobKind]
+) -> Iterator[ConfigurationError]:
+    for name, kind in kinds.items():
+        if kind.check_files is None:
+            continue
+        try:
+            kind.check_files(partial(configuration.section, name), configuration.workspace)
+        except ConfigurationError as problem:
+            # What runs have in their environment is not known here.
+            if problem.specific_code != "variable_missing":
+                yield problem
 
 
 def new_file(folder: Path, *, environ: Mapping[str, str], use_variable: bool) -> Path:

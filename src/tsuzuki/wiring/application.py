@@ -65,10 +65,13 @@ def read_configuration(
     database_url: str | None = None,
     environ: Mapping[str, str] = os.environ,
     cwd: Path | None = None,
+    check_files: bool = False,
 ) -> ConfigurationView:
-    """What file, environment and flags say. No database is touched."""
+    """What file, environment and flags say. No database is touched. With `check_files` the files that it names are
+    read for their problems."""
     read = configuration_reader(config_file, database_url, environ, cwd)
-    return configuration_service.view(read())
+    kinds = installed_collectors().kinds if check_files else None
+    return configuration_service.view(read(), kinds)
 
 
 def configuration_reader(

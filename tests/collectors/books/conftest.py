@@ -1,21 +1,26 @@
 """A database with the tables of books, and a job, its source and its runs on it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
 from .books_fixture import BooksFixture, open_books_fixture
 
 
 @pytest.fixture
+def components() -> Sequence[Component]:
+    return (ENGINE, COMPONENT)
+
+
+@pytest.fixture
 def books_database(database: Database) -> Database:
-    upgrade(database, [ENGINE, COMPONENT])
+    """One with the tables of books."""
     return database
 
 

@@ -36,7 +36,7 @@ from tsuzuki.collectors.kit.errors import (
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE
 from tsuzuki.store.sql.database import Database
 
 from .books_fixture import BooksFixture, open_books_fixture
@@ -130,8 +130,8 @@ class ScriptedSource:
 @pytest.fixture(scope="module")
 def story_books(sqlite_folder: SqliteFolder) -> Iterator[BooksFixture]:
     clock = MovingClock()
-    with opened(sqlite_folder.create(), clock) as database, StandIn(GoogleBooks()) as server:
-        upgrade(database, [ENGINE, COMPONENT])
+    url = sqlite_folder.create((ENGINE, COMPONENT))
+    with opened(url, clock) as database, StandIn(GoogleBooks()) as server:
         yield open_books_fixture(database, GoogleBooks(), server)
 
 

@@ -1,12 +1,20 @@
 """A place to collect in, on both databases."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from support.commit_collection import Collecting
 from support.git_histories import wayward
+from tsuzuki.collectors.commits.tables import COMPONENT
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return (ENGINE, COMPONENT)
 
 
 @pytest.fixture

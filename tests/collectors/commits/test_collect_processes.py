@@ -1,8 +1,7 @@
 """Collecting from GitLab as a person does: typed commands, real processes, a stand-in as the server."""
 
 import signal
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,16 @@ import pytest
 
 from support import git_oracle
 from support.daemons import be_quick, eventually
-from support.databases import opened
+from support.databases import all_components, opened
+from support.forked_program import ForkedProgram
 from support.git_histories import straight
-from support.workspace import PROGRAM, Ended, Workspace, process_environment
+from support.workspace import Ended, Workspace
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.gitlab.api import GitLabApi
 from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
+from tsuzuki.store.schema.migrate import Component
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +47,14 @@ class CommitsWorkspace:
         rows = self.ok("export", "--format", "json").data
         return {git_oracle.Row(*(row[name] for name in git_oracle.Row._fields)) for row in rows}
 
-    def start_collecting(self) -> "subprocess.Popen[bytes]":
+    def start_collecting(self) -> ForkedProgram:
         """Collect in a process of its own, to be killed."""
-        return subprocess.Popen(
-            [PROGRAM, "commits", "collect", "--quiet"],
-            cwd=self.workspace.folder,
-            env=process_environment(self.environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        return self.workspace.start("commits", "collect", "--quiet", **self.environ)
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return all_components()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from tsuzuki.collectors.collector import Collector
-from tsuzuki.store.schema.migrate import Component
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
 
@@ -45,6 +45,10 @@ class Case(ABC):
     def component(self) -> Component:
         assert self.collector.component is not None
         return self.collector.component()
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        return (ENGINE, self.component)
 
     @abstractmethod
     def section(self) -> BaseModel:

@@ -1,11 +1,12 @@
 """One case for each collector and each kind of source. A new collector is one line here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from support.databases import SqliteFolder, opened
+from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.collectors import OURS
 
@@ -36,6 +37,11 @@ def case(
 
 
 @pytest.fixture
+def components(case: Case) -> Sequence[Component]:
+    return case.components
+
+
+@pytest.fixture
 def harness(case: Case, live_database: Database) -> Harness:
     return Harness(case, live_database)
 
@@ -43,7 +49,7 @@ def harness(case: Case, live_database: Database) -> Harness:
 @pytest.fixture
 def undisturbed(case: Case, sqlite_folder: SqliteFolder) -> Rows:
     """The rows of one run that nothing disturbed."""
-    with opened(sqlite_folder.create()) as database:
+    with opened(sqlite_folder.create(case.components)) as database:
         harness = Harness(case, database)
         harness.start().collect()
         return harness.rows()

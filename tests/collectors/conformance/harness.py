@@ -14,7 +14,7 @@ from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE
 from tsuzuki.store.sql.database import Database
 
 from .case import Case
@@ -76,7 +76,6 @@ class Harness:
     job_id: int = field(init=False)
 
     def __post_init__(self) -> None:
-        upgrade(self.database, [ENGINE, self.case.component])
         add_worker(self.database, WORKER, capacity=1000)
         self.term = take_lead(self.database, lease_seconds=3600)
         self.job_id = define_job(

@@ -43,7 +43,7 @@ def test_killed_once_at_any_commit_and_continued_the_rows_are_those_of_one_run(
     case: Case, sqlite_folder: SqliteFolder, undisturbed: Rows, moment: str
 ) -> None:
     for number in itertools.count(1):
-        with opened(sqlite_folder.create()) as database:
+        with opened(sqlite_folder.create(case.components)) as database:
             harness = Harness(case, database)
             try:
                 harness.start().collect(**{moment: kill_at(number)})

@@ -1,6 +1,6 @@
 """A database with the tables of feeds, a feed site, and fetches of a job from the one into the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from support.shared_text_extractor import share_text_extractor
 from tsuzuki.collectors.feeds.tables import COMPONENT
 from tsuzuki.sandbox.feed_site import FeedSite
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
 from .feeds_fixture import FeedsFixture, opened_feeds_fixture
@@ -17,8 +17,13 @@ from .fetching import SITE_START, Fetching, open_fetching
 
 
 @pytest.fixture
+def components() -> Sequence[Component]:
+    return (ENGINE, COMPONENT)
+
+
+@pytest.fixture
 def feeds_database(database: Database) -> Database:
-    upgrade(database, [ENGINE, COMPONENT])
+    """One with the tables of feeds."""
     return database
 
 

@@ -11,18 +11,10 @@ from tsuzuki.collectors.feeds.budget import Budgets, Refusal, Reservation
 from tsuzuki.collectors.feeds.model.protocol import ModelMisconfigured, Usage
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries.budgets import Spent
-from tsuzuki.collectors.feeds.tables import COMPONENT
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Database
 
 NOON = datetime(2026, 2, 1, 12, 0, 20, tzinfo=UTC)
 DAY_END = datetime(2026, 2, 2, 8, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def feeds_database(database: Database) -> Database:
-    upgrade(database, [ENGINE, COMPONENT])
-    return database
 
 
 def section(model_budget: dict[str, Any] | None = None, **options: Any) -> FeedsSection:

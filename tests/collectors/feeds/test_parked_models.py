@@ -8,19 +8,12 @@ from sqlalchemy import insert
 from support.databases import opened
 from support.threads import at_once
 from tsuzuki.collectors.feeds.queries import models
-from tsuzuki.collectors.feeds.tables import COMPONENT, item_steps, items
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
+from tsuzuki.collectors.feeds.tables import item_steps, items
 from tsuzuki.store.sql.database import Database
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 MIDNIGHT = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def feeds_database(database: Database) -> Database:
-    upgrade(database, [ENGINE, COMPONENT])
-    return database
 
 
 def park(database: Database, until: datetime, probe_at: datetime, why: str = "day") -> None:

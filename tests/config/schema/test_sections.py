@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from tsuzuki.config import Configuration, InvalidFile, JobKind, VariableAlias, load_configuration
+from tsuzuki.config.schema.field_types import Location
 from tsuzuki.model.errors import ConfigurationError
 
 
@@ -17,6 +18,11 @@ class Post(BaseModel):
     password: str | None = None
 
 
+class Part(BaseModel):
+    name: str = "new"
+    key: str | None = None
+
+
 class Library(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -24,6 +30,9 @@ class Library(BaseModel):
     key: str | None = None
     calls_per_day: Annotated[int, VariableAlias("CALLS_OF_OLD")] = Field(default=100, ge=1)
     post: Post = Post()
+    parts: dict[str, Part] = Field(default_factory=dict)
+    is_open: StrictBool = Field(default=True, alias="open")
+    door: Location | None = None
 
 
 class Nothing(BaseModel):
@@ -79,6 +88,63 @@ def test_a_missing_variable_is_missed_only_by_who_reads_the_section(tmp_path: Pa
     with pytest.raises(ConfigurationError, match="BOOKS_KEY is not set") as caught:
         found.section("library")
     assert (caught.value.place.line, caught.value.place.column) == (2, 8)
+
+
+def test_what_a_variable_will_say_is_checked_when_the_section_is_read(tmp_path: Path) -> None:
+    text = "library:\n  calls_per_day: ${CALLS}\n"
+    assert load(tmp_path, text, CALLS="7").section("library") == Library(calls_per_day=7)
+    with pytest.raises(ConfigurationError, match="`calls_per_day` must be at least 1") as caught:
+        load(tmp_path, text, CALLS="0").section("library")
+    assert (caught.value.place.line, caught.value.place.column) == (2, 18)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("open: ${NAME}", "`open` must be true or false, not '${NAME}'"),
+        ("calls_per_day: $many", "`calls_per_day` must be a whole number, not '$many'"),
+        ("post: ${NAME}", "`post` must be a mapping, not '${NAME}'"),
+        ("kay: ${NAME}", "`kay` is not a key we know"),
+        ("door: https://ann:secret@${NAME}", "a password is written out in this URL"),
+    ],
+)
+def test_what_no_variable_can_make_right_is_found_at_once(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        load(tmp_path, f"library:\n  {line}\n")
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        (("url",), Library(url="u")),
+        (("post.host",), Library(post=Post(host="mail"))),
+        (("parts.*.name",), Library(parts={"a": Part(name="A"), "b": Part(name="B")})),
+        (("parts.a", "calls_per_day"), None),
+    ],
+)
+def test_of_a_section_only_some_keys_may_be_read(
+    tmp_path: Path, only: tuple[str, ...], expected: Library | None
+) -> None:
+    found = load(
+        tmp_path,
+        "library:\n  url: u\n  key: ${KEY}\n  post: {host: mail, password: '${PASSWORD}'}\n"
+        "  parts: {a: {name: A, key: '${A}'}, b: {name: B, key: '${B}'}}\n",
+    )
+    if expected is not None:
+        assert found.section("library", only=only) == expected
+    else:
+        with pytest.raises(ConfigurationError, match="the environment variable A is not set"):
+            found.section("library", only=only)
+
+
+def test_a_variable_of_a_key_that_is_not_asked_for_is_not_read(tmp_path: Path) -> None:
+    found = load(
+        tmp_path, "", TSUZUKI_LIBRARY_POST_HOST="mail", TSUZUKI_LIBRARY_POST_PASSWORD="hidden"
+    )
+    assert found.section("library", only=("post.host",)) == Library(post=Post(host="mail"))
 
 
 def test_a_wrong_key_of_a_section_is_found_with_all_that_is_wrong(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Real processes, killed without warning in the middle of moving a log or pruning a run."""
 
-import multiprocessing
 import os
 import signal
 from datetime import datetime
@@ -11,6 +10,7 @@ import pytest
 from support.archiving_faults import Interposed, Writes
 from support.databases import opened
 from support.factories import depose_and_take
+from support.forked_program import forking
 from support.log_archiving import ArchivingFixture, files_in, folder_archiving, numbered
 from support.moving_clock import MovingClock
 from tsuzuki.engine.archive.archivist import Archivist
@@ -53,7 +53,7 @@ def archive_and_die(
 
 
 def run_until_killed(fixture: ArchivingFixture, url: str, folder: Path, point: int) -> None:
-    process = multiprocessing.get_context("spawn").Process(
+    process = forking.Process(
         target=archive_and_die,
         args=(url, fixture.clock.now(), folder, fixture.term, fixture.settings, point),
     )

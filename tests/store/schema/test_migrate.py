@@ -132,7 +132,7 @@ def test_of_processes_that_start_at_once_one_migrates_and_the_others_find_it_don
     dialect: str, sqlite_folder: SqliteFolder, postgres: PostgresServer
 ) -> None:
     place = sqlite_folder if dialect == "sqlite" else postgres
-    urls = [place.create(empty=True) for _ in range(5)]
+    urls = [place.create(()) for _ in range(5)]
     answers = in_processes(prepare_all, [(urls,)] * 3)
     head = REVISIONS[-1]
     for number, url in enumerate(urls):

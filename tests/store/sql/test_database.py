@@ -119,7 +119,7 @@ def test_a_url_that_cannot_be_used_is_refused_in_plain_words(url: str) -> None:
 @pytest.fixture
 def file(sqlite_folder: SqliteFolder, tmp_path: Path) -> Path:
     """A migrated file with a name of its own."""
-    return Path(shutil.copyfile(sqlite_folder.template, tmp_path / "our own.db"))
+    return Path(shutil.copyfile(sqlite_folder.template(), tmp_path / "our own.db"))
 
 
 @pytest.mark.parametrize("synchronous", SYNCHRONOUS)

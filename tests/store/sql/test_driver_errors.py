@@ -65,7 +65,7 @@ def test_a_mistake_in_a_statement_is_not_the_databases_fault(database: Database)
 @pytest.fixture
 def file(sqlite_folder: SqliteFolder, tmp_path: Path) -> Path:
     """A migrated file with a name of its own."""
-    return Path(shutil.copyfile(sqlite_folder.template, tmp_path / "our own.db"))
+    return Path(shutil.copyfile(sqlite_folder.template(), tmp_path / "our own.db"))
 
 
 @pytest.fixture

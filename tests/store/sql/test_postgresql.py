@@ -13,7 +13,7 @@ def test_what_was_sent_and_never_arrives_ends_the_connection_soon(
 ) -> None:
     with (
         Proxy(postgres.socket_file) as proxy,
-        opened(proxy.url(postgres.TEMPLATE)) as database,
+        opened(proxy.url("postgres")) as database,
         database.read() as connection,
     ):
         descriptor = connection.connection.driver_connection.fileno()  # type: ignore[union-attr]

@@ -5,13 +5,14 @@ a source:      source (what can be asked) ← source_git, source_mirror, source_
 what is kept:  tables ← projects, targets, pages, details, completions, ledger, statistics
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service import CommitsService
-    from tsuzuki.config import JobKind
+    from tsuzuki.config import JobKind, SectionReader
     from tsuzuki.engine.run_context import RunContext
     from tsuzuki.store.schema.migrate import Component
 
@@ -20,7 +21,20 @@ def _kind() -> "JobKind":
     from tsuzuki.collectors.commits.options import CommitsOptions, CommitsSection
     from tsuzuki.config import JobKind
 
-    return JobKind(name="commits", options_model=CommitsOptions, section_model=CommitsSection)
+    return JobKind(
+        name="commits",
+        options_model=CommitsOptions,
+        section_model=CommitsSection,
+        check_files=_check_files,
+    )
+
+
+def _check_files(read_section: "SectionReader", workspace: Path) -> None:
+    from tsuzuki.collectors.commits.people.people_file import read_people
+
+    people = getattr(read_section(only=("people",)), "people", None)
+    if people is not None:
+        read_people(workspace / people)
 
 
 def _component() -> "Component":

@@ -212,7 +212,10 @@ class Posting:
                 found = self._look_after_crash(post, now, started)
             except (SourceFailed, ConfigurationError) as problem:
                 self._note_limit(post, problem)
-                self._say(f"It is not known whether post {post.id} arrived: {problem.message}")
+                self._say(
+                    f"It is not known whether the {post.kind.value} of item {post.item_id} arrived: {problem.message}; "
+                    f"see: tsuzuki feeds explain {post.item_id}"
+                )
                 unsettled.append(post)
             else:
                 if found is None:

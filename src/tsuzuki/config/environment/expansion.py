@@ -4,7 +4,7 @@ A `$` before any other character is literal. The default is used if the variable
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tsuzuki.model.errors import ConfigurationError, Place
 
@@ -41,15 +41,12 @@ def required_names(text: str) -> frozenset[str]:
     return frozenset(name for name, default in _references(text) if default is None)
 
 
-def _references(text: str) -> list[tuple[str, str | None]]:
-    found: list[tuple[str, str | None]] = []
-
-    def note(name: str, default: str | None) -> str:
-        found.append((name, default))
-        return ""
-
-    _substitute(text, note, None)
-    return found
+def _references(text: str) -> Iterator[tuple[str, str | None]]:
+    """Names and defaults. What is not a variable is left to `expand`, which says so."""
+    for reference in _REFERENCE.finditer(text):
+        body = _BODY.fullmatch(reference["body"] or "")
+        if body is not None and reference["closed"]:
+            yield body["name"], body["default"]
 
 
 def literal_part(text: str) -> str:

@@ -1,9 +1,10 @@
 """The kinds of job: a command, a Python function, and those that the caller hands in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, Field
 
@@ -17,6 +18,9 @@ from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.suggestion import closest, did_you_mean
 
+SectionReader: TypeAlias = Callable[..., BaseModel | None]
+"""Reads a section, or with `only` some keys of it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobKind:
@@ -25,13 +29,16 @@ class JobKind:
     `options_model` validates the keys of one job; the result, under the names of the model's fields,
     becomes the `options` of its `JobSpec`. `section_model` validates what all jobs of the kind
     share, such as the address of a service: a top-level key with the name of the kind. `refusal`
-    says why no job of the kind can be used; its keys are unknown then, and not read.
+    says why no job of the kind can be used; its keys are unknown then, and not read. `check_files` reads the files
+    that the section names; it gets a function that reads the section, and the workspace, and raises
+    `ConfigurationError`.
     """
 
     name: str
     options_model: type[BaseModel]
     section_model: type[BaseModel] | None = None
     refusal: ConfigurationError | None = None
+    check_files: Callable[[SectionReader, Path], None] | None = None
 
     @classmethod
     def refused(cls, name: str, why: ConfigurationError) -> "JobKind":

@@ -5,7 +5,7 @@ that `TSUZUKI_BOOKS_API_KEY_FILE` names. Variables are expanded when a section i
 missing one stops only those who use this kind of job.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tsuzuki.config.schema.annotations import (
 )
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.problems import Problem, format_path, invalid
-from tsuzuki.config.schema.validation import validate, wrong_value
+from tsuzuki.config.schema.validation import problems_before_expansion, validate, wrong_value
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.secrets import MASK
@@ -51,12 +51,11 @@ class Section:
 
     def read(self, *, only: Collection[str] | None = None) -> BaseModel:
         """The section with its variables expanded. With `only` these keys are read, and the rest have their
-        defaults. Raises `ConfigurationError`."""
-        wanted = keys_of(self.model) if only is None else only
-        written = {key: value for key, value in self.written.items() if key in wanted}
-        body = self._expanded(written, (self.name,))
+        defaults; `models.*.budget` is the key `budget` of every part of `models`. Raises `ConfigurationError`."""
+        wanted = [tuple(key.split(".")) for key in (keys_of(self.model) if only is None else only)]
+        body = self._expanded(_part_of(self.written, wanted), (self.name,))
         for path in _leaf_paths(self.model):
-            value = self._from_environment(path) if path[0] in wanted else None
+            value = self._from_environment(path) if _is_in(path, wanted) else None
             if value is not None:
                 _set_path(body, path, value)
         problems: list[Problem] = []
@@ -141,8 +140,13 @@ def read_sections(
         if not isinstance(written, dict):
             expected = f"a mapping with the keys {', '.join(keys_of(model))}"
             problems.append(wrong_value((name,), (name,), expected, written))
-        elif validate(model, written, path=(name,), problems=problems) is not None:
-            problems.extend(_literal_secrets(model, written, (name,)))
+            continue
+        found = [
+            *problems_before_expansion(model, written, path=(name,)),
+            *_literal_secrets(model, written, (name,)),
+        ]
+        problems.extend(found)
+        if not found:
             sections[name] = written
     return sections
 
@@ -177,6 +181,27 @@ def _at(body: Mapping[str, Any], path: KeyPath) -> Any:
     for step in path:
         found = found.get(step) if isinstance(found, Mapping) else None
     return found
+
+
+def _part_of(written: Any, wanted: Sequence[KeyPath]) -> Any:
+    """What is at the `wanted` paths. A mapping on the way stays, if only empty, and what is none stays as it is:
+    the model refuses it."""
+    if () in wanted or not isinstance(written, Mapping):
+        return written
+    part = {}
+    for key, value in written.items():
+        deeper = [path[1:] for path in wanted if path[0] in (key, "*")]
+        if deeper:
+            part[key] = _part_of(value, deeper)
+    return part
+
+
+def _is_in(path: KeyPath, wanted: Sequence[KeyPath]) -> bool:
+    """Whether a path is one of the `wanted`, or inside one."""
+    return any(
+        len(one) <= len(path) and all(a in (b, "*") for a, b in zip(one, path, strict=False))
+        for one in wanted
+    )
 
 
 def _set_path(body: dict[str, Any], path: KeyPath, value: str) -> None:

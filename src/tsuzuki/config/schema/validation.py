@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from tsuzuki.config.environment.expansion import variable_names
 from tsuzuki.config.schema.annotations import expected_words, keys_of, model_at
 from tsuzuki.config.schema.field_types import InvalidValue
 from tsuzuki.config.schema.problems import Problem, format_path
 from tsuzuki.config.yaml.nodes import KeyPath
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.suggestion import did_you_mean
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -61,13 +63,24 @@ def validate(
     try:
         return model.model_validate(dict(body))
     except ValidationError as error:
-        found: dict[KeyPath, Problem] = {}
-        for detail in error.errors(include_url=False):
-            problem = _problem(model, body, path, detail)
-            # The alternatives of a union fail together: one problem is enough.
-            found.setdefault(problem.path, problem)
-        problems.extend(found.values())
+        details = error.errors(include_url=False)
+        problems.extend(_problems(model, body, path, details))
         return None
+
+
+def problems_before_expansion(
+    model: type[BaseModel], body: Mapping[str, Any], *, path: KeyPath
+) -> list[Problem]:
+    """The problems of a `body` whose variables are not expanded yet. Whether a text with a variable is what its
+    key must be is not known before that."""
+    try:
+        model.model_validate(dict(body))
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        return _problems(
+            model, body, path, [detail for detail in details if not _may_become_valid(body, detail)]
+        )
+    return []
 
 
 def wrong_value(path: KeyPath, key: KeyPath, expected: str, value: object) -> Problem:
@@ -100,6 +113,30 @@ def format_value(value: object) -> str:
         return "a list" if value else "an empty list"
     text = repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+
+
+def _problems(
+    model: type[BaseModel], body: Mapping[str, Any], path: KeyPath, details: list[ErrorDetails]
+) -> list[Problem]:
+    found: dict[KeyPath, Problem] = {}
+    for detail in details:
+        problem = _problem(model, body, path, detail)
+        # The alternatives of a union fail together: one problem is enough.
+        found.setdefault(problem.path, problem)
+    return list(found.values())
+
+
+def _may_become_valid(body: Mapping[str, Any], detail: ErrorDetails) -> bool:
+    """Whether it is the text of a variable that is wrong here. A key that takes no text at all stays wrong, and so
+    does what a validator refuses with a code of its own, such as a password that is written out."""
+    if detail["type"] in ("missing", "extra_forbidden") or detail["type"].endswith("_type"):
+        return False
+    key, value = _value_at(body, detail["loc"])
+    error = detail.get("ctx", {}).get("error")
+    has_own_code = (
+        isinstance(error, InvalidValue) and error.as_problem(key).code != ConfigurationError.code
+    )
+    return isinstance(value, str) and bool(variable_names(value)) and not has_own_code
 
 
 def _problem(

@@ -3,7 +3,7 @@
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
+from support.databases import all_components
 from support.factories import add_worker, take_lead
 from support.git_histories import straight
 from support.processes import in_processes
@@ -22,6 +23,7 @@ from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs import moves
+from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import workers
 from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.application import Application, opened
@@ -31,6 +33,11 @@ Opened = partial[AbstractContextManager[Application]]
 
 def in_place(url: str, folder: Path) -> Opened:
     return partial(opened, database_url=url, environ={}, cwd=folder, actor="test")
+
+
+@pytest.fixture
+def components() -> Sequence[Component]:
+    return all_components()
 
 
 @pytest.fixture

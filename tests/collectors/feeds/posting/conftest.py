@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.feeds.tables import COMPONENT
 from tsuzuki.sandbox.mastodon import Mastodon, mastodon
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.sql.database import Database
 
 from .posting_fixture import PostingFixture, open_posting_fixture
@@ -41,7 +39,6 @@ def news(
     server: StandIn,
     tmp_path: Path,
 ) -> Iterator[PostingFixture]:
-    upgrade(database, [ENGINE, COMPONENT])
     fixture = open_posting_fixture(database, clock, application, server, tmp_path)
     yield fixture
     for run in fixture.open_runs:

@@ -1,5 +1,8 @@
 """What happens next with an item, and what keeps it waiting, as a person is told."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from tsuzuki.model.errors import ConfigurationError, Conflict
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.exchange import Response
 from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.feed_site import Article, Page
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
@@ -110,13 +114,20 @@ def test_a_summary_that_cannot_be_posted_is_told_with_the_cause(
     assert "language" in str(preview.problem)
 
 
+@contextmanager
+def webhook_receiver(fixture: FeedsFixture) -> Iterator[StandIn]:
+    """The posts of the feed go there, without a model."""
+    with StandIn(lambda _request: Response(status=204)) as receiver:
+        hook = {"type": "webhook", "url": receiver.url + "/hook", "secret": "s" * 32}
+        fixture.section |= {**EXTRACTIVE, "accounts": {"default": hook}}
+        yield receiver
+
+
 @pytest.mark.parametrize("was_sent", [True, False])
 def test_a_person_settles_a_post_whose_outcome_is_not_known(
     feeds_fixture: FeedsFixture, *, was_sent: bool
 ) -> None:
-    with StandIn(lambda _request: Response(status=204)) as receiver:
-        hook = {"type": "webhook", "url": receiver.url + "/hook", "secret": "s" * 32}
-        feeds_fixture.section |= {**EXTRACTIVE, "accounts": {"default": hook}}
+    with webhook_receiver(feeds_fixture) as receiver:
         receiver.faults.add(Fault(kind=FaultKind.RESET))
         feeds_fixture.add()
         feeds_fixture.work()
@@ -135,6 +146,58 @@ def test_a_person_settles_a_post_whose_outcome_is_not_known(
         assert receiver.count() == (1 if was_sent else 2)
         with pytest.raises(Conflict, match="no post to decide about"):
             decisions.settle(["1"], was_sent=was_sent, dry_run=True)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("on_change", ["edit", "reply"])
+@pytest.mark.parametrize("was_sent", [True, False])
+def test_a_person_settles_a_change_whose_outcome_is_not_known(
+    feeds_fixture: FeedsFixture, on_change: str, *, was_sent: bool
+) -> None:
+    with webhook_receiver(feeds_fixture) as receiver:
+        feeds_fixture.feed = {"on_change": on_change}
+        article = feeds_fixture.add()
+        feeds_fixture.work()
+        change_article(feeds_fixture, article, "second")
+        receiver.faults.add(Fault(kind=FaultKind.RESET))
+        feeds_fixture.work()
+        assert f"It is not known whether its {on_change} arrived" in told(feeds_fixture)
+        assert "feeds approve 1 --was-sent\ntsuzuki feeds approve 1 --send-again" in told(
+            feeds_fixture
+        )
+        decisions = service(feeds_fixture).items
+        decisions.settle(["1"], was_sent=was_sent, dry_run=True)
+        (view,) = decisions.settle(["1"], was_sent=was_sent)
+        assert view.outcome == "posted"
+        feeds_fixture.work()
+        assert "Nothing more happens" in told(feeds_fixture)
+        assert receiver.count() == (2 if was_sent else 3)
+        change_article(feeds_fixture, article, "third")
+        feeds_fixture.work()
+        assert receiver.count() == (3 if was_sent else 4), "the next change is told"
+        with pytest.raises(Conflict, match="no post to decide about"):
+            decisions.settle(["1"], was_sent=was_sent)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+def test_a_change_names_the_post_that_a_person_said_was_sent(feeds_fixture: FeedsFixture) -> None:
+    with webhook_receiver(feeds_fixture) as receiver:
+        feeds_fixture.feed = {"on_change": "edit"}
+        article = feeds_fixture.add()
+        receiver.faults.add(Fault(kind=FaultKind.RESET))
+        feeds_fixture.work()
+        service(feeds_fixture).items.settle(["1"], was_sent=True)
+        change_article(feeds_fixture, article, "second")
+        feeds_fixture.work()
+    post, edit = (json.loads(seen.request.body)["data"] for seen in receiver.requests)
+    assert edit["target_id"] == post["id"]
+
+
+def change_article(fixture: FeedsFixture, article: Article, word: str) -> None:
+    fixture.database.clock.advance(60)
+    text = f"The {word} text of it. Many people came to see it, and the mayor was there too."
+    page = Page(body=text.encode(), content_type="text/plain")
+    fixture.site.edit_article(article, summary=word, page=page)
 
 
 def test_a_feed_is_silent_by_its_own_rhythm(

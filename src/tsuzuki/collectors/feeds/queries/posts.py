@@ -109,6 +109,7 @@ _CHANGED = (
         feed_posts.c.state == OutboxState.SENT.value,
         feed_posts.c.changed_at > _SINCE,
         feed_posts.c.kind == PostKind.POST.value,
+        feed_posts.c.remote_id.is_not(None),
         item_details.c.changed_at.is_not(None),
         _LATEST.with_only_columns(_LATER.c.content_hash).scalar_subquery()
         != item_details.c.content_hash,
@@ -235,6 +236,12 @@ def post_of_item(connection: Connection, item_id: int) -> Post | None:
     """The item's post, in any state."""
     row = execute(connection, _POST_OF_ITEM, {"item": item_id}).mapping_or_none()
     return None if row is None else _post(row)
+
+
+def latest_of_item(connection: Connection, item_id: int) -> Post | None:
+    """The last edit of an item's post or reply to it, or the post itself."""
+    found = of_item(connection, item_id)
+    return found[-1] if found else None
 
 
 def of_item(connection: Connection, item_id: int) -> list[Post]:

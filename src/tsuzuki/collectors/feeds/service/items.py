@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.collectors.feeds.channels.protocol import Sent
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.options import AccountType, FeedsSection
 from tsuzuki.collectors.feeds.queries import decisions, item_lists, item_moves, items, posts
 from tsuzuki.collectors.feeds.queries.item_lists import ItemFilter
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
-from tsuzuki.collectors.feeds.tables import WaitingState
+from tsuzuki.collectors.feeds.tables import PostKind, WaitingState
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.store import audit
@@ -124,8 +126,8 @@ class Items:
     def settle(
         self, names: Iterable[str], *, was_sent: bool, dry_run: bool = False
     ) -> list[ItemView]:
-        """A person has looked: the unsettled posts of these items did arrive; or they, or refused ones, are to be
-        sent again. All of them, or none."""
+        """A person has looked: the unsettled posts, edits or replies of these items did arrive; or they, or refused
+        ones, are to be sent again. All of them, or none."""
         views = [self.get(name) for name in names]
         if dry_run:
             with self._database.read() as connection:
@@ -143,11 +145,21 @@ class Items:
         after = OutboxState.SENT if was_sent else OutboxState.INTENDED
         if not posts.OUTBOX.move(connection, post.id, before=post.state, after=after, now=now):
             raise _changed_meanwhile(item)
-        if was_sent:
+        if was_sent and self._is_named_by_its_key(post):
+            posts.set_remote(connection, post.id, Sent(remote_id=post.idempotency_key))
+        if post.kind is not PostKind.POST:
+            pass  # its item is processed and stays so; the next run sends an edit or a reply that is INTENDED
+        elif was_sent:
             item_moves.finish_found(connection, item.id, run_id=NO_RUN, now=now)
         elif not decisions.approve(connection, item.id):
             decisions.end_backoff(connection, item.id)
         self._record(connection, "feeds.post.decide", item)
+
+    def _is_named_by_its_key(self, post: Post) -> bool:
+        """Whether the receiver knows the post by the key it was sent with. A Mastodon server has an id of its own."""
+        section = self._context.section(FeedsSection, only=("accounts.*.type",))
+        account = section.accounts.get(post.account)
+        return account is not None and account.type is not AccountType.MASTODON
 
     def requeue(self, names: Iterable[str], *, dry_run: bool = False) -> list[ItemView]:
         """Have items worked on again: those that are processed from the start, those that are deferred without
@@ -217,9 +229,10 @@ def _refuse_unless_held(connection: Connection, item: Item) -> None:
 
 
 def _post_to_decide(connection: Connection, item: Item, *, was_sent: bool) -> Post:
-    """The post of an item that a person may decide about. Raises `Conflict` if there is none."""
+    """The post of an item that a person may decide about, or its last edit or reply: an earlier one would undo a
+    later one. Raises `Conflict` if there is none."""
     allowed = [OutboxState.UNSETTLED] if was_sent else [OutboxState.UNSETTLED, OutboxState.REFUSED]
-    post = posts.post_of_item(connection, item.id)
+    post = posts.latest_of_item(connection, item.id)
     if post is None or post.state not in allowed:
         raise Conflict(
             f"item {item.id} has no post to decide about",

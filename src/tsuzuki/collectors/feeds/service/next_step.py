@@ -33,7 +33,7 @@ class NextSteps:
         item, options = view.item, view.feed.options
         match item.waiting:
             case None:
-                yield from _after_the_end(item)
+                yield from _after_the_end(connection, item)
                 return
             case WaitingState.APPROVAL:
                 yield from _awaiting_a_person(connection, item)
@@ -109,23 +109,46 @@ def moment_text(moment: datetime | None) -> str:
     return "-" if moment is None else f"{moment:%Y-%m-%d %H:%M:%SZ}"
 
 
-def _after_the_end(item: Item) -> Iterator[str]:
+def _after_the_end(connection: Connection, item: Item) -> Iterator[str]:
     requeue = f"tsuzuki feeds requeue {item.id}"
     match item.state.reason:
         case ItemReason.NONE:
-            yield "It was posted. Nothing more happens."
+            yield from _after_its_post(connection, item)
         case ItemReason.RETRY_LIMIT_EXCEEDED:
             yield f"It was given up after {item.state.retry_count} tries. To have it worked on again: {requeue}"
         case _:
             yield f"It is left out: {item.cause or 'no cause is stored'}. To have it worked on: {requeue}"
 
 
+def _after_its_post(connection: Connection, item: Item) -> Iterator[str]:
+    latest = posts.latest_of_item(connection, item.id)
+    if latest is not None and latest.state is OutboxState.UNSETTLED:
+        yield (
+            f"It was posted. It is not known whether its {latest.kind.value} arrived. Each run looks, if the receiver "
+            "can be asked; if not, look yourself, then say either:"
+        )
+        yield from _decisions(item)
+    elif latest is not None and latest.state is OutboxState.REFUSED:
+        yield (
+            f"It was posted. Its {latest.kind.value} was refused: {latest.error}. To send it again: "
+            f"tsuzuki feeds approve {item.id} --send-again"
+        )
+    elif latest is not None and latest.state is OutboxState.INTENDED:
+        yield f"It was posted. The next run sends its {latest.kind.value}."
+    else:
+        yield "It was posted. Nothing more happens."
+
+
+def _decisions(item: Item) -> Iterator[str]:
+    yield f"tsuzuki feeds approve {item.id} --was-sent"
+    yield f"tsuzuki feeds approve {item.id} --send-again"
+
+
 def _awaiting_a_person(connection: Connection, item: Item) -> Iterator[str]:
     post = posts.post_of_item(connection, item.id)
     if post is not None and post.state is OutboxState.UNSETTLED:
         yield "It is not known whether its post arrived, and the receiver cannot be asked. Look, then say either:"
-        yield f"tsuzuki feeds approve {item.id} --was-sent"
-        yield f"tsuzuki feeds approve {item.id} --send-again"
+        yield from _decisions(item)
     else:
         yield f"It waits for you. To read it: tsuzuki feeds preview {item.id}"
         yield f"To let it go out: tsuzuki feeds approve {item.id}"

@@ -10,7 +10,9 @@ from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import models
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions
 
-BUDGET_KEYS = ("budget", "budget_zone")
+BUDGET_KEYS = ("budget", "budget_zone", "models.*.provider", "models.*.budget")
+"""What this needs of the section. A key or a token in a variable is not needed."""
+
 MICROS = 1_000_000
 
 
@@ -48,7 +50,7 @@ class Spending:
 
     def use(self) -> list[SpendingView]:
         """By all feeds, by each model, and by each feed."""
-        section = self._context.section(FeedsSection)
+        section = self._context.section(FeedsSection, only=BUDGET_KEYS)
         known = {
             view.stored.id: view
             for view in self._definitions.find()
