@@ -96,6 +96,7 @@ class FeedsRun:
                 calls=calls,
                 posting=posting,
                 read_page=page_reader.read,
+                read_ahead=page_reader.read_ahead,
             )
             processing = ItemProcessing(
                 run=self._run,

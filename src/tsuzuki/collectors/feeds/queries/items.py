@@ -115,6 +115,7 @@ SELECT_ITEMS = (
 """What an `Item` is read from; `item_from` reads a row of it."""
 
 _SELECT = SELECT_ITEMS.where(items.c.id == _ITEM)
+_SELECT_NEXT = SELECT_ITEMS.where(items.c.id == _NEXT.scalar_subquery())
 _HOLDER_IS_RUNNING = (
     select(job_runs.c.id)
     .where(job_runs.c.id == waiting_items.c.held_by_run, job_runs.c.state == RunState.RUNNING.value)
@@ -159,6 +160,13 @@ def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> I
             if execute(connection, _TAKE, {"that_item": item_id, "run_id": run_id}).rowcount == 1:
                 return get(connection, item_id)
     return None
+
+
+def following(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> Item | None:
+    """The item that is drawn next, if none becomes pending or ready before. It is left as it is."""
+    values = {"feed_ids": sorted(feed_ids), "is_pending": False, "run_id": run_id}
+    row = execute(connection, _SELECT_NEXT, values).mapping_or_none()
+    return None if row is None else item_from(row)
 
 
 _UPCOMING = (
