@@ -1,13 +1,14 @@
-"""The pages of a run's items, as a feed lists them; each is read once, also if it is read ahead."""
+"""The pages of a run's items, as a feed lists them; each is read once, also if it is prefetched."""
 
 from typing import Any
 
 import pytest
 
+from tsuzuki.collectors.feeds import page_reader
 from tsuzuki.collectors.feeds.feed_set import RunFeed
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
-from tsuzuki.collectors.feeds.page_reader import AHEAD_SECONDS_MAX, PageReader
+from tsuzuki.collectors.feeds.page_reader import PageReader
 from tsuzuki.collectors.feeds.queries.items import upcoming
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.sandbox.faults import Fault
@@ -43,7 +44,7 @@ def test_a_page_shorter_than_its_link_is_judged_by_its_text(feeds_fixture: Feeds
     assert feeds_fixture.item() == (ItemStatus.DEFERRED, ItemReason.NOT_VALUABLE, 1)
 
 
-# --- read ahead -----------------------------------------------------------------------------------
+# --- prefetch -------------------------------------------------------------------------------------
 
 
 def test_each_page_is_asked_for_once_and_the_order_stays(feeds_fixture: FeedsFixture) -> None:
@@ -78,7 +79,9 @@ def test_no_page_is_asked_for_that_the_run_will_not_need(
 
 
 @sqlite_only
-def test_a_page_that_fails_ahead_defers_only_its_own_item(feeds_fixture: FeedsFixture) -> None:
+def test_a_page_that_fails_in_a_prefetch_defers_only_its_own_item(
+    feeds_fixture: FeedsFixture,
+) -> None:
     feeds_fixture.feed = {"caps": NO_CAPS}
     for number in range(3):
         feeds_fixture.add(f"Article {number}", page=PLAIN)
@@ -89,7 +92,9 @@ def test_a_page_that_fails_ahead_defers_only_its_own_item(feeds_fixture: FeedsFi
 
 
 @sqlite_only
-def test_a_page_read_ahead_is_used_for_its_item_and_soon(feeds_fixture: FeedsFixture) -> None:
+def test_a_prefetched_page_is_used_for_its_item_and_soon(
+    feeds_fixture: FeedsFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(2):
         feeds_fixture.add(f"Article {number}", page=PLAIN)
     feeds_fixture.work(arguments={"process": False})
@@ -101,12 +106,12 @@ def test_a_page_read_ahead_is_used_for_its_item_and_soon(feeds_fixture: FeedsFix
         SafeDownloader(clock=clock, timeout_seconds=5, private_hosts=["127.0.0.1"]) as downloader,
         PageReader(downloader, FeedsSection()) as reader,
     ):
-        reader.read_ahead(first, feed)
+        reader.prefetch(first, feed)
         assert reader.read(first, feed).text == "The bridge was opened today."
         assert len(pages_asked(feeds_fixture)) == 1
-        reader.read_ahead(first, feed)
+        reader.prefetch(first, feed)
         reader.read(second, feed)  # the page of another item
-        reader.read_ahead(first, feed)
-        clock.advance(AHEAD_SECONDS_MAX + 1)
+        reader.prefetch(first, feed)
+        monkeypatch.setattr(page_reader, "PREFETCHED_SECONDS_MAX", -1.0)
         reader.read(first, feed)  # it may have changed since
     assert len(pages_asked(feeds_fixture)) == 5

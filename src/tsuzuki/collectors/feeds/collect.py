@@ -96,7 +96,7 @@ class FeedsRun:
                 calls=calls,
                 posting=posting,
                 read_page=page_reader.read,
-                read_ahead=page_reader.read_ahead,
+                prefetch=page_reader.prefetch,
             )
             processing = ItemProcessing(
                 run=self._run,

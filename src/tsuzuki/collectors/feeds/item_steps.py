@@ -44,7 +44,7 @@ from tsuzuki.store.sql.database import Connection, Database
 ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
 """Downloads the page of an item. Raises `PageFailed`."""
 
-ReadAhead: TypeAlias = Callable[[Item, RunFeed], None]
+PrefetchPage: TypeAlias = Callable[[Item, RunFeed], None]
 """Starts to download the page of the item that is probably next."""
 
 OnPosted: TypeAlias = Callable[[Connection, datetime], None]
@@ -134,14 +134,14 @@ class ItemSteps:
         calls: ModelCalls,
         posting: Posting,
         read_page: ReadPage,
-        read_ahead: ReadAhead,
+        prefetch: PrefetchPage,
     ) -> None:
         self._run = run
         self._database = database
         self._calls = calls
         self._posting = posting
         self._read_page = read_page
-        self._read_ahead = read_ahead
+        self._prefetch = prefetch
 
     def advance(self, work: Work) -> Advanced:
         """As far as the item goes now. Raises `PutOff` if that is its own doing; `BudgetSpent`, `RateLimitedUntil`
@@ -155,7 +155,7 @@ class ItemSteps:
             return self._post(work, str(done.result["text"]))
         page = self._page(work)
         if work.following is not None:
-            self._read_ahead(*work.following)
+            self._prefetch(*work.following)
         if not is_pending:
             self._screen(work, page)
         return self._post(work, self._summarise(work, page))

@@ -1,6 +1,6 @@
 """Reads the pages of a run's items, each with the request settings of its feed.
 
-The page of the item that is next may be read ahead, in a thread, while the item before it waits for its model. It is
+The page of the item that is next may be prefetched, in a thread, while the item before it waits for its model. It is
 used if that item is then drawn, unchanged and soon; else it is dropped. Nothing is stored of it before.
 """
 
@@ -19,13 +19,13 @@ from tsuzuki.collectors.kit.prefetch import Prefetch
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 
 MEGABYTE = 1024 * 1024
-AHEAD_SECONDS_MAX = 60.0
-"""A page that was read ahead longer ago is read again: it may have changed."""
+PREFETCHED_SECONDS_MAX = 60.0
+"""A page that was prefetched longer ago is read again: it may have changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Ahead:
-    """A page that is read ahead."""
+class _Prefetched:
+    """A page that is on its way, or there."""
 
     item: Item
     started: float
@@ -39,32 +39,32 @@ class PageReader:
         self._downloader = downloader
         self._section = section
         self._extractor = TextExtractor()
-        self._prefetch: Prefetch[Page] = Prefetch(name="tsuzuki-feeds-page")
-        self._ahead: _Ahead | None = None
+        self._thread: Prefetch[Page] = Prefetch(name="tsuzuki-feeds-page")
+        self._prefetched: _Prefetched | None = None
 
     def read(self, item: Item, feed: RunFeed) -> Page:
         """The page of an item with its attachments. Raises `PageFailed`."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and self._is_for(ahead, item):
-            return ahead.page.result()
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None and self._is_for(prefetched, item):
+            return prefetched.page.result()
         return self._read(item, feed)
 
-    def read_ahead(self, item: Item, feed: RunFeed) -> None:
+    def prefetch(self, item: Item, feed: RunFeed) -> None:
         """Start to read the page of an item that is probably next."""
-        self._ahead = _Ahead(
+        self._prefetched = _Prefetched(
             item=item,
             started=self._downloader.clock.monotonic(),
-            page=self._prefetch.send(lambda: self._read(item, feed)),
+            page=self._thread.send(lambda: self._read(item, feed)),
         )
 
-    def _is_for(self, ahead: _Ahead, item: Item) -> bool:
-        age_seconds = self._downloader.clock.monotonic() - ahead.started
+    def _is_for(self, prefetched: _Prefetched, item: Item) -> bool:
+        age_seconds = self._downloader.clock.monotonic() - prefetched.started
         is_same = (
-            ahead.item.id == item.id
-            and ahead.item.url == item.url
-            and ahead.item.attachments == item.attachments
+            prefetched.item.id == item.id
+            and prefetched.item.url == item.url
+            and prefetched.item.attachments == item.attachments
         )
-        return is_same and age_seconds <= AHEAD_SECONDS_MAX
+        return is_same and age_seconds <= PREFETCHED_SECONDS_MAX
 
     def _read(self, item: Item, feed: RunFeed) -> Page:
         options = feed.options
@@ -85,5 +85,5 @@ class PageReader:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self._prefetch.__exit__(*_exc)  # its download must end before the downloader is closed
+        self._thread.__exit__(*_exc)  # its download must end before the downloader is closed
         self._extractor.__exit__(*_exc)
