@@ -96,6 +96,7 @@ class FeedsRun:
                 calls=calls,
                 posting=posting,
                 read_page=page_reader.read,
+                prefetch=page_reader.prefetch,
             )
             processing = ItemProcessing(
                 run=self._run,

@@ -58,7 +58,7 @@ def build_request(
 ) -> FeedRequest:
     """Raises `SourceRefused` if the feed names request settings that there are not."""
     headers, sensitive = headers_of(feed.name, options, section)
-    has_moved = _origin(feed.address) != _origin(feed.url)
+    has_moved = feed.address != feed.url and _origin(feed.address) != _origin(feed.url)
     validators = _validators(feed)
     return FeedRequest(
         feed=feed,

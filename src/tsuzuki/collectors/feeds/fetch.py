@@ -5,13 +5,9 @@ that only one is held parsed. A changed feed is stored in one fenced transaction
 unchanged ones share a transaction.
 """
 
-from collections.abc import Callable, Collection, Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
-from queue import Empty, SimpleQueue
 from typing import Any, assert_never
 
 from tsuzuki.collectors.feeds.entry import ParsedFeed
@@ -24,11 +20,12 @@ from tsuzuki.collectors.feeds.feed_download import (
     Unchanged,
 )
 from tsuzuki.collectors.feeds.feed_request import FeedRequest, build_request, is_due
+from tsuzuki.collectors.feeds.feed_threads import FeedThreads
 from tsuzuki.collectors.feeds.found import Found, store_entries
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.parse import parse_feed
 from tsuzuki.collectors.feeds.queries import feeds
-from tsuzuki.collectors.feeds.queries.feeds import Failed, Fetched, StoredFeed
+from tsuzuki.collectors.feeds.queries.feeds import Failed, Fetched, StoredFeed, UnchangedFeed
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.run_context import RunContext
@@ -79,7 +76,7 @@ class FeedFetcher:
         self._section = section
         self._options = options
         self._downloads = FeedDownloads(downloader, clock=database.clock)
-        self._unchanged: list[StoredFeed] = []
+        self._unchanged: list[UnchangedFeed] = []
         self._summary = FetchSummary()
 
     def fetch_due(
@@ -92,9 +89,15 @@ class FeedFetcher:
         """Ask all due feeds of the job, or those of `only`; with `is_forced` also those that are not due.
         `on_feed` is told how many of how many are done."""
         requests = self._open(only, is_forced=is_forced)
-        with closing(self._answers(requests)) as answers:
-            for done, (request, answer) in enumerate(answers, 1):
-                self._store(request, answer)
+        threads = FeedThreads(
+            self._downloads.ask,
+            requests,
+            threads=self._section.concurrency,
+            name=f"feeds {self._run.id}",
+        )
+        with threads:
+            for done in range(1, len(requests) + 1):
+                self._store_next(threads)
                 if on_feed is not None:
                     on_feed(done, len(requests))
         self._flush_unchanged()
@@ -129,37 +132,15 @@ class FeedFetcher:
             self._store_failure(feed, Refused(failure=failure))
             return None
 
-    def _answers(
-        self, requests: list[FeedRequest]
-    ) -> Generator[tuple[FeedRequest, FeedAnswer], None, None]:
-        """The answers as they come. No more bodies are held than there are threads."""
-        threads = min(self._section.concurrency, len(requests))
-        if not threads:
-            return
-        left = iter(requests)
-        pool = ThreadPoolExecutor(threads, thread_name_prefix=f"feeds {self._run.id}")
-        asked: dict[Future[FeedAnswer], FeedRequest] = {}
-        completed: SimpleQueue[Future[FeedAnswer]] = SimpleQueue()
-        try:
-            while True:
-                for request in islice(left, threads - len(asked)):
-                    future = pool.submit(self._downloads.ask, request)
-                    asked[future] = request
-                    future.add_done_callback(completed.put)
-                if not asked:
-                    return
-                future = self._next(completed)
-                yield asked.pop(future), future.result()
-        finally:
-            # What is under way ends by its own deadline; until then the downloader must stay open.
-            pool.shutdown(wait=True, cancel_futures=True)
-
-    def _next(self, completed: "SimpleQueue[Future[FeedAnswer]]") -> "Future[FeedAnswer]":
-        """One that is done, as soon as there is one. Raises `RunStopped` if the run is to stop."""
-        while True:
+    def _store_next(self, threads: FeedThreads) -> None:
+        """Store the next answer, as soon as there is one. Raises `RunStopped` if the run is to stop."""
+        found = None
+        while found is None:
             self._run.raise_if_cancelled()
-            with suppress(Empty):
-                return completed.get(timeout=CHECK_SECONDS)
+            found = threads.next(CHECK_SECONDS)
+        request, answer = found
+        self._store(request, answer)
+        threads.taken(answer)
 
     # --- after a request ------------------------------------------------------------------------
 
@@ -179,17 +160,15 @@ class FeedFetcher:
                 assert_never(answer)
 
     def _note_unchanged(self, feed: StoredFeed, answer: Unchanged) -> None:
-        full_at = self._database.clock.now() if answer.is_full else feed.full_at
         self._unchanged.append(
-            replace(
-                feed,
+            UnchangedFeed(
+                id=feed.id,
                 etag=answer.etag,
                 last_modified=answer.last_modified,
                 moved_to=_moved(feed, answer.moved_to),
-                full_at=full_at,
+                full_at=self._database.clock.now() if answer.is_full else feed.full_at,
             )
         )
-        self._count(fetched=1, unchanged=1)
         if len(self._unchanged) >= UNCHANGED_MAX:
             self._flush_unchanged()
 
@@ -199,6 +178,7 @@ class FeedFetcher:
         with self._run.transaction() as connection:
             now = self._database.now(connection)
             feeds.set_unchanged(connection, self._unchanged, run_id=self._run.id, now=now)
+        self._count(fetched=len(self._unchanged), unchanged=len(self._unchanged))
         self._unchanged.clear()
 
     def _store_document(

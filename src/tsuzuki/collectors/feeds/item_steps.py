@@ -44,6 +44,12 @@ from tsuzuki.store.sql.database import Connection, Database
 ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
 """Downloads the page of an item. Raises `PageFailed`."""
 
+PrefetchPage: TypeAlias = Callable[[Item, RunFeed], None]
+"""Starts to download the page of the item that is probably next."""
+
+OnPosted: TypeAlias = Callable[[Connection, datetime], None]
+"""What else is done in the transaction that makes a posted item processed."""
+
 
 class Advanced(Enum):
     """How far an item came."""
@@ -106,6 +112,10 @@ class Work:
     item: Item
     feed: RunFeed
     steps: Sequence[StepRecord] = ()
+    on_posted: OnPosted | None = None
+    following: tuple[Item, RunFeed] | None = None
+    """The item whose page is read while this one waits for its model."""
+
     ended: Ended = field(default_factory=Ended)
 
     def note(self, **more: Any) -> None:
@@ -124,12 +134,14 @@ class ItemSteps:
         calls: ModelCalls,
         posting: Posting,
         read_page: ReadPage,
+        prefetch: PrefetchPage,
     ) -> None:
         self._run = run
         self._database = database
         self._calls = calls
         self._posting = posting
         self._read_page = read_page
+        self._prefetch = prefetch
 
     def advance(self, work: Work) -> Advanced:
         """As far as the item goes now. Raises `PutOff` if that is its own doing; `BudgetSpent`, `RateLimitedUntil`
@@ -142,6 +154,8 @@ class ItemSteps:
             work.note(is_worth=not is_pending)
             return self._post(work, str(done.result["text"]))
         page = self._page(work)
+        if work.following is not None:
+            self._prefetch(*work.following)
         if not is_pending:
             self._screen(work, page)
         return self._post(work, self._summarise(work, page))
@@ -342,9 +356,10 @@ class ItemSteps:
         raise PutOff(ItemReason.API_FAILED, outcome.error or "another run is sending the post")
 
     def _finish(self, connection: Connection, work: Work) -> None:
-        item_moves.finish_posted(
-            connection, work.item, run_id=self._run.id, now=self._database.now(connection)
-        )
+        now = self._database.now(connection)
+        item_moves.finish_posted(connection, work.item, run_id=self._run.id, now=now)
+        if work.on_posted is not None:
+            work.on_posted(connection, now)
 
     def _hold(self, work: Work) -> Advanced:
         with self.transaction(work) as (connection, _now):

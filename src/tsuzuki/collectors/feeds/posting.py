@@ -312,10 +312,10 @@ class Posting:
                 now=now,
                 run_id=self._run.id,
             )
+            self._count(post)
             if is_ours:
                 posts.set_remote(connection, post.id, sent)
                 on_sent(connection, post)
-        self._count(post)
         return PostOutcome(state=OutboxState.SENT, post=post)
 
     def _end(

@@ -97,12 +97,16 @@ class ItemProcessing:
         self._posting = posting
         self._failures: Counter[str] = Counter()
         self._done = Processed()
+        self._limit = 0
+        self._drawn_ahead: list[Work | None] = []
+        """What was drawn in the transaction that ended the item before: an item, or the answer that there is none."""
 
     def process(self, limit: int) -> Processed:
         """Work on up to `limit` items. Raises what stops the job: a wrong model, a stopped account."""
+        self._limit = limit
         while self._done.drawn < limit:
             self._run.raise_if_cancelled()
-            work = self._draw()
+            work = self._drawn_ahead.pop() if self._drawn_ahead else self._draw()
             if work is None:
                 if not self._wait_for_opening():
                     break
@@ -116,26 +120,51 @@ class ItemProcessing:
     def _draw(self) -> Work | None:
         """The next item of a feed that may post."""
         with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            while feed_ids := self._feeds.open_ids(now):
-                item = items.draw(connection, feed_ids=feed_ids, run_id=self._run.id)
-                if item is None:
-                    return None
-                if self._may_post(connection, item, now):
-                    earlier = steps.of_item(connection, item.id)
-                    return Work(item=item, feed=self._feeds[item.feed_id], steps=earlier)
-                item_moves.give_back(connection, item, run_id=self._run.id)
-            return None
+            return self._draw_in(connection, self._database.now(connection))
 
-    def _may_post(self, connection: Connection, item: Item, now: datetime) -> bool:
-        """Whether the caps of the item's feed leave room for a post; if not the feed is closed."""
+    def _draw_ahead(self, connection: Connection, now: datetime) -> None:
+        """Draw in the transaction that makes the item before processed: a commit less for each item."""
+        if self._done.drawn < self._limit and not self._run.cancelled:
+            self._drawn_ahead = [self._draw_in(connection, now)]
+
+    def _draw_in(self, connection: Connection, now: datetime) -> Work | None:
+        while feed_ids := self._feeds.open_ids(now):
+            item = items.draw(connection, feed_ids=feed_ids, run_id=self._run.id)
+            if item is None:
+                return None
+            room = self._room(connection, item, now)
+            if room > 0:
+                return Work(
+                    item=item,
+                    feed=self._feeds[item.feed_id],
+                    steps=steps.of_item(connection, item.id),
+                    on_posted=self._draw_ahead,
+                    following=self._following(connection, item, feed_ids, room),
+                )
+            item_moves.give_back(connection, item, run_id=self._run.id)
+        return None
+
+    def _following(
+        self, connection: Connection, item: Item, feed_ids: list[int], room: int
+    ) -> tuple[Item, RunFeed] | None:
+        """The item after this one, if this run will draw it and it will need its page."""
+        is_last = self._done.drawn + 1 >= self._limit
+        if is_last or item.state.status is ItemStatus.PENDING:
+            return None
+        found = items.following(connection, feed_ids=feed_ids, run_id=self._run.id)
+        if found is None or (found.feed_id == item.feed_id and room == 1):
+            return None
+        return found, self._feeds[found.feed_id]
+
+    def _room(self, connection: Connection, item: Item, now: datetime) -> int:
+        """How many posts the caps of the item's feed leave; if none the feed is closed."""
         feed = self._feeds[item.feed_id]
         if feed.options.hold and not item.is_approved:
-            return True
+            return self._limit
         left = self._posting.posts_left(connection, feed.id, feed.options.caps, now=now)
         if left.count == 0:
             self._close_at_cap(feed, left.open_at)
-        return left.count > 0
+        return left.count
 
     def _close_at_cap(self, feed: RunFeed, open_at: datetime | None) -> None:
         closure = Closure(why="its posts are at a cap", until=open_at, resumes=False)

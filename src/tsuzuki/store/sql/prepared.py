@@ -3,7 +3,9 @@
 The one way in which the store and the collectors send a statement whose shape does not depend on its
 values, in a transaction (`Connection`) and in autocommit mode (`AutocommitConnection`) alike. SQLAlchemy
 writes the SQL; its own way through compilation cache, execution context and result takes several times
-as long as a short statement does. Statements assembled from filters go through `Connection.execute`.
+as long as a short statement does. So a statement goes straight to the driver's cursor, except where a
+transaction is to be begun or a listener wants to see it. Statements assembled from filters go through
+`Connection.execute`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,6 +84,8 @@ def execute(
     sent = values if order is None else tuple([values[name] for name in order])
     if isinstance(connection, AutocommitConnection):
         rows, rowcount = connection.send(prepared.sql, sent)
+    elif connection.in_transaction() and not connection.dispatch.before_cursor_execute:
+        rows, rowcount = _send(connection, prepared.sql, sent)
     else:
         result = connection.exec_driver_sql(prepared.sql, sent)
         rowcount = result.rowcount
@@ -89,6 +93,21 @@ def execute(
     if rows and prepared.result_processors:
         rows = _processed(rows, prepared.result_processors)
     return Rows(rows, rowcount, prepared.names)
+
+
+def _send(connection: Connection, sql: str, values: Any) -> tuple[list[Any], int]:
+    """Rows as the driver gives them, and the row count."""
+    cursor = connection.connection.cursor()
+    try:
+        cursor.execute(sql, values)
+        rows: Any = cursor.fetchall() if cursor.description else []
+    except connection.dialect.loaded_dbapi.Error as problem:
+        # What SQLAlchemy does: wrap the error, and drop the connections of a server that is gone.
+        connection._handle_dbapi_exception(problem, sql, values, cursor, None)  # noqa: SLF001 -- no public way
+        raise
+    rowcount = cursor.rowcount
+    cursor.close()
+    return rows, rowcount
 
 
 def execute_batch(

@@ -122,6 +122,21 @@ def test_an_answer_that_says_nothing_is_an_unknown_outcome(
     assert len(news.texts()) == 1
 
 
+@ON_SQLITE
+def test_a_taken_post_is_sent_whatever_else_the_answer_says(news: PostingFixture) -> None:
+    news.server.faults.add(
+        Fault(
+            path=STATUSES,
+            method="POST",
+            headers={"X-RateLimit-Reset": "soon", "X-RateLimit-Remaining": "few"},
+            body='{"id": "7", "url": "http://toots.example/7", "account": 3, "created_at": []}',
+        )
+    )
+    run = news.start()
+    sent = run.posting.channel("default").send(run.intend(1).outgoing)
+    assert sent == Sent(remote_id="7", remote_url="http://toots.example/7")
+
+
 # --- limits ---------------------------------------------------------------------------------------
 
 

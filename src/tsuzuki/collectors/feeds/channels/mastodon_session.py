@@ -1,9 +1,11 @@
 """The HTTP session under Mastodon.py: no redirects, one deadline, a bounded body, and what the answer said.
 
 The library would follow a redirect of a POST with a GET, wait for each single read anew, and keep the status and
-the headers of an answer to itself.
+the headers of an answer to itself. It makes an object of everything in an answer, which takes longer than the
+exchange: of a new or changed status it is given what `mastodon` reads.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -18,6 +20,12 @@ BODY_BYTES_MAX = 8 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 PAUSE_SECONDS = 300.0
 """The length of Mastodon's own rate windows, for an answer that says none."""
+
+STATUS_FIELDS_READ = ("id", "url")
+"""Of the answer to a post or an edit."""
+
+RATE_HEADERS = ("X-RateLimit-Remaining", "X-RateLimit-Limit", "X-RateLimit-Reset")
+"""Read by `limited_until` if the server refuses; the library would parse their dates at each answer."""
 
 _REDIRECTS = range(300, 400)
 _NO_HEADERS: Mapping[str, str] = {}
@@ -38,6 +46,7 @@ class MastodonSession(requests.Session):
         """Of the last answer; None if there was none."""
 
         self.headers_seen: Mapping[str, str] = _NO_HEADERS
+        self._environment: dict[str, Any] | None = None
 
     def request(self, method: Any, url: Any, *args: Any, **options: Any) -> requests.Response:
         """One exchange; without an answer raises a `requests.RequestException`."""
@@ -49,11 +58,24 @@ class MastodonSession(requests.Session):
             if response.status_code in _REDIRECTS:
                 raise Redirected("the server answers with a redirect")
             # The library looks for the body here before it reads one.
-            response._content = self._body(response, ends_at)  # noqa: SLF001 - requests has no other way
+            body = self._body(response, ends_at)
+            response._content = _status_read(body) if response.ok and method != "GET" else body  # noqa: SLF001 - requests has no other way
         finally:
             response.close()
-        self.status, self.headers_seen = response.status_code, response.headers
+        self.status, self.headers_seen = response.status_code, response.headers.copy()
+        for name in RATE_HEADERS:
+            response.headers.pop(name, None)
         return response
+
+    def merge_environment_settings(
+        self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
+    ) -> dict[str, Any]:
+        """Proxies and certificates by the environment. Read once: every request goes to the same server."""
+        if self._environment is None:
+            self._environment = super().merge_environment_settings(
+                url, proxies, stream, verify, cert
+            )
+        return self._environment.copy()
 
     def limited_until(self) -> datetime:
         """From when on requests are welcome again, by the last answer."""
@@ -71,6 +93,17 @@ class MastodonSession(requests.Session):
             if len(body) > BODY_BYTES_MAX or self._clock.monotonic() > ends_at:
                 raise requests.ReadTimeout("the answer is too long or takes too long")
         return bytes(body)
+
+
+def _status_read(body: bytes) -> bytes:
+    """The part of a status that is read; what is none stays as it is."""
+    try:
+        status = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    if not isinstance(status, dict):
+        return body
+    return json.dumps({name: status.get(name) for name in STATUS_FIELDS_READ}).encode()
 
 
 def _seconds_between(date: str | None, reset: str | None, now: datetime) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -107,6 +107,16 @@ class Fetched:
     first_good_at: datetime
     full_at: datetime | None
     new_at: datetime | None
+
+
+class UnchangedFeed(NamedTuple):
+    """What is stored of a feed that gave nothing new, in the order of `_UNCHANGED`."""
+
+    id: int
+    etag: str | None
+    last_modified: str | None
+    moved_to: str | None
+    full_at: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,11 +290,10 @@ def held_feed(connection: Connection, feed_id: int, *, run_id: int) -> StoredFee
 
 
 def set_unchanged(
-    connection: Connection, unchanged: Sequence[StoredFeed], *, run_id: int, now: datetime
+    connection: Connection, unchanged: Sequence[UnchangedFeed], *, run_id: int, now: datetime
 ) -> None:
-    """Feeds that gave nothing new. What they said about themselves is in the rows."""
-    rows = [(f.id, f.etag, f.last_modified, f.moved_to, f.full_at) for f in unchanged]
-    execute_batch(connection, _set_unchanged, _UNCHANGED, rows, {"run": run_id, "now": now})
+    """Feeds that gave nothing new."""
+    execute_batch(connection, _set_unchanged, _UNCHANGED, unchanged, {"run": run_id, "now": now})
 
 
 @lru_cache

@@ -12,9 +12,10 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Connection,
     bindparam,
+    func,
+    literal,
     null,
     or_,
     select,
@@ -66,7 +67,7 @@ _RUN = bindparam("run_id", type_=BigInteger())
 _ITEM = bindparam("that_item", type_=BigInteger())
 
 
-def _first_of_feed() -> Any:
+def _first_of_feed(*, is_pending: bool) -> Any:
     """The item of a feed that is next, among its pending or its other items."""
     candidate = waiting_items.alias("candidate")
     return (
@@ -74,7 +75,7 @@ def _first_of_feed() -> Any:
         .where(
             candidate.c.feed_id == feeds.c.id,
             candidate.c.state == WaitingState.READY.value,
-            candidate.c.is_pending == bindparam("is_pending", type_=Boolean()),
+            candidate.c.is_pending == literal(is_pending),
             or_(candidate.c.drawn_by_run.is_(None), candidate.c.drawn_by_run != _RUN),
         )
         .order_by(candidate.c.order_at, candidate.c.item_id)
@@ -84,17 +85,27 @@ def _first_of_feed() -> Any:
     )
 
 
-_NEXT = (
-    select(waiting_items.c.item_id)
-    .select_from(feeds.join(waiting_items, waiting_items.c.item_id == _first_of_feed()))
-    .where(in_list(feeds.c.id, "feed_ids"))
-    .order_by(waiting_items.c.order_at, waiting_items.c.item_id)
-    .limit(1)
-)
+def _next_item(*, is_pending: bool) -> Any:
+    """The item that is next, among the first ones of the feeds."""
+    first = waiting_items.alias("first")
+    return (
+        select(first.c.item_id)
+        .select_from(feeds.join(first, first.c.item_id == _first_of_feed(is_pending=is_pending)))
+        .where(in_list(feeds.c.id, "feed_ids"))
+        .order_by(first.c.order_at, first.c.item_id)
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+_NEXT_OTHER = _next_item(is_pending=False)
+_NEXT = func.coalesce(_next_item(is_pending=True), _NEXT_OTHER)
+_SELECT_NEXT_ID = select(_NEXT)
 _TAKE = (
     update(waiting_items)
-    .where(waiting_items.c.item_id == _ITEM, waiting_items.c.state == WaitingState.READY.value)
+    .where(waiting_items.c.item_id == _NEXT, waiting_items.c.state == WaitingState.READY.value)
     .values(state=WaitingState.TAKEN.value, held_by_run=_RUN, drawn_by_run=_RUN)
+    .returning(waiting_items.c.item_id)
 )
 SELECT_ITEMS = (
     select(
@@ -115,6 +126,7 @@ SELECT_ITEMS = (
 """What an `Item` is read from; `item_from` reads a row of it."""
 
 _SELECT = SELECT_ITEMS.where(items.c.id == _ITEM)
+_SELECT_NEXT_OTHER = SELECT_ITEMS.where(items.c.id == _NEXT_OTHER)
 _HOLDER_IS_RUNNING = (
     select(job_runs.c.id)
     .where(job_runs.c.id == waiting_items.c.held_by_run, job_runs.c.state == RunState.RUNNING.value)
@@ -152,13 +164,19 @@ def end_backoff(connection: Connection, *, feed_ids: Collection[int], now: datet
 
 def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> Item | None:
     """Take the next item of these feeds for a run, or None if there is none that it has not drawn before."""
-    for is_pending in (True, False):
-        values = {"feed_ids": sorted(feed_ids), "is_pending": is_pending, "run_id": run_id}
-        while (item_id := execute(connection, _NEXT, values).scalar_one_or_none()) is not None:
-            # On PostgreSQL another run may have taken it meanwhile.
-            if execute(connection, _TAKE, {"that_item": item_id, "run_id": run_id}).rowcount == 1:
-                return get(connection, item_id)
-    return None
+    values = {"feed_ids": sorted(feed_ids), "run_id": run_id}
+    while (item_id := execute(connection, _TAKE, values).scalar_one_or_none()) is None:
+        # On PostgreSQL another run may have taken it meanwhile.
+        if execute(connection, _SELECT_NEXT_ID, values).scalar_one() is None:
+            return None
+    return get(connection, item_id)
+
+
+def following(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> Item | None:
+    """The item that is drawn next, if none becomes pending or ready before. It is left as it is."""
+    values = {"feed_ids": sorted(feed_ids), "run_id": run_id}
+    row = execute(connection, _SELECT_NEXT_OTHER, values).mapping_or_none()
+    return None if row is None else item_from(row)
 
 
 _UPCOMING = (
