@@ -23,7 +23,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Runs
-from tsuzuki.store import jobs
+from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Database
 
@@ -69,11 +69,16 @@ class Chain:
         ahead = (last.scheduled_for - self.clock.now()).total_seconds()
         if ahead > 0:
             self.clock.advance(ahead - 0.001)
+            self.heartbeat()
             assert self.assigner.tick(self.term) == 0, "assigned before its time"
             self.clock.advance(0.001)
         assert self.assigner.tick(self.term) == 1
         self.worker.tick()
         return self.executor.last
+
+    def heartbeat(self) -> None:
+        with self.database.write() as connection:
+            workers.heartbeat(connection, self.worker.worker_id)
 
     def end(self, execution: ScriptedExecution, outcome: Any) -> Run | None:
         """End it. Answers its retry, if there is one."""

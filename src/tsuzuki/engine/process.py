@@ -15,6 +15,7 @@ from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.coordination.steps import CoordinationSteps
 from tsuzuki.engine.leader.leader import Leader
 from tsuzuki.engine.leader.lease import Lease
+from tsuzuki.engine.leader.silence_guard import SilenceGuard
 from tsuzuki.engine.leader.steps import LeaderSteps
 from tsuzuki.engine.log import log
 from tsuzuki.engine.loop import Loop
@@ -85,8 +86,13 @@ class Engine:
 
     def _build(self, archive: LogArchive | None) -> None:
         identity = self._new_identity()
+        silence_guard = SilenceGuard(clock=self._clock, settings=self.settings)
         self.lease = Lease(
-            database=self._database, clock=self._clock, settings=self.settings, holder=identity.id
+            database=self._database,
+            clock=self._clock,
+            settings=self.settings,
+            holder=identity.id,
+            on_database_time=silence_guard.observe,
         )
         self.listener = WakeUpListener(
             database=self._database, wakeups=self.wakeups, channels=self.role.channels
@@ -117,6 +123,7 @@ class Engine:
             coordination=self.coordination,
             local_worker=self.worker if self.role.work else None,
             only_job=self.role.only_job,
+            silence_guard=silence_guard,
         )
         self._build_steps()
 

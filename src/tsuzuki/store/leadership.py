@@ -96,13 +96,16 @@ class LeaseRemaining(NamedTuple):
     seconds: float
     is_possible: bool
     expires_at: datetime
+    read_at: datetime
+    """By the database's clock."""
 
 
 def lease_remaining(connection: Connection) -> LeaseRemaining:
     holder, expires_at, lease_seconds, now = execute(connection, _REMAINING).one()
     until_end: float = (expires_at - now).total_seconds()
     seconds = max(until_end, 0.0) if holder is not None else 0.0
-    return LeaseRemaining(seconds, seconds <= lease_seconds + CLOCK_TOLERANCE_SECONDS, expires_at)
+    is_possible = seconds <= lease_seconds + CLOCK_TOLERANCE_SECONDS
+    return LeaseRemaining(seconds, is_possible, expires_at, now)
 
 
 _SHORTEN = (
