@@ -10,10 +10,13 @@ until the long job runs again. The worst and the mean of all kills.
 import argparse
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from bench.engine.processes import Processes, client, database, processes, wait_until
+from tsuzuki.model.errors import Conflict
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.services.runs import Request
@@ -56,6 +59,7 @@ def _after_worker(app: Application, started: Processes) -> float:
     died = _kill(victim)
     seconds = wait_until(lambda: _is_retried(app, asked.run_id), "the job to run again") - died
     _end(app, leader, first, second)
+    tell(f"worker killed: runs again after {seconds:.1f} s")
     return seconds
 
 
@@ -74,7 +78,13 @@ def _after_leader(app: Application, started: Processes) -> tuple[float, float]:
     if app.runs.get(brief.run_id).run.orphan_count:
         raise RuntimeError(f"run {brief.run_id} was assigned to the dead worker")
     _end(app, other)
+    tell(f"leader killed: next start after {start:.1f} s, runs again after {again:.1f} s")
     return start, again
+
+
+def tell(line: str) -> None:
+    """Progress on stderr: stdout is for the figures."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> float:
@@ -87,7 +97,8 @@ def _kill(process: subprocess.Popen[bytes]) -> float:
 def _end(app: Application, *gone: subprocess.Popen[bytes]) -> None:
     """Clean up, so that the next round need not wait for anything."""
     for run in _live(app):
-        app.runs.cancel(run.id)
+        with suppress(Conflict):  # it has just ended
+            app.runs.cancel(run.id)
     for process in gone:
         if process.poll() is None:
             process.terminate()

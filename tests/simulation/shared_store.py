@@ -6,11 +6,13 @@ Triggers of our own record every new run and every change of one, independently 
 invariants check what happened and not only what the engine wrote about it.
 """
 
+import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
+from types import MappingProxyType
 
 from sqlalchemy import Connection, StaticPool, create_engine
 
@@ -22,6 +24,8 @@ from tsuzuki.store import settings
 from tsuzuki.store.schema.migrate import upgrade
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.types import to_text
+
+NO_CHANGES: Mapping[str, float] = MappingProxyType({})
 
 OBSERVER_SQL = """
 CREATE TABLE sim_rows (
@@ -66,13 +70,23 @@ class SharedStore:
         self.connection.begin()
         self.raw.execute("BEGIN")
 
-    def reset(self, *, scheduled: Collection[int], guarded: bool = True) -> None:
+    def reset(
+        self,
+        *,
+        scheduled: Collection[int],
+        guarded: bool = True,
+        settings: Mapping[str, float] = NO_CHANGES,
+    ) -> None:
         """Undo everything. Only the jobs `scheduled` keep their schedules. Unless `guarded`, the
-        triggers that refuse illegal moves are dropped."""
+        triggers that refuse illegal moves are dropped. `settings` replace those of every simulation."""
         self.raw.execute("ROLLBACK")
         self.raw.execute("BEGIN")
         kept = ", ".join(map(str, sorted(scheduled)))
         self.raw.execute(f"UPDATE job_definitions SET schedule = NULL WHERE id NOT IN ({kept})")
+        for key, value in settings.items():
+            self.raw.execute(
+                "UPDATE settings SET value = ? WHERE key = ?", (json.dumps(value), key)
+            )
         if not guarded:
             self._drop_guards()
 

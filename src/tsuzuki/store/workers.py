@@ -95,6 +95,19 @@ def silent(connection: Connection, *, silent_after_seconds: float) -> list[str]:
     return list(execute(connection, _SILENT, {"minus_ttl": -silent_after_seconds}).scalars())
 
 
+_SILENT_HEARTBEATS = select(workers.c.id, workers.c.heartbeat_at).where(
+    is_registered(), is_silent()
+)
+
+
+def silent_heartbeats(
+    connection: Connection, *, silent_after_seconds: float
+) -> dict[str, datetime]:
+    """The last heartbeats of all registered workers that are silent for that long, by worker."""
+    parameters = {"minus_ttl": -silent_after_seconds}
+    return {row[0]: row[1] for row in execute(connection, _SILENT_HEARTBEATS, parameters).all()}
+
+
 _REFRESH = (
     update(workers)
     .where(

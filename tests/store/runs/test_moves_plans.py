@@ -52,7 +52,12 @@ BATCHES: dict[str, Batch] = {
     ),
     "hand_back": lambda c, _, ids: moves.hand_back(c, worker_id=WORKER, runs=refs(ids)),
     "orphan": lambda c, term, ids: moves.orphan(
-        c, term=term, runs=refs(ids), reassign_after_seconds=1, silent_after_seconds=1
+        c,
+        term=term,
+        runs=refs(ids),
+        reassign_after_seconds=1,
+        silent_after_seconds=1,
+        lost_alone=(),
     ),
     "fail_lost": lambda c, term, ids: moves.fail_lost(
         c, term=term, runs=refs(ids), silent_after_seconds=1
