@@ -53,7 +53,10 @@ class Engine:
         metrics: Metrics | None = None,
         archive: LogArchive | None = None,
         coordination: Coordination | None = None,
+        renew_deadline: Callable[[float], None] = lambda _at: None,
     ) -> None:
+        """`renew_deadline` is called with the monotonic time at which what this process executes must end, if
+        no further heartbeat is stored."""
         self.coordination = coordination or NoCoordination()
         self.metrics = metrics or Metrics()
         self.role = role
@@ -67,6 +70,7 @@ class Engine:
         self._executor = executor
         self._clock = clock
         self._jitter = random
+        self._renew_deadline = renew_deadline
         self._loops: list[Loop] = []
         self._build(archive)
         self.outdated: SchemaMismatch | None = None
@@ -112,6 +116,7 @@ class Engine:
             clock=self._clock,
             settings=self.settings,
             worker_id=lambda: self.worker.identity.id,
+            on_stored=self._on_heartbeat,
         )
         self.archivist = Archivist(
             database=self._database, settings=self.settings, archive=archive, clock=self._clock
@@ -157,6 +162,9 @@ class Engine:
             settings=self.settings,
             live_worker_id=self.worker_steps.live_worker_id,
         )
+
+    def _on_heartbeat(self, sent_at: float) -> None:
+        self._renew_deadline(sent_at + self.settings().executions_end_after_seconds)
 
     def _new_identity(self) -> WorkerIdentity:
         return new_identity(self.role, software_version=self._software_version)

@@ -61,6 +61,9 @@ class CommandExecutor:
         self._output_bytes_max = output_bytes_max
         self._environ = environ
         self._supervisors = SupervisorClient()
+        self.renew_deadline = self._supervisors.renew_deadline
+        """Called with a moment of the monotonic clock: unless it is renewed, every command ends then, also
+        if this process is paused."""
         self._loop = EventLoopThread(name="tsuzuki-commands")
         self._live: set[CommandExecution] = set()
         self._changed = threading.Condition()
