@@ -155,6 +155,7 @@ class Engine:
             clock=self._clock,
             jitter=self._jitter,
             new_identity=self._new_identity,
+            stays_to_lead=self.role.lead,
         )
         self.coordination_steps = CoordinationSteps(
             coordination=self.coordination,

@@ -168,7 +168,24 @@ def _set_state(
     )
 
 
-_DRAIN = _set_state(and_(_THESE, workers.c.state == WorkerState.ATTACHED), WorkerState.DRAINING)
+_DRAIN = (
+    update(workers)
+    .where(_THESE, workers.c.state == WorkerState.ATTACHED)
+    .values(state=WorkerState.DRAINING, drain_ordered_at=db_now())
+    .returning(workers.c.id)
+)
+# A silent worker cannot drain now; it will when it is re-attached, or under its next id.
+_ORDER_DRAIN = (
+    update(workers)
+    .where(
+        _THESE,
+        workers.c.state == WorkerState.DETACHED,
+        workers.c.detach_reason == DetachReason.SILENT,
+        workers.c.drain_ordered_at.is_(None),
+    )
+    .values(drain_ordered_at=db_now())
+    .returning(workers.c.id)
+)
 _DETACH = _set_state(and_(_THESE, is_registered()), WorkerState.DETACHED, DetachReason.OPERATOR)
 _DETACH_SILENT = _set_state(
     and_(
@@ -179,20 +196,24 @@ _DETACH_SILENT = _set_state(
     WorkerState.DETACHED,
     DetachReason.SILENT,
 )
-_REATTACH = _set_state(
-    and_(
-        workers.c.state == WorkerState.DETACHED,
-        workers.c.detach_reason == DetachReason.SILENT,
-        has_recent_heartbeat(),
-        TERM_IS_CURRENT,
-    ),
-    WorkerState.ATTACHED,
+_IS_BACK = and_(
+    workers.c.state == WorkerState.DETACHED,
+    workers.c.detach_reason == DetachReason.SILENT,
+    has_recent_heartbeat(),
+    TERM_IS_CURRENT,
+)
+_REATTACH = _set_state(and_(_IS_BACK, workers.c.drain_ordered_at.is_(None)), WorkerState.ATTACHED)
+_REATTACH_DRAINING = _set_state(
+    and_(_IS_BACK, workers.c.drain_ordered_at.is_not(None)), WorkerState.DRAINING
 )
 
 
 def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
-    """Let workers finish what they have and start nothing new."""
-    return frozenset(execute(connection, _DRAIN, {"ids": worker_ids}).scalars())
+    """Let workers finish what they have and start nothing new; those that are detached for silence when they are
+    heard again."""
+    parameters = {"ids": worker_ids}
+    drained = frozenset(execute(connection, _DRAIN, parameters).scalars())
+    return drained | frozenset(execute(connection, _ORDER_DRAIN, parameters).scalars())
 
 
 def detach(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
@@ -216,6 +237,7 @@ def reattach_and_confirm(
     those may go on. Answers the re-attached workers."""
     parameters = _judged_by(term, silent_after_seconds)
     reattached = frozenset(execute(connection, _REATTACH, parameters).scalars())
+    reattached |= frozenset(execute(connection, _REATTACH_DRAINING, parameters).scalars())
     execute(connection, _CONFIRM, parameters)
     return reattached
 

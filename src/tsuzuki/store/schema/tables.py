@@ -314,6 +314,8 @@ workers = Table(
     Column("software_version", Text, nullable=False),
     Column("started_at", UtcTime, nullable=False),
     Column("heartbeat_at", UtcTime, nullable=False),
+    # Kept when the worker is detached or gone, so that it drains under its next id too.
+    Column("drain_ordered_at", UtcTime),
     one_of("state", WorkerState),
     one_of("detach_reason", DetachReason),
     CheckConstraint("capacity >= 0", name="capacity"),
