@@ -171,7 +171,8 @@ def renew(connection: AnyConnection, *, term: Term, lease_seconds: float) -> boo
 
 
 def release(connection: Connection, *, term: Term) -> bool:
-    """Step down, so that another can lead at once."""
+    """Step down, so that another can lead at once. The epoch stays as it is until another process takes the lease:
+    writes of the ended term that are still under way are accepted until then, and no other leader's are."""
     parameters = {"our_epoch": term.epoch, "me": term.holder}
     return execute(connection, _RELEASE, parameters).rowcount == 1
 
@@ -185,6 +186,7 @@ _DEPOSE = (
 
 
 def depose(connection: Connection) -> int | None:
-    """End the current term by an operator's order. Answers the epoch that ended."""
+    """End the current term by an operator's order. Answers the epoch that ended; as with `release`, it stays the
+    current one until another process takes the lease."""
     epoch: int | None = execute(connection, _DEPOSE).scalar_one_or_none()
     return epoch

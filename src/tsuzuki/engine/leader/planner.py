@@ -10,7 +10,7 @@ from datetime import datetime
 
 from tsuzuki.model.job import Job
 from tsuzuki.model.misfire import TickPlan
-from tsuzuki.model.overlap import Overlap, decide_overlap
+from tsuzuki.model.overlap import decide_ticks
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, Trigger
@@ -101,25 +101,27 @@ class Planner:
         if not plan.run:
             return 0, 0
         live = runs.find_live(connection, job.id)
-        wanted = [_run_for(job, tick) for tick in plan.run]
-        match decide_overlap(
-            job.spec.concurrency_policy, live=len(live), limit=job.spec.concurrency_limit
+        decided = decide_ticks(
+            plan.run,
+            job.spec.concurrency_policy,
+            live=len(live),
+            limit=job.spec.concurrency_limit,
+        )
+        if decided.replaces_live:
+            replaced = moves.replace(connection, term=term, runs=[run.ref for run in live])
+            if replaced:
+                # The workers that run them are to stop them before the new run has gone far.
+                channels.notify(connection, Channel.WORKERS)
+        skipped = 0
+        for ticks, reason in (
+            (decided.skip, Reason.OVERLAP),
+            (decided.replaced, Reason.REPLACED),
         ):
-            case Overlap.SKIP:
-                return 0, _store_skipped(connection, wanted, Reason.OVERLAP, term)
-            case Overlap.REPLACE:
-                replaced = moves.replace(
-                    connection,
-                    term=term,
-                    runs=[run.ref for run in live],
-                )
-                if replaced:
-                    # The workers that run them are to stop them before the new run has gone far.
-                    channels.notify(connection, Channel.WORKERS)
-            case Overlap.START:
-                pass
+            unwanted = [_run_for(job, tick) for tick in ticks]
+            skipped += _store_skipped(connection, unwanted, reason, term)
+        wanted = [_run_for(job, tick) for tick in decided.start]
         created_ids = runs.create(connection, wanted, term=term)
-        return sum(1 for run_id in created_ids if run_id is not None), 0
+        return sum(1 for run_id in created_ids if run_id is not None), skipped
 
 
 def _run_for(
