@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tsuzuki.engine.log import log
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import Job
 from tsuzuki.model.misfire import TickPlan
 from tsuzuki.model.overlap import decide_ticks
@@ -47,7 +49,9 @@ class Planner:
     def tick(self, term: Term) -> Planned:
         """Plan every job that is due."""
         with self._database.read() as connection:
-            scheduled = jobs.find_scheduled(connection, known=self._jobs)
+            scheduled = jobs.find_scheduled(
+                connection, known=self._jobs, on_unreadable=_log_unreadable
+            )
             now = self._database.now(connection)
         self._jobs = {job.id: job for job in scheduled}
         planned = Planned(now=now)
@@ -122,6 +126,11 @@ class Planner:
         wanted = [_run_for(job, tick) for tick in decided.start]
         created_ids = runs.create(connection, wanted, term=term)
         return sum(1 for run_id in created_ids if run_id is not None), skipped
+
+
+def _log_unreadable(job_id: int, problem: TsuzukiError) -> None:
+    """Its ticks wait for a leader on a machine that can read it; the other jobs are planned."""
+    log.error("job not planned here", job_id=job_id, error=problem.message, hint=problem.hint)
 
 
 def _run_for(
