@@ -131,7 +131,7 @@ def recover(order: Order) -> Figures:
 
 
 def lose_the_leader(order: Order) -> Figures:
-    figures = recovery.measure(_name_of(order), times=1)
+    figures = recovery.measure(_name_of(order), kills=1)
     return {"seconds": figures["leader_killed_mean_seconds"]}
 
 

@@ -23,7 +23,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Runs
-from tsuzuki.store import jobs
+from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Database
 
@@ -69,11 +69,16 @@ class Chain:
         ahead = (last.scheduled_for - self.clock.now()).total_seconds()
         if ahead > 0:
             self.clock.advance(ahead - 0.001)
+            self.heartbeat()
             assert self.assigner.tick(self.term) == 0, "assigned before its time"
             self.clock.advance(0.001)
         assert self.assigner.tick(self.term) == 1
         self.worker.tick()
         return self.executor.last
+
+    def heartbeat(self) -> None:
+        with self.database.write() as connection:
+            workers.heartbeat(connection, self.worker.worker_id)
 
     def end(self, execution: ScriptedExecution, outcome: Any) -> Run | None:
         """End it. Answers its retry, if there is one."""
@@ -178,12 +183,17 @@ def test_a_shutdown_is_retried_at_once_for_free_however_often(chain: Chain) -> N
         assert (retry.attempt, retry.retries_used) == (number + 2, 0)
 
 
-def test_an_unconfirmed_run_is_retried_for_free_as_often_as_a_lost_one(chain: Chain) -> None:
-    chain.submit(RetryPolicy(max_retries=1, jitter=0))
-    used = []
-    while (retry := chain.end(chain.start(), NOT_CONFIRMED)) is not None:
-        used.append(retry.retries_used)
-    assert used == [0, 0, 0, 1]
+def test_an_unconfirmed_run_is_retried_for_free_after_a_growing_wait(chain: Chain) -> None:
+    """Its worker lives and stopped it: the database was out of reach, or there was no leader."""
+    chain.submit(RetryPolicy(max_retries=0))
+    waits = []
+    for number in range(8):
+        retry = chain.end(chain.start(), NOT_CONFIRMED)
+        assert retry is not None
+        assert (retry.retries_used, retry.losses, retry.losses_free) == (0, 0, number + 1)
+        waits.append((retry.scheduled_for - chain.clock.now()).total_seconds())
+    assert waits[0] == 0
+    assert all(0.5 * 2**n <= wait <= 1.5 * 2**n for n, wait in enumerate(waits[1:]))
 
 
 def test_a_free_retry_keeps_the_others_for_real_failures(chain: Chain) -> None:
@@ -258,13 +268,14 @@ def test_a_retry_by_hand_and_a_retry_by_rule_never_both_happen(chain: Chain) -> 
     assert [run.retry_of for run in chain.all_runs()] == [None, run_id]
 
 
-def test_orphanings_before_the_start_count_as_losses_not_as_retries(chain: Chain) -> None:
+def test_hand_backs_before_the_start_count_neither_as_losses_nor_as_retries(chain: Chain) -> None:
     run_id = chain.submit(RetryPolicy(max_retries=0))
-    for _ in range(2):
+    for _ in range(SETTINGS.max_orphans + 1):
         assert chain.assigner.tick(chain.term) == 1
         with chain.database.write() as connection:
             moves.hand_back(connection, worker_id=WORKER, runs=[ref(chain.database, run_id)])
-    execution = chain.start()
-    assert (execution.task.run.attempt, execution.task.run.retries_used) == (3, 0)
-    assert chain.end(execution, NOT_CONFIRMED) is not None
-    assert chain.end(chain.start(), NOT_CONFIRMED) is None
+        assert chain.rescuer.tick(chain.term).failed == 0
+    order = chain.start().task.run
+    assert (order.attempt, order.retries_used, order.losses, order.losses_free) == (5, 0, 0, 0)
+    stored = read_run(chain.database, run_id)
+    assert (stored.orphan_count, stored.orphans_free) == (4, 4)

@@ -1,5 +1,6 @@
 """Which ends are tried again, how often, and after how long."""
 
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.losses import FREE_PER_COUNTED, NO_LOSSES, Losses, lost_alone
 from tsuzuki.model.retry import RetryDecision, RetryPolicy, decide_retry
 from tsuzuki.model.states import Reason, RunState
 
@@ -28,17 +30,19 @@ def decide(
     *,
     policy: RetryPolicy = STEADY,
     retries_used: int = 0,
-    losses: int = 0,
+    losses: Losses = NO_LOSSES,
+    lost_alone: bool = True,
     retry_after_seconds: float | None = None,
 ) -> RetryDecision | None:
     return decide_retry(
         policy,
         state=state,
         reason=reason,
-        attempt=1 + retries_used + losses,
         retries_used=retries_used,
+        losses=losses,
         losses_max=5,
         random=Random(1),
+        lost_alone=lost_alone,
         retry_after_seconds=retry_after_seconds,
     )
 
@@ -113,20 +117,89 @@ def test_a_workers_shutdown_is_made_good_at_once_and_costs_no_retry() -> None:
         assert decision == RetryDecision(delay_seconds=0.0, retries_used=used)
 
 
-@pytest.mark.parametrize("reason", [Reason.WORKER_LOST, Reason.NOT_CONFIRMED])
-def test_a_lost_worker_costs_no_retry_until_it_has_happened_too_often(reason: Reason) -> None:
-    never = RetryPolicy(max_retries=0)
-    made_good = decide(RunState.FAILED, reason, policy=never, losses=4)
-    assert made_good == RetryDecision(delay_seconds=0.0, retries_used=0)
-    assert decide(RunState.FAILED, reason, policy=never, losses=5) is None
-    assert decide(RunState.FAILED, reason, losses=5) == RetryDecision(
-        delay_seconds=10.0, retries_used=1
+def test_a_worker_lost_alone_costs_no_retry_until_it_has_happened_too_often() -> None:
+    never, lost = RetryPolicy(max_retries=0), Reason.WORKER_LOST
+    made_good = decide(RunState.FAILED, lost, policy=never, losses=Losses(counted=4, free=3))
+    assert made_good == RetryDecision(
+        delay_seconds=0.0, retries_used=0, losses=Losses(counted=5, free=3)
     )
+    assert decide(RunState.FAILED, lost, policy=never, losses=Losses(counted=5)) is None
+    assert decide(RunState.FAILED, lost, losses=Losses(counted=5)) == RetryDecision(
+        delay_seconds=10.0, retries_used=1, losses=Losses(counted=5)
+    )
+
+
+OUTAGES = [(Reason.WORKER_LOST, True), (Reason.NOT_CONFIRMED, False)]
+
+
+@pytest.mark.parametrize(("reason", "together"), OUTAGES)
+def test_a_loss_in_an_outage_does_not_count(reason: Reason, together: bool) -> None:
+    never = RetryPolicy(max_retries=0)
+    used_up = Losses(counted=5, free=7)
+    decision = decide(
+        RunState.FAILED, reason, policy=never, losses=used_up, lost_alone=not together
+    )
+    assert decision is not None
+    assert (decision.retries_used, decision.losses) == (0, Losses(counted=5, free=8))
+
+
+@pytest.mark.parametrize(("reason", "together"), OUTAGES)
+def test_an_outage_without_end_does_not_repeat_a_run_for_ever(
+    reason: Reason, together: bool
+) -> None:
+    losses, repeats = NO_LOSSES, 0
+    never = RetryPolicy(max_retries=0)
+    while decision := decide(
+        RunState.FAILED, reason, policy=never, losses=losses, lost_alone=not together
+    ):
+        losses, repeats = decision.losses, repeats + 1
+    assert repeats == 5 * FREE_PER_COUNTED + 5
+
+
+def test_free_repeats_wait_longer_and_longer_and_not_all_as_long() -> None:
+    waits = [Losses(free=free).free_wait_seconds for free in range(12)]
+    assert waits == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600]
+    assert Losses(free=10**6).free_wait_seconds == 600
+    delays = {
+        decide_retry(
+            STEADY,
+            state=RunState.FAILED,
+            reason=Reason.NOT_CONFIRMED,
+            retries_used=0,
+            losses=Losses(free=5),
+            losses_max=5,
+            random=Random(seed),
+        )
+        for seed in range(20)
+    }
+    seconds = sorted(decision.delay_seconds for decision in delays if decision)
+    assert len(seconds) == 20
+    assert 8 <= seconds[0] < 12 < 20 < seconds[-1] <= 24
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "alone"),
+    [
+        ({}, ""),
+        ({"a": 0}, "a"),
+        ({"a": 0, "b": 3}, ""),
+        ({"a": 0, "b": 3.1}, "ab"),
+        ({"a": 0, "b": 2.5, "c": 5, "d": 9, "e": 60, "f": 60}, "d"),
+    ],
+)
+def test_workers_whose_last_heartbeats_are_close_were_not_lost_alone(
+    seconds: dict[str, float], alone: str
+) -> None:
+    heartbeats = {name: NOON + timedelta(seconds=at) for name, at in seconds.items()}
+    assert lost_alone(heartbeats, heartbeat_interval_seconds=2.0) == frozenset(alone)
 
 
 def test_what_is_made_good_waits_as_long_as_the_other_side_asked_for() -> None:
     waits = decide(RunState.FAILED, Reason.NOT_CONFIRMED, retry_after_seconds=1.0)
-    assert waits == RetryDecision(delay_seconds=1.0, retries_used=0)
+    assert waits == RetryDecision(delay_seconds=1.0, retries_used=0, losses=Losses(free=1))
 
 
 def test_the_other_sides_wish_is_honoured_when_it_is_longer() -> None:

@@ -46,8 +46,9 @@ def test_a_worker_that_is_asked_to_stop_finishes_what_it_runs(
     check_history(quick_database)
 
 
+@pytest.mark.parametrize("asked_by", ["a signal", "an operator"])
 def test_what_outlasts_the_drain_is_stopped_and_retried_at_once_for_free(
-    quick_database: Database, daemons: Daemons, runs: Runs
+    quick_database: Database, daemons: Daemons, runs: Runs, asked_by: str
 ) -> None:
     be_quick(quick_database, drain_timeout_seconds=0.3)
     add_command(quick_database, "long", "test $TSUZUKI_ATTEMPT = 2 || sleep 600")
@@ -55,7 +56,11 @@ def test_what_outlasts_the_drain_is_stopped_and_retried_at_once_for_free(
     worker = daemons.start("worker")
     run_id = runs.submit(Request(job="long")).run_id
     started(runs, run_id)
-    worker.send(signal.SIGTERM)
+    if asked_by == "an operator":
+        Workers(database=quick_database, actor="test").drain(worker.worker_id)
+        assert worker.wait_for("drained")["stays_to_lead"] is False
+    else:
+        worker.send(signal.SIGTERM)
     assert worker.ended() == 0
     stopped = runs.get(run_id)
     assert stopped.run.state is RunState.FAILED

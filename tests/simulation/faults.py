@@ -115,6 +115,15 @@ class FaultInjector:
         if node is not None:
             node.crash()
 
+    def crash_all(self) -> None:
+        """All processes at once, if all of them were heard."""
+        heard = "SELECT count(*) FROM workers WHERE state = 'ATTACHED' AND heartbeat_at > tsuzuki_now(-3)"
+        (count,) = self._world.store.raw.execute(heard).fetchone()
+        if count == len(self._world.nodes):
+            for node in self._world.nodes:
+                node.crash()
+            self._world.coverage["all processes crashed at once"] += 1
+
     def crash_at_point(self) -> None:
         self._plan_fault(tuple(InjectionPoint), lambda node: node.crash)
 

@@ -9,6 +9,7 @@ from simulation.invariants import CHANGES_SQL, steps_of
 from simulation.jobs import JOBS
 from simulation.violations import InvariantViolated
 from support.moving_clock import NOON
+from tsuzuki.model.losses import Losses
 from tsuzuki.model.retry import decide_retry
 from tsuzuki.model.schedule import Schedule
 from tsuzuki.model.states import Reason, RunState
@@ -188,16 +189,16 @@ def _check_confirmed(world: "World") -> None:
 
 def _check_retries(world: "World") -> None:
     retried = {row[0] for row in world.store.raw.execute("SELECT retry_of FROM job_runs")}
-    for run_id, job_id, state, reason, attempt, retries_used in world.store.raw.execute(
-        "SELECT id, job_definition_id, state, reason, attempt, retries_used FROM job_runs"
-        " WHERE state IN ('FAILED', 'TIMED_OUT')"
+    for run_id, job_id, state, reason, retries_used, counted, free in world.store.raw.execute(
+        "SELECT id, job_definition_id, state, reason, retries_used, losses, losses_free"
+        " FROM job_runs WHERE state IN ('FAILED', 'TIMED_OUT')"
     ):
         retry = decide_retry(
             JOBS[job_id - 1].retry,
             state=RunState(state),
             reason=Reason(reason),
-            attempt=attempt,
             retries_used=retries_used,
+            losses=Losses(counted=counted, free=free),
             losses_max=LOSSES_MAX,
             random=Random(0),
         )

@@ -6,12 +6,13 @@ Triggers of our own record every new run and every change of one, independently 
 invariants check what happened and not only what the engine wrote about it.
 """
 
+import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from types import MappingProxyType
 
 from sqlalchemy import Connection, StaticPool, create_engine
 
@@ -23,6 +24,8 @@ from tsuzuki.store import settings
 from tsuzuki.store.schema.migrate import upgrade
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.types import to_text
+
+NO_CHANGES: Mapping[str, float] = MappingProxyType({})
 
 OBSERVER_SQL = """
 CREATE TABLE sim_rows (
@@ -50,18 +53,6 @@ END;
 """
 
 
-class DriverResult:
-    """The answer of the driver, with what `store.sql.prepared` asks of a result of SQLAlchemy."""
-
-    __slots__ = ("_cursor", "fetchall", "returns_rows", "rowcount")
-
-    def __init__(self, cursor: sqlite3.Cursor) -> None:
-        self._cursor = cursor
-        self.returns_rows = cursor.description is not None
-        self.rowcount = cursor.rowcount
-        self.fetchall = cursor.fetchall
-
-
 class SharedStore:
     """One per test process."""
 
@@ -77,17 +68,25 @@ class SharedStore:
         self._fill()
         self.connection = self.engine.connect()
         self.connection.begin()
-        self._slow_send = self.connection.exec_driver_sql
-        self.connection.exec_driver_sql = self._send  # type: ignore[assignment,method-assign] - see there
         self.raw.execute("BEGIN")
 
-    def reset(self, *, scheduled: Collection[int], guarded: bool = True) -> None:
+    def reset(
+        self,
+        *,
+        scheduled: Collection[int],
+        guarded: bool = True,
+        settings: Mapping[str, float] = NO_CHANGES,
+    ) -> None:
         """Undo everything. Only the jobs `scheduled` keep their schedules. Unless `guarded`, the
-        triggers that refuse illegal moves are dropped."""
+        triggers that refuse illegal moves are dropped. `settings` replace those of every simulation."""
         self.raw.execute("ROLLBACK")
         self.raw.execute("BEGIN")
         kept = ", ".join(map(str, sorted(scheduled)))
         self.raw.execute(f"UPDATE job_definitions SET schedule = NULL WHERE id NOT IN ({kept})")
+        for key, value in settings.items():
+            self.raw.execute(
+                "UPDATE settings SET value = ? WHERE key = ?", (json.dumps(value), key)
+            )
         if not guarded:
             self._drop_guards()
 
@@ -118,16 +117,6 @@ class SharedStore:
         finally:
             self.raw.execute("RELEASE write_transaction")
             self._is_writing = False
-
-    def _send(self, statement: str, parameters: Any = ()) -> Any:
-        """Past SQLAlchemy, whose execution and result take a third of the time of a seed, unless a test listens there.
-        What the database refused has no effect: it is sent again for SQLAlchemy's error."""
-        if self.engine.dispatch.before_cursor_execute:
-            return self._slow_send(statement, parameters)
-        try:
-            return DriverResult(self.raw.execute(statement, parameters))
-        except sqlite3.Error:
-            return self._slow_send(statement, parameters)
 
     def _now(self, offset_seconds: float) -> str:
         return to_text(self._clock.now() + timedelta(seconds=offset_seconds))

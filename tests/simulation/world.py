@@ -3,7 +3,7 @@
 import gc
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +21,7 @@ from simulation.operators import Ledger, Operator
 from simulation.quiescence import check_quiescence
 from simulation.scenarios import scenario_of
 from simulation.scheduler import Scheduler
-from simulation.shared_store import shared_store
+from simulation.shared_store import NO_CHANGES, shared_store
 from simulation.violations import InvariantViolated, Livelock
 from tsuzuki.engine import process
 from tsuzuki.engine.worker import steps
@@ -102,13 +102,21 @@ class World:
                 node.listener.notify(self.pending_wakeups)
 
 
-def simulate(seed: int, *, traced: bool = False, guarded: bool = True) -> SimulationResult:
-    """Run one seed. Unless `guarded`, the database's triggers do not refuse illegal moves."""
-    chosen = scenario_of(seed)
+def simulate(
+    seed: int,
+    *,
+    traced: bool = False,
+    guarded: bool = True,
+    scenario: Scenario | None = None,
+    settings: Mapping[str, float] = NO_CHANGES,
+) -> SimulationResult:
+    """Run one seed, of its own scenario unless another is given. Unless `guarded`, the database's triggers do not
+    refuse illegal moves."""
+    chosen = scenario or scenario_of(seed)
     trace: list[str] | None = [] if traced else None
     random = Random(seed)
     scheduled = random.sample(SCHEDULED, SCHEDULED_AT_ONCE)
-    shared_store().reset(scheduled=scheduled, guarded=guarded)
+    shared_store().reset(scheduled=scheduled, guarded=guarded, settings=settings)
     world = World(random, chosen, scheduled, trace=trace)
     shared_store().use_clock(world.database_clock)
     result = SimulationResult(

@@ -137,6 +137,22 @@ def test_only_attached_workers_are_drained(database: Database) -> None:
     assert states == ["DRAINING", "DETACHED", "GONE", "DRAINING"]
 
 
+def test_a_worker_that_is_drained_while_it_is_silent_drains_when_it_is_heard_again(
+    database: Database, clock: MovingClock
+) -> None:
+    term = take_lead(database, lease_seconds=1000)
+    add_worker(database)
+    clock.advance(6)
+    with database.write() as connection:
+        assert workers.detach_silent(connection, term=term, silent_after_seconds=6)
+        assert workers.drain(connection, [WORKER]) == {WORKER}
+        assert workers.drain(connection, [WORKER]) == frozenset()
+        assert workers.heartbeat(connection, WORKER) is WorkerState.DETACHED
+        assert workers.reattach_and_confirm(connection, term=term, silent_after_seconds=6)
+    assert get(database).state is WorkerState.DRAINING
+    assert get(database).drain_ordered_at == clock.now()
+
+
 def test_an_operator_detaches_any_registered_worker(database: Database) -> None:
     ids = [add_worker(database, f"host-{n}") for n in range(3)]
     with database.write() as connection:

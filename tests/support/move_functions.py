@@ -24,13 +24,18 @@ MOVERS: dict[str, Mover] = {
         c, term=term, worker_id=WORKER, runs=[run]
     ),
     "orphan": lambda c, term, run: moves.orphan(
-        c, term=term, runs=[run], reassign_after_seconds=6.0, silent_after_seconds=6.0
+        c,
+        term=term,
+        runs=[run],
+        reassign_after_seconds=6.0,
+        silent_after_seconds=6.0,
+        lost_alone=(),
     ),
     "fail_lost": lambda c, term, run: moves.fail_lost(
         c, term=term, runs=[run], silent_after_seconds=10.0
     ),
     "fail_orphaned": lambda c, term, run: moves.fail_orphaned(
-        c, term=term, runs=[run], max_orphans=1
+        c, term=term, runs=[run], max_orphans=0
     ),
     "skip": lambda c, term, run: moves.skip(c, term=term, runs=[run], reason=Reason.LATE),
     "replace": lambda c, term, run: moves.replace(c, term=term, runs=[run]),

@@ -29,6 +29,7 @@ SETTINGS = EngineSettings(
 
 TTL = SETTINGS.worker_ttl_seconds
 LOST = SETTINGS.lost_after_seconds
+GONE = LOST + 2 * SETTINGS.heartbeat_interval_seconds
 A_MOMENT = 0.001
 
 
@@ -61,11 +62,17 @@ def retry_of(database: Database, run_id: int) -> Run | None:
 
 
 def lose(database: Database, clock: MovingClock, term: Term, run_id: int, worker_id: str) -> None:
-    """Let a new worker start the run, then fall silent for good."""
+    """Let a new worker start the run, then fall silent for good, while another one is heard."""
+    start_on(database, term, run_id, worker_id)
+    clock.advance(LOST)
+    heartbeat(database)
+
+
+def start_on(database: Database, term: Term, run_id: int, worker_id: str) -> None:
+    """Let a new worker start the run."""
     add_worker(database, worker_id)
     with database.write() as connection:
         assignment = moves.Assignment(run=ref(database, run_id), worker_id=worker_id)
         assert moves.assign(connection, term=term, assignments=[assignment])
     with database.write() as connection:
         assert moves.start(connection, worker_id=worker_id, runs=[ref(database, run_id)])
-    clock.advance(LOST)

@@ -22,6 +22,7 @@ class RunModel:
     epoch: int | None = None
     attempt: int = 1
     orphans: int = 0
+    orphans_free: int = 0
     processed: int = 0
     assigned_at: float = 0.0
     path: list[tuple[RunState, RunState, Actor]] = field(default_factory=list)
@@ -39,5 +40,6 @@ class RunModel:
             self.epoch,
             self.attempt,
             self.orphans,
+            self.orphans_free,
             self.processed,
         )

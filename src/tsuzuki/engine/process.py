@@ -15,6 +15,7 @@ from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.coordination.steps import CoordinationSteps
 from tsuzuki.engine.leader.leader import Leader
 from tsuzuki.engine.leader.lease import Lease
+from tsuzuki.engine.leader.silence_guard import SilenceGuard
 from tsuzuki.engine.leader.steps import LeaderSteps
 from tsuzuki.engine.log import log
 from tsuzuki.engine.loop import Loop
@@ -52,7 +53,10 @@ class Engine:
         metrics: Metrics | None = None,
         archive: LogArchive | None = None,
         coordination: Coordination | None = None,
+        renew_deadline: Callable[[float], None] = lambda _at: None,
     ) -> None:
+        """`renew_deadline` is called with the monotonic time at which what this process executes must end, if
+        no further heartbeat is stored."""
         self.coordination = coordination or NoCoordination()
         self.metrics = metrics or Metrics()
         self.role = role
@@ -66,6 +70,7 @@ class Engine:
         self._executor = executor
         self._clock = clock
         self._jitter = random
+        self._renew_deadline = renew_deadline
         self._loops: list[Loop] = []
         self._build(archive)
         self.outdated: SchemaMismatch | None = None
@@ -85,8 +90,13 @@ class Engine:
 
     def _build(self, archive: LogArchive | None) -> None:
         identity = self._new_identity()
+        silence_guard = SilenceGuard(clock=self._clock, settings=self.settings)
         self.lease = Lease(
-            database=self._database, clock=self._clock, settings=self.settings, holder=identity.id
+            database=self._database,
+            clock=self._clock,
+            settings=self.settings,
+            holder=identity.id,
+            on_database_time=silence_guard.observe,
         )
         self.listener = WakeUpListener(
             database=self._database, wakeups=self.wakeups, channels=self.role.channels
@@ -106,6 +116,7 @@ class Engine:
             clock=self._clock,
             settings=self.settings,
             worker_id=lambda: self.worker.identity.id,
+            on_stored=self._on_heartbeat,
         )
         self.archivist = Archivist(
             database=self._database, settings=self.settings, archive=archive, clock=self._clock
@@ -117,6 +128,7 @@ class Engine:
             coordination=self.coordination,
             local_worker=self.worker if self.role.work else None,
             only_job=self.role.only_job,
+            silence_guard=silence_guard,
         )
         self._build_steps()
 
@@ -143,6 +155,7 @@ class Engine:
             clock=self._clock,
             jitter=self._jitter,
             new_identity=self._new_identity,
+            stays_to_lead=self.role.lead,
         )
         self.coordination_steps = CoordinationSteps(
             coordination=self.coordination,
@@ -150,6 +163,9 @@ class Engine:
             settings=self.settings,
             live_worker_id=self.worker_steps.live_worker_id,
         )
+
+    def _on_heartbeat(self, sent_at: float) -> None:
+        self._renew_deadline(sent_at + self.settings().executions_end_after_seconds)
 
     def _new_identity(self) -> WorkerIdentity:
         return new_identity(self.role, software_version=self._software_version)

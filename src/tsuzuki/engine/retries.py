@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from tsuzuki.model.job import JobSpec
+from tsuzuki.model.losses import Losses
 from tsuzuki.model.retry import decide_retry
 from tsuzuki.model.run import NewRun, Run, WorkOrder, new_retry
 from tsuzuki.model.states import Reason, RunState
@@ -17,7 +18,7 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection
 
 
-def retry_for(
+def retry_for(  # noqa: PLR0913 -- each is a fact about the run that ended
     run: Run | WorkOrder,
     spec: JobSpec,
     *,
@@ -26,6 +27,7 @@ def retry_for(
     now: datetime,
     random: Random,
     losses_max: int,
+    lost_alone: bool = False,
     retry_after_seconds: float | None = None,
 ) -> NewRun | None:
     """The retry of `run`, now that it ended in `state`; None if there is none."""
@@ -33,10 +35,11 @@ def retry_for(
         spec.retry,
         state=state,
         reason=reason,
-        attempt=run.attempt,
         retries_used=run.retries_used,
+        losses=Losses(counted=run.losses, free=run.losses_free),
         losses_max=losses_max,
         random=random,
+        lost_alone=lost_alone,
         retry_after_seconds=retry_after_seconds,
     )
     if decision is None:
@@ -45,6 +48,7 @@ def retry_for(
         run,
         scheduled_for=now + timedelta(seconds=decision.delay_seconds),
         retries_used=decision.retries_used,
+        losses=decision.losses,
     )
 
 

@@ -1,6 +1,10 @@
 """Overlap: what a new tick does while earlier runs of its job are still unfinished."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum, StrEnum
+from typing import assert_never
 
 
 class ConcurrencyPolicy(StrEnum):
@@ -35,3 +39,35 @@ def decide_overlap(policy: ConcurrencyPolicy, *, live: int, limit: int | None) -
     if policy is ConcurrencyPolicy.ALLOW or not at_limit:
         return Overlap.START
     return Overlap.SKIP if policy is ConcurrencyPolicy.FORBID else Overlap.REPLACE
+
+
+@dataclass(kw_only=True)
+class DecidedTicks:
+    """What becomes of several ticks: those to start, to skip (`overlap`), and those that a later one of them has
+    replaced; and whether the runs that were unfinished before them are replaced."""
+
+    start: list[datetime] = field(default_factory=list)
+    skip: list[datetime] = field(default_factory=list)
+    replaced: list[datetime] = field(default_factory=list)
+    replaces_live: bool = False
+
+
+def decide_ticks(
+    ticks: Sequence[datetime], policy: ConcurrencyPolicy, *, live: int, limit: int | None
+) -> DecidedTicks:
+    """Decide tick by tick, as if each had come in its time: one that starts is a live run for the next."""
+    decided = DecidedTicks()
+    for tick in ticks:
+        match decide_overlap(policy, live=live, limit=limit):
+            case Overlap.START:
+                decided.start.append(tick)
+                live += 1
+            case Overlap.SKIP:
+                decided.skip.append(tick)
+            case Overlap.REPLACE:
+                decided.replaces_live = True
+                decided.replaced += decided.start
+                decided.start, live = [tick], 1
+            case other:
+                assert_never(other)
+    return decided

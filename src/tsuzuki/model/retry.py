@@ -1,8 +1,8 @@
 """Retries: whether an unsuccessful run is retried, and after which backoff.
 
 A retry is a new run. Failures that a retry cannot repair are final at once. If the worker was the cause and not
-the job, the run is retried at once and that does not use up a retry: always after a graceful shutdown of the
-worker, and `losses_max` times after its loss, because a job that kills its worker each time must stop at some
+the job, the run is retried and that does not use up a retry: always and at once after a graceful shutdown of the
+worker; after its loss as `model.losses` has it, because a job that kills its worker each time must stop at some
 point.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.losses import NO_LOSSES, Losses, with_jitter
 from tsuzuki.model.states import Reason, RunState
 
 _RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
@@ -58,38 +59,46 @@ class RetryPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class RetryDecision:
-    """Retry after `delay_seconds`; the new run has `retries_used`."""
+    """Retry after `delay_seconds`; the new run has `retries_used` and `losses`."""
 
     delay_seconds: float
     retries_used: int
+    losses: Losses = NO_LOSSES
 
 
-def decide_retry(
+def decide_retry(  # noqa: PLR0913 -- each is a fact about the run that ended
     policy: RetryPolicy,
     *,
     state: RunState,
     reason: Reason | None,
-    attempt: int,
     retries_used: int,
+    losses: Losses,
     losses_max: int,
     random: Random,
+    lost_alone: bool = False,
     retry_after_seconds: float | None = None,
 ) -> RetryDecision | None:
     """Whether the run that ended in `state` because of `reason` is retried; None means no.
 
-    Losses are counted as the attempts that used up no retry. `retry_after_seconds` is what a server asked for;
-    it is honoured even beyond the cap.
+    `lost_alone`: its worker fell silent, and no other at the same time. `retry_after_seconds` is what a server
+    asked for; it is honoured even beyond the cap.
     """
     if state not in _RETRIED_STATES or reason in _NEVER_RETRIED:
         return None
-    losses = attempt - 1 - retries_used
-    if reason is Reason.WORKER_SHUTDOWN or (reason in _LOSSES and losses < losses_max):
-        return RetryDecision(delay_seconds=retry_after_seconds or 0.0, retries_used=retries_used)
+    asked = retry_after_seconds or 0.0
+    if reason is Reason.WORKER_SHUTDOWN:
+        return RetryDecision(delay_seconds=asked, retries_used=retries_used, losses=losses)
+    is_free = reason is Reason.NOT_CONFIRMED or not lost_alone
+    if reason in _LOSSES and is_free and (more := losses.next_free(losses_max)):
+        wait = with_jitter(losses.free_wait_seconds, random)
+        return RetryDecision(delay_seconds=max(wait, asked), retries_used=retries_used, losses=more)
+    if reason in _LOSSES and (more := losses.next_counted(losses_max)):
+        return RetryDecision(delay_seconds=asked, retries_used=retries_used, losses=more)
     if retries_used >= policy.max_retries:
         return None
     backoff = policy.delay_seconds(retries_used, random)
     return RetryDecision(
-        delay_seconds=max(backoff, retry_after_seconds or 0.0), retries_used=retries_used + 1
+        delay_seconds=max(backoff, asked), retries_used=retries_used + 1, losses=losses
     )
 
 

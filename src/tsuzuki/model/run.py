@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from tsuzuki.model.losses import NO_LOSSES, Losses
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
 
 NO_ARGUMENTS: Mapping[str, Any] = {}
@@ -29,6 +30,8 @@ class NewRun(NamedTuple):
     origin_id: int | None = None
     covers_ticks: int = 1
     covers_until: datetime | None = None
+    losses: int = 0
+    losses_free: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,10 @@ class Run:
     attempt: int
     retries_used: int
     orphan_count: int
+    orphans_free: int
+    """Of those, the ones that do not count against `max_orphans`."""
+    losses: int
+    losses_free: int
     retry_of: int | None
     origin_id: int | None
     idempotency_key: str | None
@@ -119,6 +126,8 @@ class WorkOrder(NamedTuple):
     arguments: Mapping[str, Any]
     attempt: int
     retries_used: int
+    losses: int
+    losses_free: int
     origin_id: int | None
     concurrency_key: str | None
     event_id: int | None
@@ -133,7 +142,13 @@ def retry_key(run_id: int) -> str:
     return f"retry:{run_id}"
 
 
-def new_retry(run: Run | WorkOrder, *, scheduled_for: datetime, retries_used: int = 0) -> NewRun:
+def new_retry(
+    run: Run | WorkOrder,
+    *,
+    scheduled_for: datetime,
+    retries_used: int = 0,
+    losses: Losses = NO_LOSSES,
+) -> NewRun:
     """The run that retries `run`: same job, arguments and keys, one attempt more."""
     return NewRun(
         job_definition_id=run.job_definition_id,
@@ -148,4 +163,6 @@ def new_retry(run: Run | WorkOrder, *, scheduled_for: datetime, retries_used: in
         retries_used=retries_used,
         retry_of=run.id,
         origin_id=run.origin_id or run.id,
+        losses=losses.counted,
+        losses_free=losses.free,
     )

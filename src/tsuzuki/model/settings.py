@@ -91,7 +91,7 @@ class EngineSettings:
         5,
         1,
         1000,
-        "Once a run was orphaned, or lost its worker, this often, a further retry uses up its retries.",
+        "Once a run was orphaned, or lost its worker, this often by itself, a further retry uses up its retries.",
     )
     misfire_grace_seconds: float = _setting(
         60.0, 0.0, 3600.0, "A tick that is at most this late still counts as on time."
@@ -153,6 +153,12 @@ class EngineSettings:
     def lost_after_seconds(self) -> float:
         """The silence after which the leader fails a worker's running runs as lost."""
         return self.worker_ttl_seconds + self.worker_grace_seconds
+
+    @property
+    def executions_end_after_seconds(self) -> float:
+        """The silence after which a worker's commands are ended even if the worker itself is paused: between its
+        own deadline and the moment at which the leader fails its runs as lost."""
+        return self.worker_ttl_seconds + (self.continuation_seconds + self.worker_grace_seconds) / 2
 
     def with_values(self, values: Mapping[str, object]) -> "EngineSettings":
         """The same set with some values changed. Unknown keys and bad values are refused."""

@@ -52,6 +52,8 @@ class Worker:
     software_version: str
     started_at: datetime
     heartbeat_at: datetime
+    drain_ordered_at: datetime | None = None
+    """When it was told to drain, if it was. It drains under its next id too."""
 
     @property
     def is_present(self) -> bool:

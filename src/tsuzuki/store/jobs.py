@@ -1,7 +1,7 @@
 """Job definitions, with optimistic locking: a change names the version it was made against. A removed job
 keeps its row."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from sqlalchemy import (
     update,
 )
 
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -216,9 +217,28 @@ def find(connection: Connection) -> list[Job]:
     return [job_from(row) for row in execute(connection, _ALL).mappings()]
 
 
-def find_scheduled(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> list[Job]:
-    """Every enabled job with a schedule. A job that `known` has in its current version is not read again."""
-    return _read_changed(connection, execute(connection, _HEADS_SCHEDULED).all(), known)
+def find_scheduled(
+    connection: Connection,
+    *,
+    known: Mapping[int, Job] = NONE_KNOWN,
+    on_unreadable: Callable[[int, TsuzukiError], None] | None = None,
+) -> list[Job]:
+    """Every enabled job with a schedule. A job that `known` has in its current version is not read again. A job
+    that this machine cannot read, because it lacks a time zone for example, is passed to `on_unreadable` and left
+    out."""
+    heads = execute(connection, _HEADS_SCHEDULED).all()
+    try:
+        return _read_changed(connection, heads, known)
+    except TsuzukiError:
+        if on_unreadable is None:
+            raise
+    found: list[Job] = []
+    for head in heads:
+        try:
+            found += _read_changed(connection, [head], known)
+        except TsuzukiError as problem:
+            on_unreadable(head[0], problem)
+    return found
 
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:

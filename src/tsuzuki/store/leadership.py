@@ -96,13 +96,16 @@ class LeaseRemaining(NamedTuple):
     seconds: float
     is_possible: bool
     expires_at: datetime
+    read_at: datetime
+    """By the database's clock."""
 
 
 def lease_remaining(connection: Connection) -> LeaseRemaining:
     holder, expires_at, lease_seconds, now = execute(connection, _REMAINING).one()
     until_end: float = (expires_at - now).total_seconds()
     seconds = max(until_end, 0.0) if holder is not None else 0.0
-    return LeaseRemaining(seconds, seconds <= lease_seconds + CLOCK_TOLERANCE_SECONDS, expires_at)
+    is_possible = seconds <= lease_seconds + CLOCK_TOLERANCE_SECONDS
+    return LeaseRemaining(seconds, is_possible, expires_at, now)
 
 
 _SHORTEN = (
@@ -168,7 +171,8 @@ def renew(connection: AnyConnection, *, term: Term, lease_seconds: float) -> boo
 
 
 def release(connection: Connection, *, term: Term) -> bool:
-    """Step down, so that another can lead at once."""
+    """Step down, so that another can lead at once. The epoch stays as it is until another process takes the lease:
+    writes of the ended term that are still under way are accepted until then, and no other leader's are."""
     parameters = {"our_epoch": term.epoch, "me": term.holder}
     return execute(connection, _RELEASE, parameters).rowcount == 1
 
@@ -182,6 +186,7 @@ _DEPOSE = (
 
 
 def depose(connection: Connection) -> int | None:
-    """End the current term by an operator's order. Answers the epoch that ended."""
+    """End the current term by an operator's order. Answers the epoch that ended; as with `release`, it stays the
+    current one until another process takes the lease."""
     epoch: int | None = execute(connection, _DEPOSE).scalar_one_or_none()
     return epoch

@@ -95,6 +95,19 @@ def silent(connection: Connection, *, silent_after_seconds: float) -> list[str]:
     return list(execute(connection, _SILENT, {"minus_ttl": -silent_after_seconds}).scalars())
 
 
+_SILENT_HEARTBEATS = select(workers.c.id, workers.c.heartbeat_at).where(
+    is_registered(), is_silent()
+)
+
+
+def silent_heartbeats(
+    connection: Connection, *, silent_after_seconds: float
+) -> dict[str, datetime]:
+    """The last heartbeats of all registered workers that are silent for that long, by worker."""
+    parameters = {"minus_ttl": -silent_after_seconds}
+    return {row[0]: row[1] for row in execute(connection, _SILENT_HEARTBEATS, parameters).all()}
+
+
 _REFRESH = (
     update(workers)
     .where(
@@ -155,7 +168,24 @@ def _set_state(
     )
 
 
-_DRAIN = _set_state(and_(_THESE, workers.c.state == WorkerState.ATTACHED), WorkerState.DRAINING)
+_DRAIN = (
+    update(workers)
+    .where(_THESE, workers.c.state == WorkerState.ATTACHED)
+    .values(state=WorkerState.DRAINING, drain_ordered_at=db_now())
+    .returning(workers.c.id)
+)
+# A silent worker cannot drain now; it will when it is re-attached, or under its next id.
+_ORDER_DRAIN = (
+    update(workers)
+    .where(
+        _THESE,
+        workers.c.state == WorkerState.DETACHED,
+        workers.c.detach_reason == DetachReason.SILENT,
+        workers.c.drain_ordered_at.is_(None),
+    )
+    .values(drain_ordered_at=db_now())
+    .returning(workers.c.id)
+)
 _DETACH = _set_state(and_(_THESE, is_registered()), WorkerState.DETACHED, DetachReason.OPERATOR)
 _DETACH_SILENT = _set_state(
     and_(
@@ -166,20 +196,24 @@ _DETACH_SILENT = _set_state(
     WorkerState.DETACHED,
     DetachReason.SILENT,
 )
-_REATTACH = _set_state(
-    and_(
-        workers.c.state == WorkerState.DETACHED,
-        workers.c.detach_reason == DetachReason.SILENT,
-        has_recent_heartbeat(),
-        TERM_IS_CURRENT,
-    ),
-    WorkerState.ATTACHED,
+_IS_BACK = and_(
+    workers.c.state == WorkerState.DETACHED,
+    workers.c.detach_reason == DetachReason.SILENT,
+    has_recent_heartbeat(),
+    TERM_IS_CURRENT,
+)
+_REATTACH = _set_state(and_(_IS_BACK, workers.c.drain_ordered_at.is_(None)), WorkerState.ATTACHED)
+_REATTACH_DRAINING = _set_state(
+    and_(_IS_BACK, workers.c.drain_ordered_at.is_not(None)), WorkerState.DRAINING
 )
 
 
 def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
-    """Let workers finish what they have and start nothing new."""
-    return frozenset(execute(connection, _DRAIN, {"ids": worker_ids}).scalars())
+    """Let workers finish what they have and start nothing new; those that are detached for silence when they are
+    heard again."""
+    parameters = {"ids": worker_ids}
+    drained = frozenset(execute(connection, _DRAIN, parameters).scalars())
+    return drained | frozenset(execute(connection, _ORDER_DRAIN, parameters).scalars())
 
 
 def detach(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
@@ -203,6 +237,7 @@ def reattach_and_confirm(
     those may go on. Answers the re-attached workers."""
     parameters = _judged_by(term, silent_after_seconds)
     reattached = frozenset(execute(connection, _REATTACH, parameters).scalars())
+    reattached |= frozenset(execute(connection, _REATTACH_DRAINING, parameters).scalars())
     execute(connection, _CONFIRM, parameters)
     return reattached
 

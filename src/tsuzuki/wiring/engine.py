@@ -39,19 +39,16 @@ def build_engine(
         kill_grace_seconds=kill_grace_seconds,
         clock=database.clock,
     )
+    command = CommandExecutor(
+        expand=expand,
+        base_folder=resources.workspace,
+        kill_grace_seconds=kill_grace_seconds,
+        output_bytes_max=lambda: engine.settings().log_bytes_max_per_run,
+        environ=resources.environ,
+        secret_names=resources.configuration.secret_variables,
+    )
     executors = ExecutorRegistry(
-        {
-            **dict.fromkeys(handlers, python),
-            "command": CommandExecutor(
-                expand=expand,
-                base_folder=resources.workspace,
-                kill_grace_seconds=kill_grace_seconds,
-                output_bytes_max=lambda: engine.settings().log_bytes_max_per_run,
-                environ=resources.environ,
-                secret_names=resources.configuration.secret_variables,
-            ),
-            "python": python,
-        }
+        {**dict.fromkeys(handlers, python), "command": command, "python": python}
     )
     engine = Engine(
         database=database,
@@ -63,6 +60,7 @@ def build_engine(
         components=(*resources.our_components, *resources.plug_in_components.values()),
         archive=resources.log_archive(),
         coordination=resources.coordination(),
+        renew_deadline=command.renew_deadline,
     )
     return engine
 

@@ -24,13 +24,16 @@ from support.factories import (
     run_in_state,
     spec,
 )
+from support.leader_and_worker import LeaderAndWorker
 from support.moving_clock import NOON, MovingClock
+from support.rescuing import heartbeat
 from support.statement_recorder import recorded
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import BATCH_MAX
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import JobSource
 from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
 from tsuzuki.store import jobs, workers
 from tsuzuki.store.leadership import Term
@@ -126,10 +129,38 @@ def test_a_run_is_not_assigned_before_its_time(
     run_id = create_run(database, add_free_job(database), scheduled_for=soon, priority=999).id
     assigner = an_assigner(database)
     clock.advance(9.999)
+    heartbeat(database)
     assert assigner.tick(term) == 0
     clock.advance(0.001)
     assert assigner.tick(term) == 1
     assert assigned_ids(database) == [run_id]
+
+
+def test_a_worker_that_was_not_heard_for_two_heartbeats_gets_nothing_new(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    """It is attached for some seconds more, and what it got would wait for it in vain."""
+    add_worker(database, "dead")
+    clock.advance(2 * EngineSettings.heartbeat_interval_seconds)
+    run_id = create_run(database, add_free_job(database)).id
+    assert an_assigner(database).tick(term) == 0
+    add_worker(database, "live")
+    create_runs(database, add_free_job(database, "more"), 3)
+    assert an_assigner(database).tick(term) == 4
+    assert {run.assigned_worker_id for run in assigned_runs(database)} == {"live"}
+    assert read_run(database, run_id).orphan_count == 0
+
+
+def test_the_first_run_of_an_idle_leader_goes_to_a_worker_that_was_heard(
+    pair: LeaderAndWorker,
+) -> None:
+    pair.learn_job()
+    run = pair.submit()
+    pair.clock.advance(2 * EngineSettings.heartbeat_interval_seconds)
+    assert pair.assigner.assign_first(pair.term) == 0
+    heartbeat(pair.database)
+    assert pair.assigner.assign_first(pair.term) == 1
+    assert pair.state(run.id) is RunState.RUNNING
 
 
 def test_an_orphan_is_assigned_again_as_a_further_attempt(database: Database, term: Term) -> None:

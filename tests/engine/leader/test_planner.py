@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from support.factories import (
     add_job,
@@ -139,7 +140,7 @@ def test_a_planner_that_was_deposed_creates_nothing_and_advances_nothing(
     assert [run.id for run in all_runs(database)] == [live.id]
     assert read_run(database, live.id).state is RunState.PENDING
     new = a_planner(database).tick(new_term)
-    assert (new.created, new.skipped) == (25, 5)
+    assert (new.created, new.skipped) == (1, 29)
 
 
 @pytest.mark.parametrize("fault", ["lost reply", "crash before commit"])
@@ -264,3 +265,18 @@ def test_whatever_the_downtime_every_due_tick_is_a_run_or_a_recorded_skip(
     reasons = {run.reason for run in made}
     assert Reason.LATE in reasons, "nothing was ever late"
     assert reasons - {Reason.LATE, Reason.OVERLAP}, "nothing ever ran"
+
+
+def test_a_schedule_that_this_machine_cannot_read_stops_only_its_own_job(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    """A time zone that only other machines know, or a schedule of a newer version."""
+    unreadable = scheduled(database)
+    add_job(database, spec("readable", schedule=HOURLY))
+    unknown = text("UPDATE job_definitions SET schedule = :schedule, version = 2 WHERE id = :id")
+    with database.write() as connection:
+        document = '{"every": "1h", "timezone": "Mars/Olympus"}'
+        connection.execute(unknown, {"schedule": document, "id": unreadable})
+    clock.advance(HOUR)
+    assert a_planner(database).tick(term).created == 1
+    assert [run.job_name for run in all_runs(database)] == ["readable"]

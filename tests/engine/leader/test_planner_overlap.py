@@ -14,6 +14,7 @@ from support.factories import (
 )
 from support.moving_clock import MovingClock
 from support.planning import ALLOW, HOUR, a_planner, all_runs, at, created, end_all, scheduled
+from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term
@@ -109,3 +110,38 @@ def test_replace_leaves_the_runs_of_other_jobs_alone(
     clock.advance(HOUR)
     a_planner(database).tick(term)
     assert read_run(database, other.id).state is RunState.PENDING
+
+
+MISSED: dict[ConcurrencyPolicy, list[tuple[RunState, Reason | None]]] = {
+    ConcurrencyPolicy.ALLOW: [(RunState.PENDING, None)] * 3,
+    ConcurrencyPolicy.FORBID: [
+        (RunState.PENDING, None),
+        (RunState.CANCELED, Reason.OVERLAP),
+        (RunState.CANCELED, Reason.OVERLAP),
+    ],
+    ConcurrencyPolicy.REPLACE: [
+        (RunState.CANCELED, Reason.REPLACED),
+        (RunState.CANCELED, Reason.REPLACED),
+        (RunState.PENDING, None),
+    ],
+}
+
+
+@pytest.mark.parametrize("policy", MISSED)
+def test_ticks_that_were_missed_are_decided_one_by_one(
+    database: Database, clock: MovingClock, term: Term, policy: ConcurrencyPolicy
+) -> None:
+    """As if each had come in its time, with the runs of those before it unfinished."""
+    scheduled(
+        database,
+        concurrency_policy=policy,
+        misfire=Misfire.ALL,
+        catchup_window_seconds=10 * HOUR,
+    )
+    clock.advance(3 * HOUR)
+    planned = a_planner(database).tick(term)
+    found = sorted(created(database))
+    assert [tick for tick, _, _ in found] == [at(1), at(2), at(3)]
+    assert [(state, reason) for _, state, reason in found] == MISSED[policy]
+    live = sum(state is RunState.PENDING for state, _ in MISSED[policy])
+    assert (planned.created, planned.skipped) == (live, 3 - live)

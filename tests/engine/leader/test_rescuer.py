@@ -17,6 +17,7 @@ from support.factories import (
 from support.moving_clock import MovingClock
 from support.rescuing import (
     A_MOMENT,
+    GONE,
     LOST,
     SETTINGS,
     TTL,
@@ -144,7 +145,7 @@ def test_the_runs_of_a_draining_worker_are_rescued_too(
     assigned = run_in_state(database, RunState.ASSIGNED, term)
     with database.write() as connection:
         workers.drain(connection, [WORKER])
-    clock.advance(LOST)
+    clock.advance(GONE)
     rescued = a_rescuer(database).tick(term)
     assert (rescued.orphaned, rescued.failed) == (1, 1)
     assert read_run(database, running.id).reason is Reason.WORKER_LOST
@@ -173,7 +174,7 @@ def test_a_long_silent_worker_is_marked_gone_with_its_runs_and_never_comes_back(
 ) -> None:
     run_in_state(database, RunState.RUNNING, term)
     rescuer = a_rescuer(database)
-    clock.advance(LOST - A_MOMENT)
+    clock.advance(GONE - A_MOMENT)
     rescuer.tick(term)
     assert the_worker(database).state is WorkerState.DETACHED
     clock.advance(A_MOMENT)
@@ -199,7 +200,7 @@ def test_a_deposed_rescuer_changes_nothing_at_all(
         workers.detach_silent(connection, term=term, silent_after_seconds=0.0)
     heartbeat(database, "heard")
     depose_and_take(database)
-    strict = replace(SETTINGS, max_orphans=1)
+    strict = replace(SETTINGS, max_orphans=0)
     assert a_rescuer(database, strict).tick(term) == Rescued()
     assert read_run(database, running.id).state is RunState.RUNNING
     assert read_run(database, assigned.id).state is RunState.ASSIGNED

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -27,17 +28,19 @@ from support.rescuing import (
     lose,
     request_confirmation,
     retry_of,
+    start_on,
 )
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.rescuer import Rescued
 from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Started
 from tsuzuki.model.states import ContinuationState, Reason, RunState, Trigger
 from tsuzuki.store import jobs, workers
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import moves
+from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.usefixtures("worker", "history_is_valid")
@@ -114,6 +117,8 @@ def test_a_run_orphaned_too_often_fails_and_its_retry_counts(
 ) -> None:
     job_id = add_job(database, spec(retry=RetryPolicy(max_retries=1, jitter=0)))
     run_id = create_run(database, job_id).id
+    with database.write() as connection:
+        workers.deregister(connection, WORKER)
     rescuer, assigner = a_rescuer(database), Assigner(database=database)
     for number in range(SETTINGS.max_orphans):
         assert read_run(database, run_id).state in (RunState.PENDING, RunState.ORPHANED)
@@ -248,6 +253,70 @@ def test_losses_are_free_only_so_often_then_they_cost_retries_then_it_is_over(
     assert {run.origin_id for run in made[1:]} == {run_id}
     waits = [(run.scheduled_for - run.created_at).total_seconds() for run in made]
     assert waits == [0, 0, 0, 0, 10, 20]
+
+
+def test_workers_that_are_lost_together_cost_their_runs_nothing(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    """A cut of all workers at once: repeated for free, after a growing wait, however often."""
+    job_id = add_job(database, spec(concurrency_policy=ConcurrencyPolicy.ALLOW))
+    chain = [create_run(database, job_id).id]
+    rescuer, waits = a_rescuer(database), []
+    for number in range(SETTINGS.max_orphans + 3):
+        add_worker(database, f"beside-{number}")
+        lose(database, clock, term, chain[-1], f"cut-{number}")
+        assert rescuer.tick(term).retries == 1
+        retry = retry_of(database, chain[-1])
+        assert retry is not None
+        assert (retry.retries_used, retry.losses, retry.losses_free) == (0, 0, number + 1)
+        waits.append((retry.scheduled_for - clock.now()).total_seconds())
+        chain.append(retry.id)
+        clock.advance(max(waits[-1], LOST))
+        rescuer.tick(term)
+    assert waits[0] == 0 < waits[1] < waits[3] < waits[5]
+
+
+def test_runs_that_were_not_started_are_orphaned_for_free_when_workers_are_lost_together(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    run_id = create_run(database, add_job(database)).id
+    rescuer, assigner = a_rescuer(database), Assigner(database=database)
+    for number in range(SETTINGS.max_orphans + 1):
+        add_worker(database, f"a-{number}", capacity=1)
+        add_worker(database, f"b-{number}", capacity=1)
+        assert assigner.tick(term) == 1
+        clock.advance(TTL)
+        assert rescuer.tick(term).orphaned == 1
+        clock.advance(2 * LOST)
+        assert rescuer.tick(term).failed == 0
+    stored = read_run(database, run_id)
+    assert (stored.state, stored.orphan_count, stored.orphans_free) == (RunState.ORPHANED, 4, 4)
+
+
+def test_runs_that_kill_their_workers_at_once_end_all_the_same(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    """Their growing waits are random: soon they are lost at different times, and that counts."""
+    job_id = add_job(database, spec(concurrency_policy=ConcurrencyPolicy.ALLOW))
+    rescuer = a_rescuer(database)
+    live = {create_run(database, job_id).id for _ in range(2)}
+    worker_ids = (f"killed-{number}" for number in count())
+    for _ in range(60):
+        due = min(read_run(database, run_id).scheduled_for for run_id in live)
+        clock.advance(max((due - clock.now()).total_seconds(), 0.0))
+        due_now = [r for r in live if read_run(database, r).scheduled_for <= clock.now()]
+        for run_id in due_now:
+            start_on(database, term, run_id, next(worker_ids))
+        clock.advance(LOST)
+        rescuer.tick(term)
+        retries = [retry_of(database, run_id) for run_id in due_now]
+        live = live - {*due_now} | {retry.id for retry in retries if retry}
+        if not live:
+            break
+    assert not live
+    with database.read() as connection:
+        found = runs.find(connection, runs.RunFilter(limit=200))
+    assert max(run.losses for run in found) == SETTINGS.max_orphans
 
 
 @pytest.mark.parametrize("fault", ["lost reply", "crash before commit"])

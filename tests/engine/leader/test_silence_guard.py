@@ -1,15 +1,16 @@
-"""Clock skew: a clock that jumps an hour makes no live worker look silent; dead ones are still found."""
+"""A clock that jumps an hour, or a database that was silent, costs no live worker its runs; dead ones are found."""
 
 from random import Random
 
 import pytest
 
-from support.factories import WORKER, depose_and_take, read_run, run_in_state
+from support.factories import WORKER, depose_and_take, read_run, run_in_state, take_lead
 from support.history_checker import check_history
 from support.moving_clock import MovingClock
 from tsuzuki.engine.coordination.protocol import NoCoordination
-from tsuzuki.engine.leader.leader import Leader
-from tsuzuki.engine.leader.silence_guard import HEARTBEATS_MIN
+from tsuzuki.engine.leader.leader import RESCUE_INTERVAL_SECONDS, Leader
+from tsuzuki.engine.leader.lease import Lease
+from tsuzuki.engine.leader.silence_guard import HEARTBEATS_MIN, SilenceGuard
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
@@ -24,12 +25,13 @@ HOUR = 3600.0
 LISTEN = SETTINGS.heartbeat_interval_seconds * HEARTBEATS_MIN
 
 
-def a_leader(database: Database) -> Leader:
+def a_leader(database: Database, silence_guard: SilenceGuard | None = None) -> Leader:
     return Leader(
         database=database,
         settings=lambda: SETTINGS,
         random=Random(1),
         coordination=NoCoordination(),
+        silence_guard=silence_guard,
     )
 
 
@@ -44,6 +46,13 @@ def listen(leader: Leader, term: Term, clock: MovingClock, database: Database) -
     clock.advance(LISTEN)
     heartbeat(database)
     leader.tick(term)
+
+
+def lead_for(seconds: float, leader: Leader, term: Term, clock: MovingClock) -> None:
+    """Rounds at least as often as a leader has them."""
+    for _ in range(int(seconds)):
+        clock.advance(1.0)
+        leader.tick(term)
 
 
 def test_a_clock_that_jumps_an_hour_costs_no_live_worker_its_run(
@@ -113,9 +122,57 @@ def test_without_a_jump_silence_is_judged_as_soon_as_it_is_long_enough(
     run = run_in_state(database, RunState.RUNNING, term)
     leader = a_leader(database)
     listen(leader, term, clock, database)
+    lead_for(SETTINGS.lost_after_seconds, leader, term, clock)
+    assert read_run(database, run.id).state is RunState.FAILED
+
+
+def test_a_silence_of_the_database_costs_no_live_worker_its_run(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    """No heartbeat could be stored; the leader may be the first one that is answered again."""
+    run = run_in_state(database, RunState.RUNNING, term)
+    leader = a_leader(database)
+    listen(leader, term, clock, database)
     clock.advance(SETTINGS.lost_after_seconds)
     leader.tick(term)
+    assert read_run(database, run.id).state is RunState.RUNNING
+    clock.advance(LISTEN)
+    heartbeat(database)
+    leader.tick(term)
+    assert read_run(database, run.id).state is RunState.RUNNING
+
+
+def test_a_process_that_followed_the_clock_judges_as_soon_as_it_leads(
+    database: Database, clock: MovingClock
+) -> None:
+    """The leader dies with its worker: its successor knows already that the clock did not step."""
+    first = take_lead(database, lease_seconds=SETTINGS.lease_seconds)
+    run = run_in_state(database, RunState.RUNNING, first)
+    guard = SilenceGuard(clock=clock, settings=lambda: SETTINGS)
+    lease = Lease(
+        database=database,
+        clock=clock,
+        settings=lambda: SETTINGS,
+        holder="leader-2",
+        on_database_time=guard.observe,
+    )
+    while lease.seconds_until_free():
+        clock.advance(1.0)
+    assert lease.tick()
+    assert lease.term is not None
+    a_leader(database, guard).tick(lease.term)
     assert read_run(database, run.id).state is RunState.FAILED
+
+
+def test_while_anything_needs_rescue_the_next_round_is_soon(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    run_in_state(database, RunState.RUNNING, term)
+    leader = a_leader(database)
+    listen(leader, term, clock, database)
+    assert leader.tick(term).seconds_to_next is None
+    lead_for(SETTINGS.worker_ttl_seconds, leader, term, clock)
+    assert leader.tick(term).seconds_to_next == RESCUE_INTERVAL_SECONDS
 
 
 def test_a_new_leader_comes_back_when_it_has_listened_long_enough(

@@ -94,11 +94,14 @@ def test_a_new_id_whose_registration_failed_is_not_used(fixture: WorkerFixture) 
     assert (fixture.worker.identity.id, fixture.worker.accepting) == ("newer", True)
 
 
+@pytest.mark.parametrize("declared_lost", [False, True])
 def test_a_worker_drained_before_it_was_detached_drains_under_its_new_id_too(
-    fixture: WorkerFixture,
+    fixture: WorkerFixture, declared_lost: bool
 ) -> None:
     with fixture.database.write() as connection:
         workers.drain(connection, [WORKER])
+        if declared_lost:
+            assert workers.deregister(connection, WORKER)
     fixture.worker.on_detached()
     assert fixture.worker.reregister(replace(ME, id="new"))
     assert not fixture.worker.accepting

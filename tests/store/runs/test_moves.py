@@ -242,7 +242,12 @@ def test_an_empty_batch_asks_the_database_nothing(database: Database) -> None:
         )
         assert (
             moves.orphan(
-                connection, term=term, runs=[], reassign_after_seconds=1, silent_after_seconds=1
+                connection,
+                term=term,
+                runs=[],
+                reassign_after_seconds=1,
+                silent_after_seconds=1,
+                lost_alone=(),
             )
             == frozenset()
         )

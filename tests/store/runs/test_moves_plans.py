@@ -52,7 +52,12 @@ BATCHES: dict[str, Batch] = {
     ),
     "hand_back": lambda c, _, ids: moves.hand_back(c, worker_id=WORKER, runs=refs(ids)),
     "orphan": lambda c, term, ids: moves.orphan(
-        c, term=term, runs=refs(ids), reassign_after_seconds=1, silent_after_seconds=1
+        c,
+        term=term,
+        runs=refs(ids),
+        reassign_after_seconds=1,
+        silent_after_seconds=1,
+        lost_alone=(),
     ),
     "fail_lost": lambda c, term, ids: moves.fail_lost(
         c, term=term, runs=refs(ids), silent_after_seconds=1
@@ -170,7 +175,8 @@ def test_what_waits_is_read_along_the_index_that_has_it_in_order(crowded: Databa
             assert len(queue.due_runs(connection, limit=500)) == 500
         assert ways_to(connection, "job_runs", sent[-1]) == [in_order]
         with last_sent(connection) as sent:
-            assert capacity.load_with_first_due(connection).due is not None
+            found = capacity.load_with_first_due(connection, heard_within_seconds=4)
+            assert found.due is not None
         assert in_order in ways_to(connection, "job_runs", sent[-1])
 
 

@@ -213,6 +213,7 @@ class Lives(RuleBasedStateMachine):
     @rule(chance=chances)
     def orphan(self, chance: Random) -> None:
         refs, under = self.some(chance, S.ASSIGNED), self.some_term(chance)
+        lost_alone = chance.choice([[], self.workers])
         now = self.clock.monotonic()
         took = self.check(
             refs,
@@ -230,10 +231,12 @@ class Lives(RuleBasedStateMachine):
                 runs=refs,
                 reassign_after_seconds=REASSIGN_AFTER,
                 silent_after_seconds=SILENT_AFTER,
+                lost_alone=lost_alone,
             ),
         )
         for life in took:
             life.orphans += 1
+            life.orphans_free += life.worker not in lost_alone
 
     @precondition(lambda self: self.count(S.RUNNING))
     @rule(chance=chances)
@@ -253,10 +256,14 @@ class Lives(RuleBasedStateMachine):
     @rule(chance=chances)
     def fail_orphaned(self, chance: Random) -> None:
         refs, under = self.some(chance, S.ORPHANED), self.some_term(chance)
-        limit = chance.choice([1, 2])
+        limit = chance.choice([0, 1])
         self.check(
             refs,
-            lambda life: self.holds(under) and life.state is S.ORPHANED and life.orphans >= limit,
+            lambda life: (
+                self.holds(under)
+                and life.state is S.ORPHANED
+                and life.orphans - life.orphans_free >= limit
+            ),
             S.FAILED,
             Actor.LEADER,
             lambda c: moves.fail_orphaned(c, term=under, runs=refs, max_orphans=limit),
@@ -314,6 +321,7 @@ class Lives(RuleBasedStateMachine):
         )
         for life in took:
             life.orphans += 1
+            life.orphans_free += 1
 
     @precondition(lambda self: self.count(S.RUNNING))
     @rule(chance=chances)
@@ -369,7 +377,8 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def the_database_equals_the_model(self) -> None:
         columns = (
-            "state version assigned_worker_id leader_epoch attempt orphan_count progress_processed"
+            "state version assigned_worker_id leader_epoch attempt orphan_count orphans_free"
+            " progress_processed"
         )
         statement = select(job_runs.c.id, *(job_runs.c[name] for name in columns.split()))
         with self.database.read() as connection:

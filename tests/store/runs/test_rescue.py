@@ -32,6 +32,7 @@ def orphan(database: Database, term: Term, run: RunRef) -> bool:
             runs=[run],
             reassign_after_seconds=REASSIGN_AFTER,
             silent_after_seconds=SILENT_AFTER,
+            lost_alone=[WORKER],
         )
     return run.id in took
 
@@ -140,6 +141,7 @@ def test_the_silence_of_one_worker_costs_another_nothing(
             runs=[heard, silent],
             reassign_after_seconds=REASSIGN_AFTER,
             silent_after_seconds=SILENT_AFTER,
+            lost_alone=[WORKER],
         )
     assert took == {silent.id}
 
@@ -217,9 +219,8 @@ def test_a_run_fails_when_it_was_orphaned_so_often_and_not_before(
         with database.write() as connection:
             chosen = [moves.Assignment(run=ref(database, run.id), worker_id=WORKER)]
             assert moves.assign(connection, term=term, assignments=chosen)
-        with database.write() as connection:
-            back = [ref(database, run.id)]
-            assert moves.hand_back(connection, worker_id=WORKER, runs=back)
+        clock.advance(SILENT_AFTER)
+        assert orphan(database, term, ref(database, run.id))
         assert read_run(database, run.id).orphan_count == count
         with database.write() as connection:
             now = ref(database, run.id)

@@ -99,6 +99,9 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
         (job_runs, run_row(S.PENDING, attempt=2, retries_used=2)),
     ],
     "ck_job_runs_orphan_count": [(job_runs, run_row(S.PENDING, orphan_count=-1))],
+    "ck_job_runs_orphans_free": [(job_runs, run_row(S.PENDING, orphans_free=-1))],
+    "ck_job_runs_losses": [(job_runs, run_row(S.PENDING, losses=-1))],
+    "ck_job_runs_losses_free": [(job_runs, run_row(S.PENDING, losses_free=-1))],
     "ck_job_runs_covers_ticks": [(job_runs, run_row(S.PENDING, covers_ticks=0))],
     "ck_job_runs_progress": [
         (job_runs, run_row(S.RUNNING, progress_processed=-1)),

@@ -7,7 +7,7 @@ A blocked run (its job off or at its limit, its key at its limit, no worker with
 next query, so that it never hides what could run. A round's assignments are one statement.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.placement import Placement
 from tsuzuki.engine.worker.local_start import LocalStart
 from tsuzuki.model.job import Job
+from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import capacity, moves, queue
@@ -34,6 +35,10 @@ RESERVATION_SECONDS = 2.0
 """How long a run is reserved for its worker while it is being assigned. Longer than a round takes, and short,
 because a reservation that was left behind keeps its run waiting."""
 
+HEARTBEATS_MISSED_MAX = 2
+"""A worker that was not heard for this many heartbeat intervals gets nothing new: it may be dead, and its runs would
+wait until it is silent for `worker_ttl_seconds`."""
+
 
 class LocalWorker(Protocol):
     """The worker of this process."""
@@ -50,12 +55,14 @@ class Assigner:
         self,
         *,
         database: Database,
+        settings: Callable[[], EngineSettings] = EngineSettings,
         coordination: Coordination | None = None,
         local_worker: LocalWorker | None = None,
         only_job: str | None = None,
     ) -> None:
         """`only_job` is the one job that the local worker may have."""
         self._database = database
+        self._settings = settings
         self._local_worker = local_worker
         self._only_job = only_job
         self._coordination = coordination or NoCoordination()
@@ -80,7 +87,9 @@ class Assigner:
         """Assign the most urgent run in as few round trips as that takes, for an idle leader. Answers 1,
         or 0 if that one is blocked, or its job is not known yet."""
         with self._local_start() as local, self._database.statement() as connection:
-            found = capacity.load_with_first_due(connection)
+            found = capacity.load_with_first_due(
+                connection, heard_within_seconds=self._heard_within_seconds()
+            )
             due = found.due
             if due is None or not self._knows(due.job_id, due.job_version):
                 return 0
@@ -93,6 +102,9 @@ class Assigner:
             assigned = self._assign(connection, local, term, chosen)
         self._after_commit(chosen, assigned)
         return len(assigned)
+
+    def _heard_within_seconds(self) -> float:
+        return self._settings().heartbeat_interval_seconds * HEARTBEATS_MISSED_MAX
 
     def _placement(self, found: capacity.Capacity) -> Placement:
         if self._only_job is None or self._local_worker is None:
@@ -143,7 +155,10 @@ class Assigner:
         found = queue.due_runs(connection, limit=limit)
         if not found:
             return []
-        placement = self._placement(capacity.load(connection))
+        found_capacity = capacity.load(
+            connection, heard_within_seconds=self._heard_within_seconds()
+        )
+        placement = self._placement(found_capacity)
         free = placement.free_slots()
         wanted = min(free, BATCH_MAX)
         chosen: list[Assignment] = []

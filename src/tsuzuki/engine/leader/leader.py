@@ -7,7 +7,6 @@ due run at once, for the lowest latency. Otherwise: poll, and do the duties it c
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from random import Random
 
 from tsuzuki.engine.coordination.protocol import Coordination
@@ -28,6 +27,10 @@ POLL_INTERVAL_BUSY_SECONDS = 0.1
 
 PAUSE_AFTER_FIRST_SECONDS = 0.005
 """How long a leader that was woken and assigned one run waits before it polls: the run starts now."""
+
+RESCUE_INTERVAL_SECONDS = 0.5
+"""How often to look again while anything needs rescue: a lost worker's runs fail at that moment, and not with
+the next heartbeat of the others."""
 
 
 @dataclass(kw_only=True)
@@ -61,6 +64,7 @@ class Leader:
         coordination: Coordination,
         local_worker: LocalWorker | None = None,
         only_job: str | None = None,
+        silence_guard: SilenceGuard | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -71,11 +75,12 @@ class Leader:
         )
         self._assigner = Assigner(
             database=database,
+            settings=settings,
             coordination=coordination,
             local_worker=local_worker,
             only_job=only_job,
         )
-        self._silence_guard = SilenceGuard(clock=database.clock, settings=settings)
+        self._silence_guard = silence_guard or SilenceGuard(clock=database.clock, settings=settings)
         self._planned_for: tuple[int, ...] | None = None
         self._next_tick: datetime | None = None
         self._is_busy = False
@@ -113,7 +118,7 @@ class Leader:
         planned = self._plan(term, polled)
         events = self._event_intake.tick(term) if polled.has_events else 0
         # Asked in every round, so that a clock step between two of them is seen in the next.
-        self._silence_guard.may_judge(term, polled.now)
+        self._silence_guard.observe(polled.now)
         rescued = self._rescue(term) if polled.needs_rescue else Rescued()
         if planned.created or events or rescued.made_work:
             assigned += self._assigner.tick(term)
@@ -131,15 +136,15 @@ class Leader:
         return done
 
     def _set_next(self, done: LeaderRound, polled: LeaderPoll, next_tick: datetime | None) -> None:
-        """When the next round is due: at the next tick, the next run, or when silence may be judged."""
+        """When the next round is due: at the next tick, the next run, or when a rescue may go on."""
         next_run = self._next_run() if done.did_something else polled.next_due_at
         done.next_at = min((at for at in (next_tick, next_run) if at), default=None)
         waits = []
         if done.next_at is not None:
             passed = self._database.clock.monotonic() - self._polled_at
             waits.append((done.next_at - polled.now).total_seconds() - passed)
-        if polled.needs_rescue and (left := self._silence_guard.seconds_left()) > 0:
-            waits.append(left)
+        if polled.needs_rescue:
+            waits.append(self._silence_guard.seconds_left() or RESCUE_INTERVAL_SECONDS)
         done.seconds_to_next = min(waits, default=None)
 
     # --- the duties -----------------------------------------------------------------------------
@@ -167,7 +172,7 @@ class Leader:
         return planned
 
     def _rescue(self, term: Term) -> Rescued:
-        return self._rescuer.tick(term, may_judge=partial(self._silence_guard.may_judge, term))
+        return self._rescuer.tick(term, may_judge=self._silence_guard.may_judge)
 
     def _next_run(self) -> datetime | None:
         with self._database.read() as connection:

@@ -6,6 +6,7 @@ its writes after a long pause are fenced: refused by their epoch.
 """
 
 from collections.abc import Callable
+from datetime import datetime
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.settings import EngineSettings
@@ -22,11 +23,14 @@ class Lease:
         clock: Clock,
         settings: Callable[[], EngineSettings],
         holder: str,
+        on_database_time: Callable[[datetime], None] = lambda _now: None,
     ) -> None:
+        """`on_database_time` is called with each reading of the database's clock."""
         self._database = database
         self._clock = clock
         self._settings = settings
         self._holder = holder
+        self._on_database_time = on_database_time
         self._term: Term | None = None
         self._believed_until = 0.0
 
@@ -79,4 +83,6 @@ class Lease:
 
     def _remaining(self) -> leadership.LeaseRemaining:
         with self._database.read() as connection:
-            return leadership.lease_remaining(connection)
+            remaining = leadership.lease_remaining(connection)
+        self._on_database_time(remaining.read_at)
+        return remaining

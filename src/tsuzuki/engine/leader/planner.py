@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tsuzuki.engine.log import log
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import Job
 from tsuzuki.model.misfire import TickPlan
-from tsuzuki.model.overlap import Overlap, decide_overlap
+from tsuzuki.model.overlap import decide_ticks
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, Trigger
@@ -47,7 +49,9 @@ class Planner:
     def tick(self, term: Term) -> Planned:
         """Plan every job that is due."""
         with self._database.read() as connection:
-            scheduled = jobs.find_scheduled(connection, known=self._jobs)
+            scheduled = jobs.find_scheduled(
+                connection, known=self._jobs, on_unreadable=_log_unreadable
+            )
             now = self._database.now(connection)
         self._jobs = {job.id: job for job in scheduled}
         planned = Planned(now=now)
@@ -101,25 +105,32 @@ class Planner:
         if not plan.run:
             return 0, 0
         live = runs.find_live(connection, job.id)
-        wanted = [_run_for(job, tick) for tick in plan.run]
-        match decide_overlap(
-            job.spec.concurrency_policy, live=len(live), limit=job.spec.concurrency_limit
+        decided = decide_ticks(
+            plan.run,
+            job.spec.concurrency_policy,
+            live=len(live),
+            limit=job.spec.concurrency_limit,
+        )
+        if decided.replaces_live:
+            replaced = moves.replace(connection, term=term, runs=[run.ref for run in live])
+            if replaced:
+                # The workers that run them are to stop them before the new run has gone far.
+                channels.notify(connection, Channel.WORKERS)
+        skipped = 0
+        for ticks, reason in (
+            (decided.skip, Reason.OVERLAP),
+            (decided.replaced, Reason.REPLACED),
         ):
-            case Overlap.SKIP:
-                return 0, _store_skipped(connection, wanted, Reason.OVERLAP, term)
-            case Overlap.REPLACE:
-                replaced = moves.replace(
-                    connection,
-                    term=term,
-                    runs=[run.ref for run in live],
-                )
-                if replaced:
-                    # The workers that run them are to stop them before the new run has gone far.
-                    channels.notify(connection, Channel.WORKERS)
-            case Overlap.START:
-                pass
+            unwanted = [_run_for(job, tick) for tick in ticks]
+            skipped += _store_skipped(connection, unwanted, reason, term)
+        wanted = [_run_for(job, tick) for tick in decided.start]
         created_ids = runs.create(connection, wanted, term=term)
-        return sum(1 for run_id in created_ids if run_id is not None), 0
+        return sum(1 for run_id in created_ids if run_id is not None), skipped
+
+
+def _log_unreadable(job_id: int, problem: TsuzukiError) -> None:
+    """Its ticks wait for a leader on a machine that can read it; the other jobs are planned."""
+    log.error("job not planned here", job_id=job_id, error=problem.message, hint=problem.hint)
 
 
 def _run_for(

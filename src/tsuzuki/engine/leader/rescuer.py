@@ -14,6 +14,7 @@ from random import Random
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, heartbeat_ttl_seconds
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.model.job import Job
+from tsuzuki.model.losses import lost_alone
 from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
@@ -84,12 +85,13 @@ class Rescuer:
                 workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
             )
             suspects = rescue.suspects(connection, silent_after_seconds=ttl)
-            orphaned = self._orphan(connection, term, suspects, settings)
-            self._fail_lost(connection, term, suspects, settings, rescued)
+            alone = self._lost_alone(connection, settings)
+            orphaned = self._orphan(connection, term, suspects, settings, alone)
+            self._fail_lost(connection, term, suspects, settings, alone, rescued)
             self._fail_orphaned(connection, term, settings, rescued)
-            workers.mark_silent_gone(
-                connection, term=term, silent_after_seconds=settings.lost_after_seconds
-            )
+            # Kept a little longer: others may be found to have been lost together with it.
+            gone_after = settings.lost_after_seconds + settings.heartbeat_interval_seconds * 2
+            workers.mark_silent_gone(connection, term=term, silent_after_seconds=gone_after)
             removed = rescue.waiting_of_removed_jobs(connection, limit=REMOVED_MAX)
             rescued.canceled = len(
                 moves.skip(connection, term=term, runs=removed, reason=Reason.JOB_DELETED)
@@ -106,12 +108,19 @@ class Rescuer:
             max_orphans=settings.max_orphans,
         )
 
+    def _lost_alone(self, connection: Connection, settings: EngineSettings) -> frozenset[str]:
+        return lost_alone(
+            workers.silent_heartbeats(connection, silent_after_seconds=settings.worker_ttl_seconds),
+            heartbeat_interval_seconds=settings.heartbeat_interval_seconds,
+        )
+
     def _orphan(
         self,
         connection: Connection,
         term: Term,
         suspects: Sequence[Run],
         settings: EngineSettings,
+        alone: frozenset[str],
     ) -> frozenset[int]:
         return moves.orphan(
             connection,
@@ -119,6 +128,7 @@ class Rescuer:
             runs=_refs(suspects, RunState.ASSIGNED),
             reassign_after_seconds=settings.reassign_after_seconds,
             silent_after_seconds=settings.worker_ttl_seconds,
+            lost_alone=alone,
         )
 
     def _fail_lost(
@@ -127,6 +137,7 @@ class Rescuer:
         term: Term,
         suspects: Sequence[Run],
         settings: EngineSettings,
+        alone: frozenset[str],
         rescued: Rescued,
     ) -> None:
         failed_ids = moves.fail_lost(
@@ -137,7 +148,7 @@ class Rescuer:
         )
         failed = [run for run in suspects if run.id in failed_ids]
         rescued.failed += len(failed)
-        rescued.retries += self._retry(connection, term, failed, Reason.WORKER_LOST)
+        rescued.retries += self._retry(connection, term, failed, Reason.WORKER_LOST, alone=alone)
 
     def _fail_orphaned(
         self, connection: Connection, term: Term, settings: EngineSettings, rescued: Rescued
@@ -154,7 +165,13 @@ class Rescuer:
         rescued.retries += self._retry(connection, term, failed, Reason.ORPHAN_LIMIT)
 
     def _retry(
-        self, connection: Connection, term: Term, failed: Sequence[Run], reason: Reason
+        self,
+        connection: Connection,
+        term: Term,
+        failed: Sequence[Run],
+        reason: Reason,
+        *,
+        alone: frozenset[str] = frozenset(),
     ) -> int:
         definitions: dict[int, Job] = jobs.get_many(
             connection, {run.job_definition_id for run in failed}, known={}
@@ -171,6 +188,7 @@ class Rescuer:
                     now=now,
                     random=self._random,
                     losses_max=self._settings().max_orphans,
+                    lost_alone=run.assigned_worker_id in alone,
                 )
                 for run in failed
             ),

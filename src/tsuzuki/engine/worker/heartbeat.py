@@ -51,11 +51,14 @@ class Heartbeat:
         clock: Clock,
         settings: Callable[[], EngineSettings],
         worker_id: Callable[[], str],
+        on_stored: Callable[[float], None] = lambda _sent_at: None,
     ) -> None:
+        """`on_stored` is called with the monotonic time at which a heartbeat was sent that was stored."""
         self._database = database
         self._clock = clock
         self._settings = settings
         self._worker_id = worker_id
+        self._on_stored = on_stored
         self._renewed_at = clock.monotonic()
         self._requests = 0
         self._checks_hung = 0
@@ -88,9 +91,9 @@ class Heartbeat:
             case None | WorkerState.GONE:
                 return HeartbeatResult.LOST
             case WorkerState.DETACHED:
-                return self._request_confirmation(worker_id)
+                return self._in_doubt(worker_id, sent_at)
             case WorkerState.ATTACHED | WorkerState.DRAINING if is_unconfirmed:
-                return self._request_confirmation(worker_id)
+                return self._in_doubt(worker_id, sent_at)
             case _:
                 self.renew(sent_at)
                 return (
@@ -113,6 +116,7 @@ class Heartbeat:
         moves back: a heartbeat that hung may be answered after we rejoined under another id."""
         self._renewed_at = max(self._renewed_at, sent_at)
         self._requests = 0
+        self._on_stored(self._renewed_at)
 
     @property
     def is_before_deadline(self) -> bool:
@@ -134,6 +138,11 @@ class Heartbeat:
 
     def _unreachable(self) -> HeartbeatResult:
         return HeartbeatResult.UNREACHABLE if self._seconds_left() > 0 else HeartbeatResult.LOST
+
+    def _in_doubt(self, worker_id: str, sent_at: float) -> HeartbeatResult:
+        # The heartbeat is stored: the leader counts our silence from now on, whether it confirms us or not.
+        self._on_stored(max(self._renewed_at, sent_at))
+        return self._request_confirmation(worker_id)
 
     def _request_confirmation(self, worker_id: str) -> HeartbeatResult:
         # A request is safe however late it comes: it marks only runs that we still own, and from then on the

@@ -56,6 +56,7 @@ class WorkerSteps:
         clock: Clock,
         jitter: Random,
         new_identity: Callable[[], WorkerIdentity],
+        stays_to_lead: bool = False,
     ) -> None:
         self._worker = worker
         self._heartbeat = heartbeat
@@ -68,6 +69,9 @@ class WorkerSteps:
         self._clock = clock
         self._jitter = jitter
         self._new_identity = new_identity
+        self._stays_to_lead = stays_to_lead
+        self._drain_until: float | None = None
+        """Until when what runs may go on, if an operator has ordered the drain."""
         self._polled_at = clock.monotonic()
         self._is_detached = False
         self._detach_lock = threading.Lock()
@@ -123,12 +127,8 @@ class WorkerSteps:
         elif result is HeartbeatResult.DRAINING and self._worker.accepting:
             log.info("draining", worker=worker_id)
             self.attempt("drain", self._hand_back_and_drain)
-        elif (
-            result is HeartbeatResult.DRAINING
-            and not self._worker.running
-            and not self._hurry.is_set()
-        ):
-            self.leave()
+        elif result is HeartbeatResult.DRAINING and not self._hurry.is_set():
+            return min(self._go_on_draining(), self._heartbeat.seconds_to_next(result))
         return self._heartbeat.seconds_to_next(result)
 
     def watch_step(self) -> float:
@@ -212,6 +212,23 @@ class WorkerSteps:
         if self._worker.running:
             self._worker.stop_all(StopCause.SHUTDOWN, at_once=True)
             self._wait_until_idle(5.0)
+
+    def _go_on_draining(self) -> float:
+        """Ordered by an operator: the same as at a shutdown, step by step with the heartbeats. Returns how long
+        until the next step."""
+        now = self._clock.monotonic()
+        settings = self._settings()
+        if not self._worker.running:
+            self.leave()
+            log.info("drained", worker=self._worker.identity.id, stays_to_lead=self._stays_to_lead)
+            return settings.heartbeat_interval_seconds
+        if self._drain_until is None:
+            self._drain_until = now + settings.drain_timeout_seconds
+        if now < self._drain_until:
+            return self._drain_until - now
+        is_stubborn = now >= self._drain_until + settings.kill_grace_seconds + 5.0
+        self._worker.stop_all(StopCause.SHUTDOWN, at_once=is_stubborn)
+        return settings.heartbeat_interval_seconds
 
     def leave(self) -> None:
         if not self.drained.is_set():

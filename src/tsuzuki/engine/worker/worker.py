@@ -35,7 +35,6 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
-from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import moves, ownership
 from tsuzuki.store.runs.moves import RunEnd
@@ -125,8 +124,9 @@ class Worker:
                 register(connection, identity)
             self.identity = identity
         self._slots.accept_again()
-        # An operator may have drained the former id, and no heartbeat has read that yet.
-        self._is_draining = former is not None and former.state is WorkerState.DRAINING
+        # An operator may have drained the former id, and no heartbeat has read that yet; even if it was declared
+        # lost since.
+        self._is_draining = former is not None and former.drain_ordered_at is not None
         self.accepting = not self._is_draining
         return True
 

@@ -1,4 +1,5 @@
-"""Capacity: attached workers, how many runs each may hold, and how many are held by worker, job and key.
+"""Capacity: attached workers that were heard lately, how many runs each may hold, and how many are held by worker,
+job and key.
 
 Counted from the rows each time: a stored counter could drift, this cannot.
 """
@@ -24,6 +25,7 @@ from sqlalchemy.types import TypeEngine
 
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.worker import WorkerState
+from tsuzuki.store.liveness import has_recent_heartbeat
 from tsuzuki.store.runs.queue import DUE, DueRun
 from tsuzuki.store.runs.states import HELD
 from tsuzuki.store.schema.tables import job_runs, workers
@@ -89,7 +91,9 @@ def _part(source: Select[Any], **columns: ColumnElement[Any]) -> Select[Any]:
 
 
 _ATTACHED = _part(
-    select(workers).where(workers.c.state == WorkerState.ATTACHED, workers.c.capacity > 0),
+    select(workers).where(
+        workers.c.state == WorkerState.ATTACHED, workers.c.capacity > 0, has_recent_heartbeat()
+    ),
     worker_id=workers.c.id,
     capacity=workers.c.capacity,
     tags=workers.c.tags,
@@ -107,14 +111,18 @@ _CAPACITY = union_all(_ATTACHED, _HELD_PART)
 _CAPACITY_AND_FIRST = union_all(_ATTACHED, _HELD_PART, _FIRST)
 
 
-def load(connection: AnyConnection) -> Capacity:
-    """Attached workers and held runs, in one query."""
-    return _capacity(execute(connection, _CAPACITY).all())
+def load(connection: AnyConnection, *, heard_within_seconds: float) -> Capacity:
+    """Attached workers with a heartbeat within that time, and held runs, in one query."""
+    return _capacity(execute(connection, _CAPACITY, _heard(heard_within_seconds)).all())
 
 
-def load_with_first_due(connection: AnyConnection) -> Capacity:
+def load_with_first_due(connection: AnyConnection, *, heard_within_seconds: float) -> Capacity:
     """The same, with the most urgent due run."""
-    return _capacity(execute(connection, _CAPACITY_AND_FIRST).all())
+    return _capacity(execute(connection, _CAPACITY_AND_FIRST, _heard(heard_within_seconds)).all())
+
+
+def _heard(within_seconds: float) -> dict[str, float]:
+    return {"minus_ttl": -within_seconds}
 
 
 def _capacity(rows: Sequence[Sequence[Any]]) -> Capacity:

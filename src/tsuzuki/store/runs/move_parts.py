@@ -50,11 +50,13 @@ def ended(state: Any, reason: Any) -> dict[str, Any]:
     }
 
 
-def orphaned(reason: Reason) -> dict[str, Any]:
+def orphaned(reason: Reason, *, is_free: ColumnElement[bool]) -> dict[str, Any]:
+    """`is_free`: it does not count against `max_orphans`."""
     return {
         "state": RunState.ORPHANED,
         "reason": reason,
         "orphan_count": job_runs.c.orphan_count + 1,
+        "orphans_free": job_runs.c.orphans_free + case((is_free, 1), else_=0),
     }
 
 
@@ -86,8 +88,9 @@ def assigned_worker_is_live(*, attached: bool = False) -> ColumnElement[bool]:
 
 
 def is_at_orphan_limit() -> ColumnElement[bool]:
-    """The run was orphaned `max_orphans` times or more."""
-    return job_runs.c.orphan_count >= bindparam("max_orphans", type_=Integer())
+    """The run was orphaned `max_orphans` times or more, those that are free left out."""
+    counted = job_runs.c.orphan_count - job_runs.c.orphans_free
+    return counted >= bindparam("max_orphans", type_=Integer())
 
 
 def guarded_update(

@@ -8,7 +8,7 @@ race): that is an answer, not an error, and the mover does nothing more about it
 The guards sit on the primary key's plan (`guard`); history is written by the database itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    true,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
@@ -56,6 +57,7 @@ from tsuzuki.store.sql.locked_rows import LockedRows, locked_rows
 from tsuzuki.store.sql.plan_hints import guard
 from tsuzuki.store.sql.prepared import AnyConnection, Rows, execute_batch
 from tsuzuki.store.sql.types import JsonText, PlainText
+from tsuzuki.store.sql.value_list import in_list
 
 REF_COLUMNS: Columns = {"id": BigInteger(), "version": Integer()}
 ASSIGN_COLUMNS: Columns = {**REF_COLUMNS, "worker_id": Text()}
@@ -148,13 +150,16 @@ def orphan(
     runs: Sequence[RunRef],
     reassign_after_seconds: float,
     silent_after_seconds: float,
+    lost_alone: Collection[str],
 ) -> frozenset[int]:
     """ASSIGNED -> ORPHANED, if it was assigned long ago to a worker that is detached or silent. An
-    assignment in the future (clock skew: the clock was set back since) is long ago too."""
-    parameters = {
+    assignment in the future (clock skew: the clock was set back since) is long ago too. It counts
+    against `max_orphans` only for runs of the workers `lost_alone`."""
+    parameters: dict[str, Any] = {
         **_term_parameters(term),
         "minus_reassign_after": -reassign_after_seconds,
         "minus_ttl": -silent_after_seconds,
+        "lost_alone": sorted(lost_alone),
     }
     return _ids(execute_batch(connection, _orphan, REF_COLUMNS, sorted(runs), parameters))
 
@@ -172,7 +177,13 @@ def _orphan(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
         in_state(RunState.ASSIGNED) & guard(stale) & TERM_IS_CURRENT,
-        {**_BY_LEADER, **orphaned(Reason.WORKER_SILENT)},
+        {
+            **_BY_LEADER,
+            **orphaned(
+                Reason.WORKER_SILENT,
+                is_free=not_(in_list(job_runs.c.assigned_worker_id, "lost_alone")),
+            ),
+        },
     ).returning(job_runs.c.id)
 
 
@@ -212,7 +223,7 @@ def _fail_lost(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[An
 def fail_orphaned(
     connection: Connection, *, term: Term, runs: Sequence[RunRef], max_orphans: int
 ) -> frozenset[int]:
-    """ORPHANED -> FAILED, if it was orphaned `max_orphans` times."""
+    """ORPHANED -> FAILED, if it was orphaned `max_orphans` times, those that are free left out."""
     parameters = {**_term_parameters(term), "max_orphans": max_orphans}
     return _ids(execute_batch(connection, _fail_orphaned, REF_COLUMNS, sorted(runs), parameters))
 
@@ -305,7 +316,8 @@ def _finish(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
 
 
 def hand_back(connection: Connection, *, worker_id: str, runs: Sequence[RunRef]) -> frozenset[int]:
-    """ASSIGNED -> ORPHANED by the worker that has not started it and will not. Skips locked rows."""
+    """ASSIGNED -> ORPHANED by the worker that has not started it and will not. It does not count against
+    `max_orphans`. Skips locked rows."""
     return _ids(execute_batch(connection, _hand_back, REF_COLUMNS, sorted(runs), {"me": worker_id}))
 
 
@@ -314,7 +326,7 @@ def _hand_back(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[An
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
         in_state(RunState.ASSIGNED) & is_assigned_to(_ME),
-        {**signed(Actor.WORKER, _ME, None), **orphaned(Reason.WORKER_SHUTDOWN)},
+        {**signed(Actor.WORKER, _ME, None), **orphaned(Reason.WORKER_SHUTDOWN, is_free=true())},
     ).returning(job_runs.c.id)
 
 

@@ -61,6 +61,8 @@ NEW_COLUMNS: Columns = {
     "origin_id": BigInteger(),
     "covers_ticks": Integer(),
     "covers_until": UtcTime(),
+    "losses": Integer(),
+    "losses_free": Integer(),
 }
 
 

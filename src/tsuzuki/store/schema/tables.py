@@ -120,6 +120,11 @@ job_runs = Table(
     Column("attempt", Integer, nullable=False),
     Column("retries_used", Integer, nullable=False),
     Column("orphan_count", Integer, nullable=False, server_default="0"),
+    # Of those, the ones that do not count: handed back, or orphaned in an outage.
+    Column("orphans_free", Integer, nullable=False, server_default="0"),
+    # Of the whole chain of retries: how often the worker was lost, alone and in an outage.
+    Column("losses", Integer, nullable=False, server_default="0"),
+    Column("losses_free", Integer, nullable=False, server_default="0"),
     # No foreign key: a finished run may be pruned before the run that retried it.
     Column("retry_of", BigId),
     # The first run of a chain of retries; NULL on that first run itself.
@@ -158,6 +163,9 @@ job_runs = Table(
     CheckConstraint("attempt >= 1", name="attempt"),
     CheckConstraint("retries_used >= 0 AND retries_used < attempt", name="retries_used"),
     CheckConstraint("orphan_count >= 0", name="orphan_count"),
+    CheckConstraint("orphans_free >= 0", name="orphans_free"),
+    CheckConstraint("losses >= 0", name="losses"),
+    CheckConstraint("losses_free >= 0", name="losses_free"),
     CheckConstraint("covers_ticks >= 1", name="covers_ticks"),
     CheckConstraint("progress_processed >= 0 AND progress_total >= 0", name="progress"),
     CheckConstraint(
@@ -306,6 +314,8 @@ workers = Table(
     Column("software_version", Text, nullable=False),
     Column("started_at", UtcTime, nullable=False),
     Column("heartbeat_at", UtcTime, nullable=False),
+    # Kept when the worker is detached or gone, so that it drains under its next id too.
+    Column("drain_ordered_at", UtcTime),
     one_of("state", WorkerState),
     one_of("detach_reason", DetachReason),
     CheckConstraint("capacity >= 0", name="capacity"),

@@ -64,6 +64,9 @@ class CommandExecutor:
         self._environ = environ
         self._secret_names = frozenset(secret_names)
         self._supervisors = SupervisorClient(self._secret_names)
+        self.renew_deadline = self._supervisors.renew_deadline
+        """Called with a moment of the monotonic clock: unless it is renewed, every command ends then, also
+        if this process is paused."""
         self._loop = EventLoopThread(name="tsuzuki-commands")
         self._live: set[CommandExecution] = set()
         self._changed = threading.Condition()

@@ -28,10 +28,13 @@ def outcome_of(
     report: bytes, *, spec: CommandSpec, cause: StopCause | None, stderr_tail: str
 ) -> Outcome:
     """The outcome of the command. `cause` is why we stopped it, if we did; it does not count if the command
-    had ended by itself before the signal came. `stderr_tail` is what it wrote last to standard error."""
+    had ended by itself before the signal came. A command that its supervisor ended because we did not renew its
+    deadline could not be confirmed. `stderr_tail` is what it wrote last to standard error."""
     facts: Mapping[str, Any] = json.loads(report) if report else {"stopped": cause is not None}
     if "refused" in facts:
         return Failed(reason=_start_reason(facts), error=_start_error(facts, spec))
+    if facts.get("is_late"):
+        return Stopped(cause=cause or StopCause.NOT_CONFIRMED)
     if facts["stopped"] and cause is not None:
         return Stopped(cause=cause)
     if "code" not in facts:

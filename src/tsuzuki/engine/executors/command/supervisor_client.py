@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tsuzuki.engine.executors.command.environment import inherited
 from tsuzuki.engine.executors.command.spec import CommandSpec
+from tsuzuki.engine.executors.command.supervisor.deadline import Deadline
 
 CLOSE_SECONDS_MAX = 5.0
 
@@ -44,6 +45,8 @@ class SupervisorClient:
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
+        self._deadline = Deadline()
+        self.renew_deadline = self._deadline.renew
 
     def start(self, spec: CommandSpec) -> Command:
         """Start the command under a supervisor. Its end is in the report, and so is an error at its start.
@@ -66,6 +69,7 @@ class SupervisorClient:
         """Start nothing more. The server ends when the last command has."""
         with self._lock:
             self._disconnect()
+            self._deadline.close()
 
     def _hand_over(self, descriptors: Sequence[int]) -> None:
         with self._lock:
@@ -85,9 +89,10 @@ class SupervisorClient:
             self._server = subprocess.Popen(  # noqa: S603
                 [
                     *(sys.executable, "-I", "-S", "-c", _PROGRAM),
-                    *(str(_HERE), str(theirs.fileno()), str(os.getpid())),
+                    *(str(_HERE), str(theirs.fileno())),
+                    *(str(self._deadline.descriptor), str(os.getpid())),
                 ],
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), self._deadline.descriptor],
                 env=inherited(os.environ, secret_names=self._secret_names),
                 cwd=Path("/"),
                 stdin=subprocess.DEVNULL,

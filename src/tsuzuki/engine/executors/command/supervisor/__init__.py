@@ -9,6 +9,8 @@ parent: background jobs, double forks, sessions of their own. So the kernel trac
 run, and "no child left" means that no process is left. It ends all of them
 
 * when the worker is gone, for any reason: its process is watched through a pidfd, and so is the control socket;
+* when the deadline passes that the worker renews with each heartbeat: a worker that is paused does not, and
+  another one may start the run soon after;
 * when the command's main process has ended; its exit code is the result;
 * on request: `TERM` sends SIGTERM to the whole command, `KILL` sends SIGKILL.
 

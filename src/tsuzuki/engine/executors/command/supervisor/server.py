@@ -9,6 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
+from .deadline import Deadline
 from .processes import become_subreaper, kill_children
 from .signal_pipe import SignalPipe
 from .watch import report, supervise
@@ -20,9 +21,10 @@ DESCRIPTORS = 4
 class Server:
     """Runs until the worker is gone or has closed the link, and all supervisors have ended."""
 
-    def __init__(self, link: socket.socket, worker: int | None) -> None:
+    def __init__(self, link: socket.socket, worker: int | None, deadline: Deadline) -> None:
         self._link: socket.socket | None = link
         self._worker = worker
+        self._deadline = deadline
         self._signals = SignalPipe()
         self._supervisors: set[int] = set()
 
@@ -49,7 +51,7 @@ class Server:
         else:
             if pid == 0:
                 link.close()  # else the worker would not notice that the server is gone
-                _supervise_and_exit(descriptors, self._worker)
+                _supervise_and_exit(descriptors, self._worker, self._deadline)
             self._supervisors.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -64,10 +66,10 @@ class Server:
                     kill_children(spare=self._supervisors)
 
 
-def _supervise_and_exit(descriptors: list[int], worker: int | None) -> NoReturn:
+def _supervise_and_exit(descriptors: list[int], worker: int | None, deadline: Deadline) -> NoReturn:
     code = 1
     try:
-        supervise(*descriptors, worker=worker)
+        supervise(*descriptors, worker=worker, deadline=deadline)
         code = 0
     except BaseException:  # noqa: BLE001 -- the server's code must not go on in its fork
         traceback.print_exc()
@@ -76,7 +78,7 @@ def _supervise_and_exit(descriptors: list[int], worker: int | None) -> NoReturn:
 
 
 def main() -> None:
-    link_number, worker_pid = map(int, sys.argv[-2:])
+    link_number, deadline_number, worker_pid = map(int, sys.argv[-3:])
     link = socket.socket(fileno=link_number)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     become_subreaper()
@@ -85,4 +87,5 @@ def main() -> None:
     except OSError:  # it is gone, or a sandbox forbids pidfds: then only the link is watched
         worker = None
     gc.freeze()  # pages that the collector does not touch are not copied by forks
-    Server(link, worker if os.getppid() == worker_pid else None).run()
+    deadline = Deadline(deadline_number)
+    Server(link, worker if os.getppid() == worker_pid else None, deadline).run()

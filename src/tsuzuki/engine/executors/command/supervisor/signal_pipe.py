@@ -1,5 +1,6 @@
 """Self-pipe for signals: wait for descriptors and for the end of a child at the same time."""
 
+import math
 import os
 import select
 import signal
@@ -29,14 +30,19 @@ class SignalPipe:
         select.select([self.descriptor], [], [], seconds)
         self.clear()
 
-    def wait_with(self, *sources: int | socket.socket | None) -> list[Any]:
-        """Until a signal comes or one of the sources is readable; returns the readable ones."""
+    def wait_with(
+        self, *sources: int | socket.socket | None, seconds: float = math.inf
+    ) -> list[Any]:
+        """Until a signal comes, one of the sources is readable, or `seconds` have passed; returns the readable
+        ones."""
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         by_descriptor = {_descriptor(one): one for one in sources if one is not None}
         for descriptor in by_descriptor:
             poll.register(descriptor, select.POLLIN)
-        ready = [by_descriptor[fd] for fd, _ in poll.poll() if fd in by_descriptor]
+        # Rounded up: a wait that ends too early would be repeated at once.
+        timeout = None if seconds == math.inf else math.ceil(max(seconds, 0.0) * 1000)
+        ready = [by_descriptor[fd] for fd, _ in poll.poll(timeout) if fd in by_descriptor]
         self.clear()
         return ready
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import TERM
+from .deadline import Deadline
 from .processes import (
     become_subreaper,
     has_children,
@@ -26,7 +28,13 @@ PAUSES_SECONDS = [0.05] * 40
 
 
 def supervise(
-    control_fd: int, stdout: int, stderr: int, document: int, *, worker: int | None
+    control_fd: int,
+    stdout: int,
+    stderr: int,
+    document: int,
+    *,
+    worker: int | None,
+    deadline: Deadline,
 ) -> None:
     """Run one command and report how it ended; return when no process of it is left. The descriptor
     `document` holds its spec, `worker` is a pidfd."""
@@ -36,6 +44,10 @@ def supervise(
     with os.fdopen(document, "rb") as file:
         spec = json.loads(file.read())
     try:
+        if deadline.seconds_left() <= 0:
+            _remove(spec["scratch"])
+            report(control, stopped=True, is_late=True)
+            return
         main = _start(spec, stdout, stderr)
     except OSError as problem:
         at_folder = problem.filename == _raw(spec["cwd"])
@@ -45,12 +57,12 @@ def supervise(
     finally:
         os.close(stdout)
         os.close(stderr)
-    stopped = _watch(main.pid, control, worker, signals)
+    watched = _watch(main.pid, control, worker, signals, deadline)
     kill_group(main.pid)
     code = main.wait()
     _kill_leftovers(signals, PAUSES_SECONDS)
     _remove(spec["scratch"])
-    report(control, code=code, stopped=stopped)
+    report(control, code=code, **watched)
     _kill_leftovers(signals, itertools.repeat(1.0))
 
 
@@ -72,13 +84,28 @@ def _start(spec: dict[str, Any], stdout: int, stderr: int) -> "subprocess.Popen[
     )
 
 
-def _watch(main: int, control: socket.socket, worker: int | None, signals: SignalPipe) -> bool:
-    """Return when the main process has ended; true if we stopped it before it ended by itself."""
-    was_stopped = False
+def _watch(
+    main: int,
+    control: socket.socket,
+    worker: int | None,
+    signals: SignalPipe,
+    deadline: Deadline,
+) -> dict[str, bool]:
+    """Return when the main process has ended: whether we stopped it before it ended by itself, and whether
+    because the deadline had passed."""
+    was_stopped = is_late = False
     sources: list[int | socket.socket | None] = [worker, control]
     while not has_ended(main):
-        ready = signals.wait_with(*sources)
-        if not ready or has_ended(main):
+        ready = signals.wait_with(
+            *sources, seconds=math.inf if is_late else deadline.seconds_left()
+        )
+        if has_ended(main):
+            continue
+        if not is_late and deadline.seconds_left() <= 0:
+            was_stopped = is_late = True
+            kill_group(main)
+            sources.clear()
+        if not (ready and sources):
             continue
         was_stopped = True
         # Anything but `TERM` kills at once: `KILL`, a closed socket, a worker that is gone.
@@ -87,7 +114,7 @@ def _watch(main: int, control: socket.socket, worker: int | None, signals: Signa
         else:
             kill_group(main)
             sources.clear()
-    return was_stopped
+    return {"stopped": was_stopped, "is_late": is_late}
 
 
 def _kill_leftovers(signals: SignalPipe, pauses: Iterable[float]) -> None:

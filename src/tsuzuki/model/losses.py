@@ -1,0 +1,72 @@
+"""Losses: runs that ended, or were orphaned, because of their worker, and which of them count against the run.
+
+A run that kills its worker each time must end at some point, so a loss counts if the worker fell silent alone. It is
+free if it came from an outage or a shutdown: workers that were lost together, a worker that lives and stopped the run
+itself because the database was out of reach, a worker that left. Free repeats wait longer and longer, at random: so
+runs that kill their workers at the same time are soon lost at different times, and their losses count.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import pairwise
+from random import Random
+from typing import NamedTuple
+
+HEARTBEATS_TOGETHER = 1.5
+"""Heartbeat intervals between the last heartbeats of workers that were lost together, at most: each has sent its
+last one within an interval before the same moment."""
+
+FREE_PER_COUNTED = 10
+"""So many free losses are allowed for each one that counts: also the repeats in an outage without end do end."""
+
+WAIT_FIRST_SECONDS = 1.0
+WAIT_MAX_SECONDS = 600.0
+WAIT_JITTER = 0.5
+_DOUBLINGS_MAX = 30
+
+
+class Losses(NamedTuple):
+    """How often a run and the runs it retries lost their worker while they ran."""
+
+    counted: int = 0
+    free: int = 0
+
+    @property
+    def free_wait_seconds(self) -> float:
+        """How long the next free repeat waits: not at all after the first loss, then twice as long each time."""
+        if self.free == 0:
+            return 0.0
+        doublings = min(self.free - 1, _DOUBLINGS_MAX)
+        return min(WAIT_FIRST_SECONDS * 2.0**doublings, WAIT_MAX_SECONDS)
+
+    def next_free(self, losses_max: int) -> "Losses | None":
+        """With one more free loss; None if there were too many."""
+        is_allowed = self.free < losses_max * FREE_PER_COUNTED
+        return self._replace(free=self.free + 1) if is_allowed else None
+
+    def next_counted(self, losses_max: int) -> "Losses | None":
+        """With one more loss that counts; None if there were `losses_max` already."""
+        is_allowed = self.counted < losses_max
+        return self._replace(counted=self.counted + 1) if is_allowed else None
+
+
+NO_LOSSES = Losses()
+
+
+def with_jitter(seconds: float, random: Random) -> float:
+    return seconds * (1 + random.uniform(-WAIT_JITTER, WAIT_JITTER))
+
+
+def lost_alone(
+    heartbeats: Mapping[str, datetime], *, heartbeat_interval_seconds: float
+) -> frozenset[str]:
+    """Of silent workers, with their last heartbeats: those that no other one fell silent with."""
+    window = timedelta(seconds=heartbeat_interval_seconds * HEARTBEATS_TOGETHER)
+    in_order = sorted((heartbeat_at, worker_id) for worker_id, heartbeat_at in heartbeats.items())
+    together = {
+        worker_id
+        for (earlier, first), (later, second) in pairwise(in_order)
+        if later - earlier <= window
+        for worker_id in (first, second)
+    }
+    return frozenset(heartbeats) - together
