@@ -36,6 +36,7 @@ from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
+from tsuzuki.collectors.codeindex.tree_part import TreePart
 from tsuzuki.model.clock import Clock
 
 COMMIT_FILES = 400
@@ -92,11 +93,11 @@ class Builder:
         self._to_store: list[Parsed] = []
         self._vanished: set[str] = set()
 
-    def build(self) -> BuildJob:
-        """Build to the end; the job as it ended. It raises nothing but bugs, a `Fenced` and what is wrong
-        with the index file itself."""
+    def build(self, part: TreePart | None = None) -> BuildJob:
+        """Build to the end, the whole tree or a part of it that was scanned; the job as it ended. It raises
+        nothing but bugs, a `Fenced` and what is wrong with the index file itself."""
         try:
-            return self._build()
+            return self._build(part)
         except BuildCancelled:
             return self.fail(CANCELLED)
 
@@ -115,10 +116,11 @@ class Builder:
             builds.end(connection, job, now_ns=nanoseconds(now))
         return job
 
-    def _build(self) -> BuildJob:
-        scan = scan_tree(self._root, on_tick=self._tick)
+    def _build(self, part: TreePart | None) -> BuildJob:
+        part = part or TreePart(scan=scan_tree(self._root, on_tick=self._tick))
+        scan = part.scan
         with self._index.reading():
-            known = files.known_files(self._index.connection)
+            known = part.known(self._index.connection)
         changed = self._changed(scan, known)
         self._total = len(scan.files)
         self._processed = self._total - len(changed) - len(self._to_store)
@@ -138,7 +140,7 @@ class Builder:
             stored = known.get(file.path)
             if file.problem is not None:
                 self._to_store.append(_unreadable(file))
-            elif stored is None or _may_differ(file, stored):
+            elif may_differ(file, stored):
                 changed.append(_to_parse(file, stored))
         return changed
 
@@ -209,9 +211,11 @@ class Builder:
         )
 
 
-def _may_differ(file: ScannedFile, stored: KnownFile) -> bool:
+def may_differ(file: ScannedFile, stored: KnownFile | None) -> bool:
+    """Whether a file has to be read to know if the index has it as it is."""
     return (
-        (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
+        stored is None
+        or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or stored.extractor_version != EXTRACTOR_VERSION
         or stored.outcome is FileOutcome.UNREADABLE
         or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS

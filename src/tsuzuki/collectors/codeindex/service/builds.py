@@ -42,6 +42,7 @@ from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
+from tsuzuki.collectors.codeindex.tree_part import TreePart
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
 
@@ -121,7 +122,7 @@ class Builds:
     ) -> None:
         self._clock = clock or SystemClock()
         self._environ = environ
-        self._folder = index_folder(environ)
+        self.folder = index_folder(environ)
         self._limits = limits
         self._workers = workers
         self._chance = chance or random.SystemRandom()
@@ -131,30 +132,43 @@ class Builds:
         """The root that is meant, usable."""
         return find_root(named, cwd=cwd, environ=self._environ)
 
-    def start(self, root: Path, *, job_id: str | None = None) -> Started:
-        """Start a build in the background, or name the one that runs. The id comes at once."""
+    def start(
+        self, root: Path, *, job_id: str | None = None, part: TreePart | None = None
+    ) -> Started:
+        """Start a build in the background, or name the one that runs. The id comes at once. With `part` only
+        that is brought up to date, if the index has the rest."""
         wanted = job_id or build_id(self._now_ms(), self._chance)
-        index = IndexFile.open(root, folder=self._folder, clock=self._clock)
+        index = IndexFile.open(root, folder=self.folder, clock=self._clock)
         try:
             claimed = claim_build(index, wanted, self._clock)
             if isinstance(claimed, BuildJob):
                 index.close()
                 return Started(id=claimed.id, is_new=False, notes=index.notes)
-            self.jobs.create(wanted, self._work(root, index, claimed))
+            if meta.index_stats(index.connection) is None:
+                part = None
+            self.jobs.create(wanted, self._work(root, index, claimed, part))
         except BaseException:
             index.close()
             owner.release(wanted)
             raise
         return Started(id=claimed.id, is_new=True, notes=index.notes)
 
+    def start_for_watcher(self, root: Path, part: TreePart | None) -> Started:
+        """The same with the id of a watcher's job."""
+        wanted = self.jobs.next_watcher_id(self._now_ms())
+        with suppress(IndexCorrupt):  # it is made anew
+            while self.job(root, wanted) is not None:
+                wanted = self.jobs.next_watcher_id(self._now_ms())
+        return self.start(root, job_id=wanted, part=part)
+
     def start_detached(self, root: Path) -> Started:
         """Start a build in a process of its own that outlives this one, or name the one that runs."""
-        with IndexFile.open(root, folder=self._folder, clock=self._clock) as index:
+        with IndexFile.open(root, folder=self.folder, clock=self._clock) as index:
             notes = index.notes
         if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
             return Started(id=job.id, is_new=False, notes=notes)
         wanted = build_id(self._now_ms(), self._chance)
-        folder = {FOLDER_VARIABLE: str(self._folder.absolute())}
+        folder = {FOLDER_VARIABLE: str(self.folder.absolute())}
         process = start_process(root, wanted, folder)
         never = threading.Event()
         while True:
@@ -172,9 +186,9 @@ class Builds:
 
     def status(self, root: Path) -> IndexStatus:
         """How the index of a tree is; from the index file, whichever process builds."""
-        index = IndexFile.open_existing(root, folder=self._folder)
+        index = IndexFile.open_existing(root, folder=self.folder)
         if index is None:
-            path = index_path(root, self._folder)
+            path = index_path(root, self.folder)
             return IndexStatus(root=str(root), index_file=str(path), job=None, stats=None)
         with index, index.reading():
             connection = index.connection
@@ -193,7 +207,7 @@ class Builds:
         """A build of this process, or one that another process works on. None once it is forgotten."""
         if own := self.jobs.get(job_id):
             return own
-        index = IndexFile.open_existing(root, folder=self._folder)
+        index = IndexFile.open_existing(root, folder=self.folder)
         if index is None:
             return None
         with index, index.reading():
@@ -221,7 +235,7 @@ class Builds:
 
     def entries(self) -> list[IndexEntry]:
         """Every index file of the folder, by root."""
-        paths = sorted(self._folder.glob(f"*{SUFFIX}")) if self._folder.is_dir() else []
+        paths = sorted(self.folder.glob(f"*{SUFFIX}")) if self.folder.is_dir() else []
         return sorted((self._entry(path) for path in paths), key=lambda entry: entry.root)
 
     def _entry(self, path: Path) -> IndexEntry:
@@ -286,10 +300,12 @@ class Builds:
         return job is None or job.status is not BuildStatus.RUNNING
 
     def _work(
-        self, root: Path, index: IndexFile, claimed: ClaimedBuild
+        self, root: Path, index: IndexFile, claimed: ClaimedBuild, part: TreePart | None
     ) -> Callable[[OnProgress, Callable[[], bool]], BuildJob]:
         def work(on_progress: OnProgress, stopping: Callable[[], bool]) -> BuildJob:
-            def build(index: IndexFile, claimed: ClaimedBuild) -> BuildJob:
+            def build(
+                index: IndexFile, claimed: ClaimedBuild, part: TreePart | None = None
+            ) -> BuildJob:
                 builder = Builder(
                     claimed,
                     root=root,
@@ -300,15 +316,15 @@ class Builds:
                     on_progress=on_progress,
                     stopping=stopping,
                 )
-                return _ended(builder)
+                return _ended(builder, part)
 
             try:
                 try:
-                    return build(index, claimed)
+                    return build(index, claimed, part)
                 except IndexCorrupt:
                     index.close()
                     set_aside(index.path, self._clock)
-                    with IndexFile.open(root, folder=self._folder) as anew:
+                    with IndexFile.open(root, folder=self.folder) as anew:
                         again = claim_build(anew, claimed.id, self._clock)
                         if isinstance(again, BuildJob):
                             raise Fenced("another process builds this tree anew") from None
@@ -323,11 +339,11 @@ class Builds:
         return int(self._clock.now().timestamp() * 1000)
 
 
-def _ended(builder: Builder) -> BuildJob:
+def _ended(builder: Builder, part: TreePart | None) -> BuildJob:
     """A build to its end. What goes wrong is stored as the end, unless the build is not ours any more or
     the index file itself is what is wrong."""
     try:
-        return builder.build()
+        return builder.build(part)
     except (Fenced, IndexCorrupt):
         raise
     except Exception as problem:
