@@ -43,13 +43,13 @@ class BuildJobs:
             self._watcher_ms = max(now_ms, self._watcher_ms + 1)
             return watcher_id(self._watcher_ms)
 
-    def create(self, job_id: str, work: Work) -> BuildJob:
-        """Start `work` in a thread of its own; the job as it is now, running."""
+    def create(self, job_id: str, work: Work, *, started_at: str | None = None) -> BuildJob:
+        """Start `work` in a thread of its own; the job as it is now, running. It started now, unless said."""
         job = BuildJob(
             id=job_id,
             status=BuildStatus.RUNNING,
             progress=BuildProgress(),
-            started_at=iso(self._clock.now()),
+            started_at=started_at or iso(self._clock.now()),
         )
         entry = _Entry(job)
         with self._lock:

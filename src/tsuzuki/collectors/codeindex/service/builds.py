@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
 from tsuzuki.collectors.codeindex.tree_part import TreePart
+from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pid
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
 
@@ -146,7 +148,8 @@ class Builds:
                 return Started(id=claimed.id, is_new=False, notes=index.notes)
             if meta.index_stats(index.connection) is None:
                 part = None
-            self.jobs.create(wanted, self._work(root, index, claimed, part))
+            work = self._work(root, index, claimed, part)
+            self.jobs.create(wanted, work, started_at=claimed.started_at)
         except BaseException:
             index.close()
             owner.release(wanted)
@@ -216,13 +219,16 @@ class Builds:
         return found if found and found.id == job_id else None
 
     def _current(self, stored: StoredBuild) -> BuildJob | None:
-        """The stored build while it runs and five minutes after. One whose owner died has failed."""
-        now = self._clock.now()
-        now_ns = nanoseconds(now)
+        """The stored build while it runs and five minutes after. One whose owner died has failed when that gave
+        its last sign of life."""
+        now_ns = nanoseconds(self._clock.now())
+        is_alive = stored.ended_at_ns is None and owner.is_alive(stored, now_ns=now_ns)
+        ended_at_ns = stored.ended_at_ns or stored.heartbeat_ns
+        if is_alive:
+            return stored.job
+        if (now_ns - ended_at_ns) / 1e9 >= ENDED_JOB_SECONDS:
+            return None
         if stored.ended_at_ns is not None:
-            age_seconds = (now_ns - stored.ended_at_ns) / 1e9
-            return stored.job if age_seconds < ENDED_JOB_SECONDS else None
-        if owner.is_alive(stored, now_ns=now_ns):
             return stored.job
         return BuildJob(
             id=stored.job.id,
@@ -230,7 +236,7 @@ class Builds:
             progress=stored.job.progress,
             started_at=stored.job.started_at,
             error="its process died; the next build goes on from here",
-            failed_at=iso(now),
+            failed_at=iso(datetime.fromtimestamp(ended_at_ns / 1e9, UTC)),
         )
 
     def entries(self) -> list[IndexEntry]:
@@ -278,9 +284,15 @@ class Builds:
         )
 
     def remove(self, entry: IndexEntry) -> None:
-        """Remove an index file. It is refused while a build runs; a build that was just about to write is
-        fenced."""
+        """Remove an index file. It is refused while a build runs or the tree is watched; a build that was just
+        about to write is fenced."""
         path = Path(entry.index_file)
+        if (pid := watching_pid(path)) is not None:
+            raise Conflict(
+                f"{entry.root} is watched by {f'process {pid}' if pid else 'another process'}",
+                hint="End it first: it would make the index anew.",
+                code="tree_watched",
+            )
         with suppress(IndexCorrupt, NewerIndex), IndexFile.open_path(path) as index:
             try:
                 with index.transaction(self._is_free) as connection:
@@ -291,7 +303,7 @@ class Builds:
                     hint="Wait for the build to end: tsuzuki index status",
                     code="build_running",
                 ) from None
-        for part in _parts(path):
+        for part in (*_parts(path), lock_path(path)):
             part.unlink(missing_ok=True)
 
     def _is_free(self, connection: sqlite3.Connection) -> bool:

@@ -31,7 +31,7 @@ from tsuzuki.collectors.codeindex.watch.watch_lock import WatchLock, watching_pi
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import TsuzukiError
 
-__all__ = ["WatchEvent", "WatchState", "Watcher"]
+__all__ = ["BuildJob", "WatchEvent", "WatchState", "Watcher"]
 
 LOOK_SECONDS = 0.5
 """How often it is looked whether the root is there, and whether a waiting watcher may take over."""
@@ -173,20 +173,19 @@ class Watcher:
         later_at: float | None = None
         changed = Changed(whole=True)
         while self._identity() == root_identity:
-            changed = self._settled(source, changed)
-            self._update(changed)
-            if ".git" in changed.paths:
-                return  # it is a repository now, or is none any more
+            self._update(self._settled(source, changed))
             now = self._clock.monotonic()
             if self._resting_state is WatchState.POLLING and now >= until:
                 return
-            if changed.later and later_at is None:
-                later_at = now + LATER_SECONDS
             wait = LOOK_SECONDS if later_at is None else min(LOOK_SECONDS, later_at - now)
             changed = source.next(max(wait, 0.0))
             self._raise_if_stopped()
-            if later_at is not None and self._clock.monotonic() >= later_at:
-                later_at, changed = None, changed | Changed(whole=True)
+            now = self._clock.monotonic()
+            if changed.later and later_at is None:
+                later_at = now + LATER_SECONDS
+            if changed.has_rules or (later_at is not None and now >= later_at):
+                changed = changed | source.renew() | Changed(whole=True)
+                later_at = None
         self._must_build = True
 
     def _settled(self, source: ChangeSource, changed: Changed) -> Changed:

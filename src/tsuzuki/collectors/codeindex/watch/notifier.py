@@ -15,7 +15,7 @@ from typing import Protocol
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
 from tsuzuki.collectors.codeindex.answers.git_state import git_folder_of
-from tsuzuki.collectors.codeindex.tree_part import PATHS_MAX
+from tsuzuki.collectors.codeindex.tree_part import PATHS_MAX, RULE_FILES
 from tsuzuki.collectors.codeindex.watch.folders import watched_folders
 from tsuzuki.model.clock import Clock
 
@@ -42,6 +42,11 @@ class Changed:
     whole: bool = False
     later: bool = False
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether rules that ignore files are among it."""
+        return any(path.rpartition("/")[2] in RULE_FILES for path in self.paths)
+
     def __or__(self, other: "Changed") -> "Changed":
         paths = self.paths | other.paths
         return Changed(
@@ -56,6 +61,9 @@ class ChangeSource(Protocol):
 
     def next(self, seconds: float) -> Changed:
         """Wait for changes, at most so long. A burst of them is told at once."""
+
+    def renew(self) -> Changed:
+        """The rules that ignore files changed: follow the tree by the new ones."""
 
     def close(self) -> None:
         """Stop. Nothing is left behind."""
@@ -104,6 +112,14 @@ class Notifier:
             return changed
         return changed | self._watch_more(appeared)
 
+    def renew(self) -> Changed:
+        git_folder = git_folder_of(self._root)
+        is_same = git_folder == self._git_folder
+        self._git_folder = git_folder
+        if is_same and watched_folders(self._root) <= self._folders:
+            return Changed()
+        return self._reopened(None)
+
     def close(self) -> None:
         self._notify.close()
 
@@ -127,10 +143,12 @@ class Notifier:
             }
 
     def _watch_more(self, appeared: list[str]) -> Changed:
-        """Watch folders that appeared; what the old watches saw until then."""
-        if not watched_folders(self._root, appeared):
-            return Changed()
-        old, self._notify = self._notify, self._opened(appeared)
+        """Watch folders that appeared, unless they are ignored."""
+        return self._reopened(appeared) if watched_folders(self._root, appeared) else Changed()
+
+    def _reopened(self, only: list[str] | None) -> Changed:
+        """New watches for the old ones; what those saw until then."""
+        old, self._notify = self._notify, self._opened(only)
         seen = old.watch(STEP_MS, 1, STEP_MS, None)
         old.close()
         return self._taken(seen)
@@ -184,6 +202,9 @@ class Polling:
             return Changed()
         self._told_at, self._due_at = now, None
         return Changed(whole=True)
+
+    def renew(self) -> Changed:
+        return Changed()
 
     def close(self) -> None:
         """Nothing is held."""

@@ -7,7 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-END = ".watch"
+
+def lock_path(index_file: Path) -> Path:
+    """The file that is locked."""
+    return Path(f"{index_file}.watch")
 
 
 class WatchLock:
@@ -20,7 +23,7 @@ class WatchLock:
     @classmethod
     def take(cls, index_file: Path) -> Self | None:
         """None if another watcher has it, in this process or in another."""
-        path = Path(f"{index_file}{END}")
+        path = lock_path(index_file)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -47,7 +50,7 @@ class WatchLock:
 def watching_pid(index_file: Path) -> int | None:
     """The process that watches a tree; None if none does, 0 if it is not known which."""
     try:
-        descriptor = os.open(f"{index_file}{END}", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(lock_path(index_file), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
