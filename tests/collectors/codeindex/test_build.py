@@ -8,10 +8,13 @@ import pytest
 
 from tsuzuki.collectors.codeindex import build as build_module
 from tsuzuki.collectors.codeindex import parse as parse_module
+from tsuzuki.collectors.codeindex.build_job import BuildJob
 from tsuzuki.collectors.codeindex.extract import ExtractionFailed
-from tsuzuki.collectors.codeindex.index_file import IndexFile
+from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
+from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.model.clock import ManualClock
 
 from .conftest import Build, built
 
@@ -308,6 +311,38 @@ def test_a_cancelled_build_has_failed_and_the_next_does_the_rest(
     assert status.job == job
     assert status.stats is None
     assert build().status == "completed"
+
+
+def test_index_stats_move_when_a_build_completes_and_only_then(
+    tree: Path, index_folder: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, clock=clock, workers=1)
+
+    def build_later() -> tuple[BuildJob, object]:
+        clock.advance(60)
+        job = built(timed, tree)
+        return job, timed.status(tree).stats
+
+    first, stats = build_later()
+    assert first.result is not None
+    assert stats == IndexStats(
+        total=first.result.total_indexed_symbols, last_indexed_at=first.result.last_indexed_at
+    )
+    unchanged, moved = build_later()
+    assert unchanged.result is not None
+    assert moved == IndexStats(
+        total=first.result.total_indexed_symbols, last_indexed_at=unchanged.result.last_indexed_at
+    )
+    assert unchanged.result.last_indexed_at == unchanged.completed_at != first.completed_at
+    (tree / "new.py").write_text("def new(): ...\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(build_module.Builder, "_complete", lambda *_: 1 / 0)
+        failed, kept = build_later()
+    assert (failed.status, kept) == ("failed", moved)
+    assert timed.status(tree).as_json()["stats"] == {
+        "total": first.result.total_indexed_symbols,
+        "lastIndexedAt": unchanged.completed_at,
+    }
 
 
 def test_a_failure_is_told_to_other_processes_too(
