@@ -7,8 +7,9 @@ from collectors.codeindex.service.checkout import BRANCHES, git
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 
 
-def ask_during_switches(root: Path, answers: CodeAnswers, *, files: int, questions: int) -> int:
-    """No answer mixes two branches, and all came from a tree at rest; how many switches there were."""
+def ask_during_switches(root: Path, answers: CodeAnswers, *, files: int, rounds: int) -> int:
+    """Two questions a round: no answer mixes two branches, and all come from a tree at rest. How many switches
+    there were."""
     asked, answered = threading.Event(), threading.Event()
     switches = 0
 
@@ -23,12 +24,12 @@ def ask_during_switches(root: Path, answers: CodeAnswers, *, files: int, questio
     switching = threading.Thread(target=switch)
     switching.start()
     try:
-        settled = sum(_is_of_one_branch(answers, files, answered) for _ in range(questions))
+        settled = sum(_is_of_one_branch(answers, files, answered) for _ in range(rounds))
     finally:
         asked.set()
         answered.set()
         switching.join()
-    assert settled == questions
+    assert settled == rounds
     return switches
 
 

@@ -62,10 +62,11 @@ def test_a_branch_switch_during_questions_never_mixes_two_trees(
     two_branches(root, files=60)
     build()
     answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
-    assert ask_during_switches(root, answers, files=60, questions=20) > 5
+    assert ask_during_switches(root, answers, files=60, rounds=20) > 5
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("is_watched", [False, True], ids=["alone", "watched"])
 def test_a_switch_of_3000_files_during_200_questions_never_mixes_two_trees(
     root: Path, environ: dict[str, str], build: Callable[[], None], is_watched: bool
@@ -75,7 +76,7 @@ def test_a_switch_of_3000_files_during_200_questions_never_mixes_two_trees(
     answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
     watcher = Watcher(root, builds=Builds(environ=environ))
     with watcher if is_watched else nullcontext():
-        assert ask_during_switches(root, answers, files=3_000, questions=200) > 20
+        assert ask_during_switches(root, answers, files=3_000, rounds=100) > 20
 
 
 @pytest.mark.parametrize("is_watched", [False, True], ids=["alone", "watched"])
