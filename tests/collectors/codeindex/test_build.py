@@ -263,14 +263,15 @@ def test_a_file_that_vanishes_or_changes_after_the_scan(
     }
 
 
+@pytest.mark.parametrize("refused", ["shop", "tree"])
 def test_files_of_a_folder_that_cannot_be_read_now_stay(
-    build: Build, tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+    build: Build, tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     build()
     real_scan = os.scandir
 
     def refuse(folder: Path) -> object:
-        if str(folder).endswith("shop"):
+        if str(folder).endswith(refused):
             raise PermissionError(13, "Permission denied")
         return real_scan(folder)
 

@@ -38,7 +38,7 @@ class Scan:
 
     def may_have(self, path: str) -> bool:
         """Whether a file that was not found may be there all the same."""
-        return any(path.startswith(f"{folder}/") for folder in self.unread_folders)
+        return any(folder == "" or path.startswith(f"{folder}/") for folder in self.unread_folders)
 
 
 def scan_tree(

@@ -19,7 +19,7 @@ def ask_during_switches(root: Path, answers: CodeAnswers, *, files: int, rounds:
             git(root, "checkout", "-q", BRANCHES[switches % 2])
             switches += 1
             answered.clear()
-            answered.wait(5)
+            answered.wait(60)
 
     switching = threading.Thread(target=switch)
     switching.start()

@@ -11,6 +11,7 @@ import pytest
 
 from collectors.codeindex.service.checkout import two_branches
 from collectors.codeindex.service.switching import ask_during_switches
+from support.waiting import wait_until
 from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
 from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
@@ -67,16 +68,18 @@ def test_a_branch_switch_during_questions_never_mixes_two_trees(
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("is_watched", [False, True], ids=["alone", "watched"])
-def test_a_switch_of_3000_files_during_200_questions_never_mixes_two_trees(
-    root: Path, environ: dict[str, str], build: Callable[[], None], is_watched: bool
+def test_switches_of_3000_files_during_200_questions_never_mix_two_trees(
+    root: Path, environ: dict[str, str], build: Callable[[], None]
 ) -> None:
     two_branches(root, files=3_000)
     build()
     answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
-    watcher = Watcher(root, builds=Builds(environ=environ))
-    with watcher if is_watched else nullcontext():
+    with Watcher(root, builds=Builds(environ=environ)):
         assert ask_during_switches(root, answers, files=3_000, rounds=100) > 20
+        wait_until(
+            lambda: answers.search("place_3", lines=False).index.pending == 0,
+            "the watcher has indexed the last branch",
+        )
 
 
 @pytest.mark.parametrize("is_watched", [False, True], ids=["alone", "watched"])

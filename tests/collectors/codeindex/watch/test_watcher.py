@@ -354,3 +354,40 @@ def test_another_build_of_the_tree_is_waited_for(
         assert building.job.id == started.id
         go_on.set()
         watched.built_until(lambda found: ("main.py", "changed") in found)
+
+
+def test_closing_cancels_no_build_that_was_asked_for(
+    tree: Path, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def scan_when_told(root: Path, **_options: object) -> Scan:
+        go_on.wait(30)
+        return scan_tree(root)
+
+    with Watched(tree, builds).resting() as watched:
+        monkeypatch.setattr(build_module, "scan_tree", scan_when_told)
+        started = builds.start(tree)
+        write(tree, "main.py", "changed")
+        watched.state(WatchState.BUILDING)
+    go_on.set()
+    job = builds.jobs.wait(started.id, 60)
+    assert job is not None
+    assert job.status == "completed"
+
+
+def test_a_change_of_branch_may_change_the_rules(repository: Path, builds: Builds) -> None:
+    (repository / ".gitignore").write_text("/made/\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "made is ignored")
+    git(repository, "checkout", "--quiet", "-b", "open")
+    git(repository, "rm", "--quiet", ".gitignore")
+    git(repository, "commit", "--quiet", "-m", "nothing is")
+    git(repository, "checkout", "--quiet", "-")
+    write(repository, "made/out.py", "made")
+    with Watched(repository, builds).resting() as watched:
+        assert "made/out.py" not in watched.paths()
+        git(repository, "checkout", "--quiet", "open")
+        watched.built_until(lambda found: ("made/out.py", "made") in found)
+        write(repository, "made/out.py", "followed")
+        watched.built_until(lambda found: ("made/out.py", "followed") in found)

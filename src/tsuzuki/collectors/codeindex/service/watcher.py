@@ -17,7 +17,7 @@ from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
 from tsuzuki.collectors.codeindex.build_jobs import error_words
 from tsuzuki.collectors.codeindex.index_file import IndexCorrupt, IndexFile, index_path
 from tsuzuki.collectors.codeindex.scan import scan_tree
-from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.service.builds import Builds, Started
 from tsuzuki.collectors.codeindex.tree_part import TreePart, scan_part
 from tsuzuki.collectors.codeindex.watch.notifier import (
     Changed,
@@ -46,7 +46,6 @@ RENEW_SECONDS = 60.0
 """How long it polls before it asks for notifications again."""
 
 CLOSE_SECONDS = 10.0
-LIMIT_HINT = "On Linux, raise fs.inotify.max_user_watches and fs.inotify.max_user_instances."
 
 OnEvent = Callable[[WatchEvent], None]
 
@@ -88,7 +87,7 @@ class Watcher:
         return self
 
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
-        """Stop. A build that is running is cancelled; what it stored is kept. Whether all has ended in time."""
+        """Stop. A build that it started is cancelled; what that stored is kept. Whether all has ended in time."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(seconds)
@@ -163,7 +162,7 @@ class Watcher:
             source = Notifier(self.root, stopping=self._stopping, is_own=self._is_own)
         except NotificationsRefused as refused:
             self._resting_state = WatchState.POLLING
-            self._note = f"no notifications of changes: {refused}. {LIMIT_HINT}"
+            self._note = f"no notifications of changes: {refused}"
             return Polling(self._clock, stopping=self._stopping)
         self._resting_state, self._note = WatchState.WATCHING, None
         return source
@@ -171,21 +170,21 @@ class Watcher:
     def _follow(self, source: ChangeSource, root_identity: tuple[int, int]) -> None:
         until = self._clock.monotonic() + RENEW_SECONDS
         later_at: float | None = None
-        changed = Changed(whole=True)
+        changed = self._settled(source, Changed(whole=True))
         while self._identity() == root_identity:
-            self._update(self._settled(source, changed))
+            self._update(changed)
             now = self._clock.monotonic()
             if self._resting_state is WatchState.POLLING and now >= until:
                 return
             wait = LOOK_SECONDS if later_at is None else min(LOOK_SECONDS, later_at - now)
-            changed = source.next(max(wait, 0.0))
+            changed = self._settled(source, source.next(max(wait, 0.0)))
             self._raise_if_stopped()
             now = self._clock.monotonic()
             if changed.later and later_at is None:
                 later_at = now + LATER_SECONDS
             if changed.has_rules or (later_at is not None and now >= later_at):
-                changed = changed | source.renew() | Changed(whole=True)
-                later_at = None
+                source.renew()
+                changed, later_at = changed | Changed(whole=True), None
         self._must_build = True
 
     def _settled(self, source: ChangeSource, changed: Changed) -> Changed:
@@ -209,7 +208,7 @@ class Watcher:
             if part is not None and not self._differs(part):
                 break
             started = self._builds.start_for_watcher(self.root, part)
-            job = self._followed(started.id, note="; ".join(started.notes) or None)
+            job = self._followed(started)
             if started.is_new:
                 self._must_build = job is None or job.status is not BuildStatus.COMPLETED
                 self._told_end(job)
@@ -242,8 +241,9 @@ class Watcher:
             if file.path in present
         )
 
-    def _followed(self, job_id: str, *, note: str | None) -> BuildJob | None:
+    def _followed(self, started: Started) -> BuildJob | None:
         """Wait for a build to end, in this process or another. None if it was taken over."""
+        job_id, note = started.id, "; ".join(started.notes) or None
         told: BuildJob | None = None
         while (job := self._builds.job(self.root, job_id)) and job.status is BuildStatus.RUNNING:
             if job != told:
@@ -252,8 +252,9 @@ class Watcher:
             if self._builds.jobs.wait(job_id, PROGRESS_SECONDS) is None:
                 self._clock.wait(self._stopping, PROGRESS_SECONDS)
             if self._stopping.is_set():
-                self._builds.jobs.cancel(job_id)
-                self._builds.jobs.wait(job_id, CLOSE_SECONDS)
+                if started.is_new:
+                    self._builds.jobs.cancel(job_id)
+                    self._builds.jobs.wait(job_id, CLOSE_SECONDS)
                 raise _Stopped
         return job
 
@@ -277,7 +278,7 @@ class Watcher:
 
     def _is_own(self, path: str) -> bool:
         """Whether it is an index file: a watcher that saw its own writing would never rest."""
-        return path.startswith(f"{self._builds.folder.absolute()}/")
+        return path.startswith(f"{os.path.realpath(self._builds.folder)}/")
 
     def _is_own_path(self, path: str) -> bool:
         return self._is_own(f"{self.root}/{path}")

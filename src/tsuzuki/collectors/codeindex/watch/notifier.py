@@ -29,6 +29,7 @@ POLL_SECONDS = 2.0
 POLL_SHARE = 0.1
 """A scan takes at most this share of the time."""
 
+LIMIT_HINT = "On Linux, raise fs.inotify.max_user_watches and fs.inotify.max_user_instances."
 GIT_FILES = frozenset({"index", "exclude"})
 """They decide which files git lists: `git add --force` makes an ignored file part of the tree."""
 
@@ -62,7 +63,7 @@ class ChangeSource(Protocol):
     def next(self, seconds: float) -> Changed:
         """Wait for changes, at most so long. A burst of them is told at once."""
 
-    def renew(self) -> Changed:
+    def renew(self) -> None:
         """The rules that ignore files changed: follow the tree by the new ones."""
 
     def close(self) -> None:
@@ -88,37 +89,37 @@ class Notifier:
         self._is_recursive = platform.system() != "Linux"
         self._folders: set[str] = set()
         self._git_folder = git_folder_of(root)
+        self._unread: set[tuple[int, str]] = set()
         self._notify = self._opened(None)
 
     def next(self, seconds: float) -> Changed:
+        if self._unread:
+            found, self._unread = self._unread, set()
+            return self._taken(found)
         timeout_ms = max(int(seconds * 1000), 1)
-        return self._taken(self._notify.watch(BURST_MS, STEP_MS, timeout_ms, self._stopping))
+        seen = self._notify.watch(BURST_MS, STEP_MS, timeout_ms, self._stopping)
+        return Changed() if isinstance(seen, str) else self._taken(seen)
 
-    def _taken(self, found: set[tuple[int, str]] | str) -> Changed:
-        """What one burst means, with watches on the folders that came with it."""
-        if isinstance(found, str):
-            return Changed()
+    def _taken(self, found: set[tuple[int, str]]) -> Changed:
+        """What one burst means. Folders that came with it are watched."""
         paths = {path.removeprefix(self._top) for _, path in found if self._is_of_tree(path)}
         for kind, path in found:
             if kind == DELETED:
                 self._forget(path.removeprefix(self._top))
-        changed = Changed(
+        added = {path.removeprefix(self._top) for kind, path in found if kind == ADDED}
+        self._watch_more([*filter(self._is_folder, added & paths)])
+        return Changed(
             paths=frozenset(paths),
             whole=len(paths) > PATHS_MAX,
             later=any(self._is_git_file(path) for _, path in found),
         )
-        added = {path.removeprefix(self._top) for kind, path in found if kind == ADDED}
-        if self._is_recursive or not (appeared := [*filter(self._is_folder, added & paths)]):
-            return changed
-        return changed | self._watch_more(appeared)
 
-    def renew(self) -> Changed:
+    def renew(self) -> None:
         git_folder = git_folder_of(self._root)
         is_same = git_folder == self._git_folder
         self._git_folder = git_folder
-        if is_same and watched_folders(self._root) <= self._folders:
-            return Changed()
-        return self._reopened(None)
+        if not is_same or not watched_folders(self._root) <= self._folders:
+            self._reopen(None)
 
     def close(self) -> None:
         self._notify.close()
@@ -142,16 +143,18 @@ class Notifier:
                 one for one in self._folders if one != folder and not one.startswith(inside)
             }
 
-    def _watch_more(self, appeared: list[str]) -> Changed:
+    def _watch_more(self, appeared: list[str]) -> None:
         """Watch folders that appeared, unless they are ignored."""
-        return self._reopened(appeared) if watched_folders(self._root, appeared) else Changed()
+        if appeared and not self._is_recursive and watched_folders(self._root, appeared):
+            self._reopen(appeared)
 
-    def _reopened(self, only: list[str] | None) -> Changed:
-        """New watches for the old ones; what those saw until then."""
+    def _reopen(self, only: list[str] | None) -> None:
+        """New watches for the old ones. What those saw until then is told next."""
         old, self._notify = self._notify, self._opened(only)
         seen = old.watch(STEP_MS, 1, STEP_MS, None)
         old.close()
-        return self._taken(seen)
+        if not isinstance(seen, str):
+            self._unread |= seen
 
     def _opened(self, only: list[str] | None) -> RustNotify:
         """Watches on all folders, with those that appeared while they were set."""
@@ -180,7 +183,7 @@ class Notifier:
         except (FileNotFoundError, PermissionError, NotADirectoryError):
             raise
         except (OSError, WatchfilesRustInternalError) as problem:
-            raise NotificationsRefused(_words(problem)) from None
+            raise NotificationsRefused(f"{_words(problem)}. {LIMIT_HINT}") from None
 
 
 class Polling:
@@ -203,8 +206,8 @@ class Polling:
         self._told_at, self._due_at = now, None
         return Changed(whole=True)
 
-    def renew(self) -> Changed:
-        return Changed()
+    def renew(self) -> None:
+        """A scan goes by the rules of its moment."""
 
     def close(self) -> None:
         """Nothing is held."""
