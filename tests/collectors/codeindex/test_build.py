@@ -10,11 +10,9 @@ from tsuzuki.collectors.codeindex import build as build_module
 from tsuzuki.collectors.codeindex import parse as parse_module
 from tsuzuki.collectors.codeindex.build_job import BuildJob
 from tsuzuki.collectors.codeindex.extract import ExtractionFailed
-from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
-from tsuzuki.collectors.codeindex.queries.meta import IndexStats
+from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds
-from tsuzuki.model.clock import ManualClock
 
 from .conftest import Build, built
 
@@ -263,6 +261,30 @@ def test_a_file_that_vanishes_or_changes_after_the_scan(
     }
 
 
+def test_a_file_that_vanished_for_a_moment_keeps_its_symbols(
+    build: Build, tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build()
+    real_complete = build_module.Builder._complete
+
+    def scan_then_remove(root: Path, **_options: object) -> Scan:
+        found = scan_tree(root)
+        (tree / "main.py").unlink()
+        return found
+
+    def complete_later(builder: build_module.Builder, gone: set[str]) -> BuildJob:
+        (tree / "main.py").write_text("def written_again():\n    pass\n")
+        return real_complete(builder, gone)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build_module, "scan_tree", scan_then_remove)
+        patch.setattr(build_module.Builder, "_complete", complete_later)
+        build()
+    assert ("main.py", "main", 3) in symbols(index_folder, tree)
+    build()
+    assert ("main.py", "written_again", 1) in symbols(index_folder, tree)
+
+
 @pytest.mark.parametrize("refused", ["shop", "tree"])
 def test_files_of_a_folder_that_cannot_be_read_now_stay(
     build: Build, tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch, refused: str
@@ -312,38 +334,6 @@ def test_a_cancelled_build_has_failed_and_the_next_does_the_rest(
     assert status.job == job
     assert status.stats is None
     assert build().status == "completed"
-
-
-def test_index_stats_move_when_a_build_completes_and_only_then(
-    tree: Path, index_folder: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timed = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, clock=clock, workers=1)
-
-    def build_later() -> tuple[BuildJob, object]:
-        clock.advance(60)
-        job = built(timed, tree)
-        return job, timed.status(tree).stats
-
-    first, stats = build_later()
-    assert first.result is not None
-    assert stats == IndexStats(
-        total=first.result.total_indexed_symbols, last_indexed_at=first.result.last_indexed_at
-    )
-    unchanged, moved = build_later()
-    assert unchanged.result is not None
-    assert moved == IndexStats(
-        total=first.result.total_indexed_symbols, last_indexed_at=unchanged.result.last_indexed_at
-    )
-    assert unchanged.result.last_indexed_at == unchanged.completed_at != first.completed_at
-    (tree / "new.py").write_text("def new(): ...\n")
-    with monkeypatch.context() as patch:
-        patch.setattr(build_module.Builder, "_complete", lambda *_: 1 / 0)
-        failed, kept = build_later()
-    assert (failed.status, kept) == ("failed", moved)
-    assert timed.status(tree).as_json()["stats"] == {
-        "total": first.result.total_indexed_symbols,
-        "lastIndexedAt": unchanged.completed_at,
-    }
 
 
 def test_a_failure_is_told_to_other_processes_too(

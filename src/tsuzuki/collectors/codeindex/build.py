@@ -129,9 +129,9 @@ class Builder:
             for parsed in pool.parse(changed):
                 self._to_store += parsed
                 self._tick()
-        present = {file.path for file in scan.files} - self._vanished
+        present = {file.path for file in scan.files}
         gone = {path for path in known if path not in present and not scan.may_have(path)}
-        return self._complete(gone | self._vanished)
+        return self._complete(gone)
 
     def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:
         """What has to be read. What cannot be is stored as that at once."""
@@ -140,7 +140,7 @@ class Builder:
             stored = known.get(file.path)
             if file.problem is not None:
                 self._to_store.append(_unreadable(file))
-            elif may_differ(file, stored):
+            elif stored is None or _may_differ(file, stored):
                 changed.append(_to_parse(file, stored))
         return changed
 
@@ -180,7 +180,7 @@ class Builder:
         with self._index.transaction(self._is_ours) as connection:
             now = self._clock.now()
             self._store(connection, batch, nanoseconds(now))
-            removed = files.remove_files(connection, gone | self._vanished)
+            removed = files.remove_files(connection, gone | self._really_vanished())
             stats = IndexStats(total=files.symbol_count(connection), last_indexed_at=iso(now))
             meta.put_index_stats(connection, stats)
             job = BuildJob(
@@ -200,6 +200,11 @@ class Builder:
         self._on_progress(job.progress)
         return job
 
+    def _really_vanished(self) -> set[str]:
+        """Without what is there again: git removes a file before it writes it anew. The next build reads it."""
+        found = {path: self._root / path for path in self._vanished}
+        return {path for path, file in found.items() if file.is_symlink() or not file.is_file()}
+
     def _is_ours(self, connection: sqlite3.Connection) -> bool:
         return builds.has_token(connection, self._claimed.token)
 
@@ -211,11 +216,9 @@ class Builder:
         )
 
 
-def may_differ(file: ScannedFile, stored: KnownFile | None) -> bool:
-    """Whether a file has to be read to know if the index has it as it is."""
+def _may_differ(file: ScannedFile, stored: KnownFile) -> bool:
     return (
-        stored is None
-        or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
+        (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or stored.extractor_version != EXTRACTOR_VERSION
         or stored.outcome is FileOutcome.UNREADABLE
         or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS

@@ -48,7 +48,7 @@ def scan_tree(
     scan = Scan()
     top = os.fspath(root)
     for path in _paths(root, scan):
-        found = look(top, path)
+        found = _look(top, path)
         if found is None:
             continue
         scan.files.append(found)
@@ -106,7 +106,7 @@ def is_repository_of_its_own(folder: Path) -> bool:
     return Path(git_folder).parent.name != "worktrees"
 
 
-def look(top: str, path: str) -> ScannedFile | None:
+def _look(top: str, path: str) -> ScannedFile | None:
     """None for what is not a plain file, or not there any more."""
     try:
         found = os.lstat(f"{top}/{path}")

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -9,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tsuzuki.collectors.codeindex.git import git_ignores, git_paths, git_top
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.scan import Scan, look
+from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile
 from tsuzuki.collectors.codeindex.walk import walk
 
 PATHS_MAX = 200
@@ -45,12 +46,18 @@ def scan_part(root: Path, paths: Iterable[str]) -> TreePart | None:
         return None
     if not listed and (listed is None or git_ignores(root)):
         listed = list(walk(root, scan.unread_folders, only=asked))
-    top = os.fspath(root)
     for path in listed:
-        if path.endswith("/") or Path(top, path).is_dir():  # a repository of its own
+        try:
+            found = os.lstat(root / path)
+            path.encode()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, UnicodeEncodeError):  # the scan of the tree says what is wrong with it
             return None
-        if found := look(top, path):
-            scan.files.append(found)
+        if stat.S_ISDIR(found.st_mode):  # a repository of its own
+            return None
+        if stat.S_ISREG(found.st_mode):
+            scan.files.append(ScannedFile(path, found.st_size, found.st_mtime_ns))
     return TreePart(scan=scan, paths=asked)
 
 

@@ -146,19 +146,6 @@ def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     assert [answers.read(["beta"]).index.reread for _ in range(2)] == [1, 0]
 
 
-def test_an_answer_is_given_while_another_process_writes(
-    root: Path, environ: dict[str, str], build: Callable[[], None], answers: CodeAnswers
-) -> None:
-    write(root, a="def old(): ...\n")
-    build()
-    write(root, a="def new(): ...\n")
-    index = IndexFile.open_existing(root, folder=Path(environ[FOLDER_VARIABLE]))
-    assert index is not None
-    with index, index.transaction(lambda _: True):
-        (excerpt,) = answers.read(["new"]).value
-    assert excerpt.start == 1
-
-
 def test_a_file_in_doubt_is_compared_once_and_then_trusted(
     root: Path, environ: dict[str, str], build: Callable[[], None]
 ) -> None:

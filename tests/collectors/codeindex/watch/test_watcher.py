@@ -219,23 +219,22 @@ def test_one_watcher_of_a_tree_works_and_the_next_takes_over(
     tree: Path, builds: Builds, index_folder: Path
 ) -> None:
     other = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, workers=1)
-    with Watched(tree, other) as second:
-        with Watched(tree, builds) as first:
-            both = {first, second}
-            wait_until(
-                lambda: (
-                    {one.watcher.state for one in both} == {WatchState.WATCHING, WatchState.WAITING}
-                ),
-                "one of the two works",
-            )
-            working = next(one for one in both if one.watcher.state is WatchState.WATCHING)
-            (waiting,) = both - {working}
-            told = waiting.state(WatchState.WAITING)
-            assert f"process {os.getpid()}" in str(told.note)
-            assert working.watcher.close()
-            write(tree, "main.py", "between")
-            waiting.built_until(lambda found: ("main.py", "between") in found)
-        assert not [*index_folder.glob("*.watch")] or first is working
+    with Watched(tree, other) as second, Watched(tree, builds) as first:
+        both = {first, second}
+        wait_until(
+            lambda: (
+                {one.watcher.state for one in both} == {WatchState.WATCHING, WatchState.WAITING}
+            ),
+            "one of the two works",
+        )
+        working = next(one for one in both if one.watcher.state is WatchState.WATCHING)
+        (waiting,) = both - {working}
+        told = waiting.state(WatchState.WAITING)
+        assert f"process {os.getpid()}" in str(told.note)
+        assert working.watcher.close()
+        write(tree, "main.py", "between")
+        waiting.built_until(lambda found: ("main.py", "between") in found)
+    assert not [*index_folder.glob("*.watch")]
 
 
 def test_closing_leaves_no_thread_and_no_file_and_takes_less_than_a_second(

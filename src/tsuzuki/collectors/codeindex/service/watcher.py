@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Self
 
 from tsuzuki.collectors.codeindex.answers.git_state import git_folder_of, lock_age_seconds
-from tsuzuki.collectors.codeindex.build import iso, may_differ
+from tsuzuki.collectors.codeindex.build import IN_DOUBT_NS, iso
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
 from tsuzuki.collectors.codeindex.build_jobs import error_words
 from tsuzuki.collectors.codeindex.index_file import IndexCorrupt, IndexFile, index_path
-from tsuzuki.collectors.codeindex.scan import scan_tree
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.queries.files import KnownFile
+from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds, Started
 from tsuzuki.collectors.codeindex.tree_part import TreePart, scan_part
 from tsuzuki.collectors.codeindex.watch.notifier import (
@@ -236,7 +238,7 @@ class Watcher:
         present = {file.path for file in part.scan.files if not self._is_own_path(file.path)}
         gone = any(path not in present and not part.scan.may_have(path) for path in known)
         return gone or any(
-            may_differ(file, known.get(file.path))
+            _may_differ(file, known.get(file.path), is_told_of=part.paths is not None)
             for file in part.scan.files
             if file.path in present
         )
@@ -300,3 +302,14 @@ class Watcher:
     def _raise_if_stopped(self) -> None:
         if self._stopping.is_set():
             raise _Stopped
+
+
+def _may_differ(file: ScannedFile, stored: KnownFile | None, *, is_told_of: bool) -> bool:
+    """Whether a file is worth a build. One that could not be read is not, unless it is told that it changed:
+    with every scan it would be found again."""
+    if stored is None:
+        return True
+    if stored.outcome is FileOutcome.UNREADABLE:
+        return is_told_of
+    is_in_doubt = stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
+    return is_in_doubt or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
