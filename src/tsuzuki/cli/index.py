@@ -7,6 +7,7 @@ from tsuzuki.cli.index_answers import outline, references, search
 from tsuzuki.cli.index_build import build, status
 from tsuzuki.cli.index_files import ls, rm
 from tsuzuki.cli.index_source import code_map, read
+from tsuzuki.cli.index_watch import watch
 
 
 @click.group(cls=Group)
@@ -23,5 +24,5 @@ def index() -> None:
     """
 
 
-for command in (build, status, search, read, references, outline, code_map, ls, rm):
+for command in (build, status, watch, search, read, references, outline, code_map, ls, rm):
     index.add_command(command)

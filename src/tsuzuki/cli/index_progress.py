@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class BuildBar:
     """Files done and in all, files per second, and the remaining time."""
 
-    def __init__(self, invocation: Invocation) -> None:
+    def __init__(self, invocation: Invocation, *, is_transient: bool = False) -> None:
         self._bar = Progress(
             TextColumn("files"),
             BarColumn(bar_width=None),
@@ -32,6 +32,7 @@ class BuildBar:
             TimeRemainingColumn(),
             console=Console(stderr=True, no_color=not invocation.color),
             expand=True,
+            transient=is_transient,
         )
         self._task: Any = self._bar.add_task("files", total=None, rate="")
 

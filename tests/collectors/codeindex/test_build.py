@@ -8,6 +8,7 @@ import pytest
 
 from tsuzuki.collectors.codeindex import build as build_module
 from tsuzuki.collectors.codeindex import parse as parse_module
+from tsuzuki.collectors.codeindex.build_job import BuildJob
 from tsuzuki.collectors.codeindex.extract import ExtractionFailed
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
@@ -260,14 +261,39 @@ def test_a_file_that_vanishes_or_changes_after_the_scan(
     }
 
 
-def test_files_of_a_folder_that_cannot_be_read_now_stay(
+def test_a_file_that_vanished_for_a_moment_keeps_its_symbols(
     build: Build, tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build()
+    real_complete = build_module.Builder._complete
+
+    def scan_then_remove(root: Path, **_options: object) -> Scan:
+        found = scan_tree(root)
+        (tree / "main.py").unlink()
+        return found
+
+    def complete_later(builder: build_module.Builder, gone: set[str]) -> BuildJob:
+        (tree / "main.py").write_text("def written_again():\n    pass\n")
+        return real_complete(builder, gone)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build_module, "scan_tree", scan_then_remove)
+        patch.setattr(build_module.Builder, "_complete", complete_later)
+        build()
+    assert ("main.py", "main", 3) in symbols(index_folder, tree)
+    build()
+    assert ("main.py", "written_again", 1) in symbols(index_folder, tree)
+
+
+@pytest.mark.parametrize("refused", ["shop", "tree"])
+def test_files_of_a_folder_that_cannot_be_read_now_stay(
+    build: Build, tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     build()
     real_scan = os.scandir
 
     def refuse(folder: Path) -> object:
-        if str(folder).endswith("shop"):
+        if str(folder).endswith(refused):
             raise PermissionError(13, "Permission denied")
         return real_scan(folder)
 

@@ -1,7 +1,9 @@
 """The rules of a BuildJob, one by one, and its ids."""
 
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain, combinations
 from typing import Any
 
 import pytest
@@ -28,6 +30,12 @@ RUNNING = BuildJob(
 )
 COMPLETED = replace(RUNNING, status=BuildStatus.COMPLETED, result=RESULT, completed_at=MOMENT)
 FAILED = replace(RUNNING, status=BuildStatus.FAILED, error="disk full", failed_at=MOMENT)
+
+
+def powerset(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Every choice of them, from none to all."""
+    known = [*names]
+    return chain.from_iterable(combinations(known, count) for count in range(len(known) + 1))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +69,31 @@ FAILED = replace(RUNNING, status=BuildStatus.FAILED, error="disk full", failed_a
 def test_a_job_cannot_break_a_rule(job: BuildJob, change: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidBuildJob, match=words):
         replace(job, **change)
+
+
+SET_IN = {
+    BuildStatus.RUNNING: frozenset[str](),
+    BuildStatus.COMPLETED: frozenset({"result", "completed_at"}),
+    BuildStatus.FAILED: frozenset({"error", "failed_at"}),
+}
+VALUES = {"result": RESULT, "error": "disk full", "completed_at": MOMENT, "failed_at": MOMENT}
+
+
+@pytest.mark.parametrize("status", BuildStatus)
+@pytest.mark.parametrize("fields", [*powerset(VALUES)], ids="+".join)
+def test_each_status_has_its_fields_and_no_other(
+    status: BuildStatus, fields: tuple[str, ...]
+) -> None:
+    """The whole table: every status with every choice of the four fields that may be null."""
+
+    def make() -> BuildJob:
+        return replace(RUNNING, status=status, **{name: VALUES[name] for name in fields})  # type: ignore[arg-type] -- by name
+
+    if frozenset(fields) == SET_IN[status]:
+        assert make().status is status
+    else:
+        with pytest.raises(InvalidBuildJob):
+            make()
 
 
 def test_an_empty_tree_has_a_total_of_zero() -> None:

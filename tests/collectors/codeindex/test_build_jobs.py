@@ -88,3 +88,16 @@ def test_an_id_is_used_once(clock: ManualClock) -> None:
     jobs.create(ID, ends_as(COMPLETED))
     with pytest.raises(ValueError, match="already"):
         jobs.create(ID, ends_as(COMPLETED))
+
+
+def test_a_watcher_id_that_would_collide_takes_the_next_millisecond(clock: ManualClock) -> None:
+    jobs = BuildJobs(clock)
+    taken = [jobs.next_watcher_id(now_ms) for now_ms in (100, 100, 100, 50, 103, 200)]
+    assert taken == [f"watcher-{ms}" for ms in (100, 101, 102, 103, 104, 200)]
+
+
+def test_the_whole_job_is_made_with_the_start_that_others_are_told(clock: ManualClock) -> None:
+    jobs = BuildJobs(clock)
+    job = jobs.create(ID, ends_as(COMPLETED), started_at=COMPLETED.started_at)
+    assert job.started_at == COMPLETED.started_at
+    jobs.wait(ID, 10)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tsuzuki.collectors.codeindex.queries import builds as build_rows
 from tsuzuki.collectors.codeindex.queries.builds import Owner
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds
-from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced
 
 from .conftest import Build, built
@@ -151,9 +152,11 @@ def test_the_writer_that_was_taken_over_writes_nothing(
         assert index.connection.execute("SELECT count(*) FROM files").fetchone() == (0,)
 
 
-def claimed_by(index: IndexFile, who: Owner, *, age_seconds: float = 0) -> str:
+def claimed_by(
+    index: IndexFile, who: Owner, *, age_seconds: float = 0, now: datetime | None = None
+) -> str:
     """A build that is under way in a process of that description."""
-    now = SystemClock().now()
+    now = now or SystemClock().now()
     job = BuildJob(
         id="build-1-aaaaaa",
         status=BuildStatus.RUNNING,
@@ -217,6 +220,59 @@ def test_other_processes_remember_an_ended_build_for_five_minutes(
     assert other.job(tree, job.id) is None
     assert other.status(tree).job is None
     assert other.status(tree).stats is not None
+
+
+def test_a_build_whose_process_died_failed_at_its_last_heartbeat_and_is_forgotten(
+    tree: Path, index_folder: Path, clock: ManualClock
+) -> None:
+    builds = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, clock=clock)
+    gone = Owner(pid=1, start="another boot:1", host=owner.this_process().host)
+    with IndexFile.open(tree, folder=index_folder) as index:
+        job_id = claimed_by(index, gone, now=clock.now())
+    clock.advance(100)
+    first = builds.job(tree, job_id)
+    clock.advance(199)
+    assert first is not None
+    assert first == builds.job(tree, job_id)
+    assert (first.status, first.failed_at) == ("failed", "2026-11-17T12:00:00.000Z")
+    clock.advance(1)
+    assert builds.job(tree, job_id) is None
+    assert builds.status(tree).job is None
+
+
+def test_a_watcher_of_a_second_process_takes_no_id_that_was_used(
+    tree: Path, index_folder: Path, clock: ManualClock
+) -> None:
+    ids = []
+    for _ in range(2):
+        builds = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, clock=clock, workers=1)
+        started = builds.start_for_watcher(tree, None)
+        assert builds.jobs.wait(started.id, 60)
+        ids.append(started.id)
+    now_ms = int(clock.now().timestamp() * 1000)
+    assert ids == [f"watcher-{now_ms}", f"watcher-{now_ms + 1}"]
+
+
+def test_every_process_tells_the_same_of_a_build_from_its_start_to_its_end(
+    builds: Builds, tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def scan_when_told(root: Path, **_options: object) -> Scan:
+        go_on.wait(30)
+        return scan_tree(root)
+
+    monkeypatch.setattr(build_module, "scan_tree", scan_when_told)
+    other = Builds(environ={FOLDER_VARIABLE: str(index_folder)})
+    started = builds.start(tree)
+    running = builds.job(tree, started.id)
+    assert running == other.job(tree, started.id)
+    go_on.set()
+    ended = builds.jobs.wait(started.id, 60)
+    assert running is not None
+    assert ended is not None
+    assert ended == other.job(tree, started.id)
+    assert ended.started_at == running.started_at
 
 
 def test_a_detached_build_goes_on_alone(builds: Builds, large_tree: Path) -> None:

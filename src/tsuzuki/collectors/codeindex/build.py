@@ -36,6 +36,7 @@ from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
+from tsuzuki.collectors.codeindex.tree_part import TreePart
 from tsuzuki.model.clock import Clock
 
 COMMIT_FILES = 400
@@ -92,11 +93,11 @@ class Builder:
         self._to_store: list[Parsed] = []
         self._vanished: set[str] = set()
 
-    def build(self) -> BuildJob:
-        """Build to the end; the job as it ended. It raises nothing but bugs, a `Fenced` and what is wrong
-        with the index file itself."""
+    def build(self, part: TreePart | None = None) -> BuildJob:
+        """Build to the end, the whole tree or a part of it that was scanned; the job as it ended. It raises
+        nothing but bugs, a `Fenced` and what is wrong with the index file itself."""
         try:
-            return self._build()
+            return self._build(part)
         except BuildCancelled:
             return self.fail(CANCELLED)
 
@@ -115,10 +116,11 @@ class Builder:
             builds.end(connection, job, now_ns=nanoseconds(now))
         return job
 
-    def _build(self) -> BuildJob:
-        scan = scan_tree(self._root, on_tick=self._tick)
+    def _build(self, part: TreePart | None) -> BuildJob:
+        part = part or TreePart(scan=scan_tree(self._root, on_tick=self._tick))
+        scan = part.scan
         with self._index.reading():
-            known = files.known_files(self._index.connection)
+            known = part.known(self._index.connection)
         changed = self._changed(scan, known)
         self._total = len(scan.files)
         self._processed = self._total - len(changed) - len(self._to_store)
@@ -127,9 +129,9 @@ class Builder:
             for parsed in pool.parse(changed):
                 self._to_store += parsed
                 self._tick()
-        present = {file.path for file in scan.files} - self._vanished
+        present = {file.path for file in scan.files}
         gone = {path for path in known if path not in present and not scan.may_have(path)}
-        return self._complete(gone | self._vanished)
+        return self._complete(gone)
 
     def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:
         """What has to be read. What cannot be is stored as that at once."""
@@ -178,7 +180,7 @@ class Builder:
         with self._index.transaction(self._is_ours) as connection:
             now = self._clock.now()
             self._store(connection, batch, nanoseconds(now))
-            removed = files.remove_files(connection, gone | self._vanished)
+            removed = files.remove_files(connection, gone | self._really_vanished())
             stats = IndexStats(total=files.symbol_count(connection), last_indexed_at=iso(now))
             meta.put_index_stats(connection, stats)
             job = BuildJob(
@@ -197,6 +199,11 @@ class Builder:
             builds.end(connection, job, now_ns=nanoseconds(now))
         self._on_progress(job.progress)
         return job
+
+    def _really_vanished(self) -> set[str]:
+        """Without what is there again: git removes a file before it writes it anew. The next build reads it."""
+        found = {path: self._root / path for path in self._vanished}
+        return {path for path, file in found.items() if file.is_symlink() or not file.is_file()}
 
     def _is_ours(self, connection: sqlite3.Connection) -> bool:
         return builds.has_token(connection, self._claimed.token)

@@ -136,3 +136,8 @@ def _problems_of_fields(job: BuildJob) -> list[str]:
 def build_id(now_ms: int, chance: random.Random) -> str:
     """The id of a build that was asked for."""
     return f"build-{now_ms}-" + "".join(chance.choices(_ID_CHARACTERS, k=6))
+
+
+def watcher_id(now_ms: int) -> str:
+    """The id of a build that a watcher started."""
+    return f"watcher-{now_ms}"

@@ -11,6 +11,7 @@ from tsuzuki.collectors.codeindex.build_job import (
     BuildJob,
     BuildProgress,
     BuildStatus,
+    watcher_id,
 )
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
@@ -34,14 +35,21 @@ class BuildJobs:
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
+        self._watcher_ms = 0
 
-    def create(self, job_id: str, work: Work) -> BuildJob:
-        """Start `work` in a thread of its own; the job as it is now, running."""
+    def next_watcher_id(self, now_ms: int) -> str:
+        """An id for a job of a watcher. One that would collide takes the next millisecond."""
+        with self._lock:
+            self._watcher_ms = max(now_ms, self._watcher_ms + 1)
+            return watcher_id(self._watcher_ms)
+
+    def create(self, job_id: str, work: Work, *, started_at: str | None = None) -> BuildJob:
+        """Start `work` in a thread of its own; the job as it is now, running. It started now, unless said."""
         job = BuildJob(
             id=job_id,
             status=BuildStatus.RUNNING,
             progress=BuildProgress(),
-            started_at=iso(self._clock.now()),
+            started_at=started_at or iso(self._clock.now()),
         )
         entry = _Entry(job)
         with self._lock:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tsuzuki.collectors.kit.git_environment import git_environment
@@ -18,12 +19,26 @@ def git_top(folder: Path) -> Path | None:
     return Path(os.fsdecode(output.removesuffix(b"\n"))) if output else None
 
 
-def git_paths(folder: Path) -> list[str] | None:
+def git_paths(folder: Path, only: Sequence[str] = (".",)) -> list[str] | None:
     """The files below a folder that git knows or would add, relative to it. A repository of its own in there
-    is one path with `/` at its end, a submodule one without. None if git cannot tell."""
-    listed = _output(
-        folder, "ls-files", "-co", "--exclude-standard", "-z", "--", ".", seconds=LIST_SECONDS
-    )
+    is one path with `/` at its end, a submodule one without. `only` are files and folders. None if git cannot
+    tell."""
+    return _listed(folder, "-co", only)
+
+
+def git_ignored_paths(folder: Path, only: Sequence[str] = (".",)) -> list[str] | None:
+    """What git ignores below a folder. A folder that is ignored as a whole is one path with `/` at its end."""
+    return _listed(folder, "-oi", only, "--directory")
+
+
+def git_ignores(folder: Path) -> bool:
+    """Whether a folder as a whole is ignored by the repository around it."""
+    return _output(folder, "check-ignore", "-q", ".", seconds=TOP_SECONDS) is not None
+
+
+def _listed(folder: Path, which: str, only: Sequence[str], *options: str) -> list[str] | None:
+    arguments = ["--literal-pathspecs", "ls-files", which, "--exclude-standard", *options, "-z"]
+    listed = _output(folder, *arguments, "--", *only, seconds=LIST_SECONDS)
     if listed is None:
         return None
     # Of a merge with conflicts, a path is listed once for each version.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tsuzuki.collectors.codeindex.git import git_paths
 from tsuzuki.collectors.codeindex.index_file import printable
 from tsuzuki.collectors.codeindex.walk import walk
-from tsuzuki.model.errors import UsageError
+from tsuzuki.model.errors import NotFound, UsageError
 
 FILES_MAX = 2_000_000
 TICK_FILES = 2_000
@@ -38,7 +38,7 @@ class Scan:
 
     def may_have(self, path: str) -> bool:
         """Whether a file that was not found may be there all the same."""
-        return any(path.startswith(f"{folder}/") for folder in self.unread_folders)
+        return any(folder == "" or path.startswith(f"{folder}/") for folder in self.unread_folders)
 
 
 def scan_tree(
@@ -60,6 +60,10 @@ def scan_tree(
             )
         if len(scan.files) % TICK_FILES == 0:
             on_tick()
+    if not root.is_dir():  # it went meanwhile: that is not a tree without files
+        raise NotFound(
+            f"there is no folder {root}", hint="It was moved or removed.", code="root_missing"
+        )
     return scan
 
 
@@ -75,7 +79,7 @@ def _paths(root: Path, scan: Scan) -> Iterator[str]:
             yield path
             continue
         below = root / path
-        if _is_repository_of_its_own(below):
+        if is_repository_of_its_own(below):
             inner = Scan()
             name = path.rstrip("/")
             yield from (f"{name}/{deeper}" for deeper in _paths(below, inner))
@@ -90,7 +94,7 @@ def _is_submodule(root: Path, path: str) -> bool:
         return False
 
 
-def _is_repository_of_its_own(folder: Path) -> bool:
+def is_repository_of_its_own(folder: Path) -> bool:
     """A linked worktree has a file `.git` that leads into `worktrees` of its repository: it is not one."""
     link = folder / ".git"
     try:

@@ -1,7 +1,7 @@
 """A walk through a folder that git cannot list: its files without what its ignore files name."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -34,9 +34,15 @@ class _Rules:
         return False
 
 
-def walk(root: Path, unread_folders: list[str]) -> Iterator[str]:
+def walk(
+    root: Path,
+    unread_folders: list[str],
+    *,
+    only: Sequence[str] | None = None,
+    entered: list[str] | None = None,
+) -> Iterator[str]:
     """Paths of files below the root, relative to it, in order. Folders that cannot be read are added to
-    `unread_folders`."""
+    `unread_folders`, the others to `entered`. `only` are files and folders that are asked for."""
     to_enter: list[tuple[str, _Rules | None]] = [("", None)]
     while to_enter:
         folder, above = to_enter.pop()
@@ -48,12 +54,14 @@ def walk(root: Path, unread_folders: list[str]) -> Iterator[str]:
         except OSError:
             unread_folders.append(folder)
             continue
+        if entered is not None:
+            entered.append(folder)
         names = {entry.name for entry in entries}
         rules = _Rules(folder, _ignore_lines(root / folder, names), above)
         below: list[tuple[str, _Rules | None]] = []
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.is_symlink() or entry.name in NEVER_ENTERED:
+            if entry.is_symlink() or entry.name in NEVER_ENTERED or not _is_asked(path, only):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if not rules.ignore(f"{path}/"):
@@ -61,6 +69,13 @@ def walk(root: Path, unread_folders: list[str]) -> Iterator[str]:
             elif not rules.ignore(path):
                 yield path
         to_enter.extend(reversed(below))
+
+
+def _is_asked(path: str, only: Sequence[str] | None) -> bool:
+    """Whether a path is one of those, lies below one or leads to one."""
+    return only is None or any(
+        path == one or path.startswith(f"{one}/") or one.startswith(f"{path}/") for one in only
+    )
 
 
 def _ignore_lines(folder: Path, names: set[str]) -> list[str]:

@@ -1,14 +1,17 @@
 """Answers about a real tree: always of one state of it, with or without an index, and refusals that help."""
 
 import os
-import threading
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from collectors.codeindex.service.checkout import BRANCHES, git, two_branches
+from collectors.codeindex.service.checkout import two_branches
+from collectors.codeindex.service.switching import ask_during_switches
+from support.waiting import wait_until
 from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
 from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
@@ -16,6 +19,7 @@ from tsuzuki.collectors.codeindex.build_job import BuildStatus
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.service.watcher import Watcher
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
 
@@ -59,40 +63,48 @@ def test_a_branch_switch_during_questions_never_mixes_two_trees(
     two_branches(root, files=60)
     build()
     answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
-    asked, answered = threading.Event(), threading.Event()
-    switches = 0
+    assert ask_during_switches(root, answers, files=60, rounds=20) > 5
 
-    def switch() -> None:
-        nonlocal switches
-        while not asked.is_set():
-            git(root, "checkout", "-q", BRANCHES[switches % 2])
-            switches += 1
-            answered.clear()
-            answered.wait(5)
 
-    switching = threading.Thread(target=switch)
-    switching.start()
-    settled = 0
-    try:
-        for _ in range(20):
-            read = answers.read(["place_3", "place_30", "place_59"])
-            lines = answers.search("return", names=False, limit=1000)
-            answered.set()
-            if read.index.state != "changing":
-                settled += 1
-                branches = {excerpt.lines[1][1].split('"')[1].split()[0] for excerpt in read.value}
-                assert len(branches) == 1
-                is_blue = branches == {"blue"}
-                assert {excerpt.start for excerpt in read.value} == {46 if is_blue else 1}
-            if lines.index.state != "changing":
-                assert len(lines.value.lines) == 60
-                assert len({line.text.split('"')[1].split()[0] for line in lines.value.lines}) == 1
-    finally:
-        asked.set()
-        answered.set()
-        switching.join()
-    assert settled == 20
-    assert switches > 5
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_switches_of_3000_files_during_200_questions_never_mix_two_trees(
+    root: Path, environ: dict[str, str], build: Callable[[], None]
+) -> None:
+    two_branches(root, files=3_000)
+    build()
+    answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
+    with Watcher(root, builds=Builds(environ=environ)):
+        assert ask_during_switches(root, answers, files=3_000, rounds=100) > 20
+        wait_until(
+            lambda: answers.search("place_3", lines=False).index.pending == 0,
+            "the watcher has indexed the last branch",
+        )
+
+
+@pytest.mark.parametrize("is_watched", [False, True], ids=["alone", "watched"])
+def test_45_lines_above_a_function_are_seen_at_once_and_ever_after(
+    root: Path, environ: dict[str, str], build: Callable[[], None], is_watched: bool
+) -> None:
+    """Asked without a pause until a second after the save: at once, after 50, 150 and 1,000 ms."""
+    below = "def second():\n    return 2\n"
+    write(root, a=f"def first():\n    return 1\n{below}", b="first = 1\n")
+    build()
+    answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
+    with Watcher(root, builds=Builds(environ=environ)) if is_watched else nullcontext():
+        for above in (45, 90):
+            asked = [0.0]
+            write(root, a="# comment\n" * above + f"def first():\n    return 1\n{below}")
+            saved = time.monotonic()
+            while asked[-1] < 1:
+                (excerpt,) = answers.read(["second"]).value
+                assert (excerpt.start, excerpt.end) == (above + 3, above + 4)
+                assert [text for _, text in excerpt.lines] == below.splitlines()
+                names = answers.search("second", lines=False).value.names
+                assert names is not None
+                assert [one.symbol.line for one in names.found] == [above + 3]
+                asked.append(time.monotonic() - saved)
+            assert len(asked) > 4
 
 
 def test_an_abandoned_lock_of_git_is_told_of_and_not_waited_for(

@@ -1,7 +1,7 @@
 """Files with their symbols and references."""
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
@@ -35,6 +35,18 @@ def known_files(connection: sqlite3.Connection) -> dict[str, KnownFile]:
 def known_file(connection: sqlite3.Connection, path: str) -> KnownFile | None:
     row = connection.execute(f"{_KNOWN} WHERE path = ?", (path,)).fetchone()
     return _known(row) if row else None
+
+
+def known_below(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, KnownFile]:
+    """Those that are one of the paths, or lie below one."""
+    found = {}
+    for path in paths:
+        rows = connection.execute(
+            f"{_KNOWN} WHERE path = ? OR (path > ? AND path < ?)",
+            (path, f"{path}/", f"{path}0"),  # 0 is the character behind the slash
+        )
+        found.update({row[1]: _known(row) for row in rows})
+    return found
 
 
 def _known(row: Any) -> KnownFile:

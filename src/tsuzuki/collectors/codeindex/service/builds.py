@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
+from tsuzuki.collectors.codeindex.tree_part import TreePart
+from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pid
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
 
@@ -121,7 +124,7 @@ class Builds:
     ) -> None:
         self._clock = clock or SystemClock()
         self._environ = environ
-        self._folder = index_folder(environ)
+        self.folder = index_folder(environ)
         self._limits = limits
         self._workers = workers
         self._chance = chance or random.SystemRandom()
@@ -131,30 +134,44 @@ class Builds:
         """The root that is meant, usable."""
         return find_root(named, cwd=cwd, environ=self._environ)
 
-    def start(self, root: Path, *, job_id: str | None = None) -> Started:
-        """Start a build in the background, or name the one that runs. The id comes at once."""
+    def start(
+        self, root: Path, *, job_id: str | None = None, part: TreePart | None = None
+    ) -> Started:
+        """Start a build in the background, or name the one that runs. The id comes at once. With `part` only
+        that is brought up to date, if the index has the rest."""
         wanted = job_id or build_id(self._now_ms(), self._chance)
-        index = IndexFile.open(root, folder=self._folder, clock=self._clock)
+        index = IndexFile.open(root, folder=self.folder, clock=self._clock)
         try:
             claimed = claim_build(index, wanted, self._clock)
             if isinstance(claimed, BuildJob):
                 index.close()
                 return Started(id=claimed.id, is_new=False, notes=index.notes)
-            self.jobs.create(wanted, self._work(root, index, claimed))
+            if meta.index_stats(index.connection) is None:
+                part = None
+            work = self._work(root, index, claimed, part)
+            self.jobs.create(wanted, work, started_at=claimed.started_at)
         except BaseException:
             index.close()
             owner.release(wanted)
             raise
         return Started(id=claimed.id, is_new=True, notes=index.notes)
 
+    def start_for_watcher(self, root: Path, part: TreePart | None) -> Started:
+        """The same with the id of a watcher's job."""
+        wanted = self.jobs.next_watcher_id(self._now_ms())
+        with suppress(IndexCorrupt):  # it is made anew
+            while self.job(root, wanted) is not None:
+                wanted = self.jobs.next_watcher_id(self._now_ms())
+        return self.start(root, job_id=wanted, part=part)
+
     def start_detached(self, root: Path) -> Started:
         """Start a build in a process of its own that outlives this one, or name the one that runs."""
-        with IndexFile.open(root, folder=self._folder, clock=self._clock) as index:
+        with IndexFile.open(root, folder=self.folder, clock=self._clock) as index:
             notes = index.notes
         if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
             return Started(id=job.id, is_new=False, notes=notes)
         wanted = build_id(self._now_ms(), self._chance)
-        folder = {FOLDER_VARIABLE: str(self._folder.absolute())}
+        folder = {FOLDER_VARIABLE: str(self.folder.absolute())}
         process = start_process(root, wanted, folder)
         never = threading.Event()
         while True:
@@ -172,9 +189,9 @@ class Builds:
 
     def status(self, root: Path) -> IndexStatus:
         """How the index of a tree is; from the index file, whichever process builds."""
-        index = IndexFile.open_existing(root, folder=self._folder)
+        index = IndexFile.open_existing(root, folder=self.folder)
         if index is None:
-            path = index_path(root, self._folder)
+            path = index_path(root, self.folder)
             return IndexStatus(root=str(root), index_file=str(path), job=None, stats=None)
         with index, index.reading():
             connection = index.connection
@@ -193,7 +210,7 @@ class Builds:
         """A build of this process, or one that another process works on. None once it is forgotten."""
         if own := self.jobs.get(job_id):
             return own
-        index = IndexFile.open_existing(root, folder=self._folder)
+        index = IndexFile.open_existing(root, folder=self.folder)
         if index is None:
             return None
         with index, index.reading():
@@ -202,13 +219,16 @@ class Builds:
         return found if found and found.id == job_id else None
 
     def _current(self, stored: StoredBuild) -> BuildJob | None:
-        """The stored build while it runs and five minutes after. One whose owner died has failed."""
-        now = self._clock.now()
-        now_ns = nanoseconds(now)
+        """The stored build while it runs and five minutes after. One whose owner died has failed when that gave
+        its last sign of life."""
+        now_ns = nanoseconds(self._clock.now())
+        is_alive = stored.ended_at_ns is None and owner.is_alive(stored, now_ns=now_ns)
+        ended_at_ns = stored.ended_at_ns or stored.heartbeat_ns
+        if is_alive:
+            return stored.job
+        if (now_ns - ended_at_ns) / 1e9 >= ENDED_JOB_SECONDS:
+            return None
         if stored.ended_at_ns is not None:
-            age_seconds = (now_ns - stored.ended_at_ns) / 1e9
-            return stored.job if age_seconds < ENDED_JOB_SECONDS else None
-        if owner.is_alive(stored, now_ns=now_ns):
             return stored.job
         return BuildJob(
             id=stored.job.id,
@@ -216,12 +236,12 @@ class Builds:
             progress=stored.job.progress,
             started_at=stored.job.started_at,
             error="its process died; the next build goes on from here",
-            failed_at=iso(now),
+            failed_at=iso(datetime.fromtimestamp(ended_at_ns / 1e9, UTC)),
         )
 
     def entries(self) -> list[IndexEntry]:
         """Every index file of the folder, by root."""
-        paths = sorted(self._folder.glob(f"*{SUFFIX}")) if self._folder.is_dir() else []
+        paths = sorted(self.folder.glob(f"*{SUFFIX}")) if self.folder.is_dir() else []
         return sorted((self._entry(path) for path in paths), key=lambda entry: entry.root)
 
     def _entry(self, path: Path) -> IndexEntry:
@@ -264,9 +284,15 @@ class Builds:
         )
 
     def remove(self, entry: IndexEntry) -> None:
-        """Remove an index file. It is refused while a build runs; a build that was just about to write is
-        fenced."""
+        """Remove an index file. It is refused while a build runs or the tree is watched; a build that was just
+        about to write is fenced."""
         path = Path(entry.index_file)
+        if (pid := watching_pid(path)) is not None:
+            raise Conflict(
+                f"{entry.root} is watched by {f'process {pid}' if pid else 'another process'}",
+                hint="End it first: it would make the index anew.",
+                code="tree_watched",
+            )
         with suppress(IndexCorrupt, NewerIndex), IndexFile.open_path(path) as index:
             try:
                 with index.transaction(self._is_free) as connection:
@@ -277,7 +303,7 @@ class Builds:
                     hint="Wait for the build to end: tsuzuki index status",
                     code="build_running",
                 ) from None
-        for part in _parts(path):
+        for part in (*_parts(path), lock_path(path)):
             part.unlink(missing_ok=True)
 
     def _is_free(self, connection: sqlite3.Connection) -> bool:
@@ -286,10 +312,12 @@ class Builds:
         return job is None or job.status is not BuildStatus.RUNNING
 
     def _work(
-        self, root: Path, index: IndexFile, claimed: ClaimedBuild
+        self, root: Path, index: IndexFile, claimed: ClaimedBuild, part: TreePart | None
     ) -> Callable[[OnProgress, Callable[[], bool]], BuildJob]:
         def work(on_progress: OnProgress, stopping: Callable[[], bool]) -> BuildJob:
-            def build(index: IndexFile, claimed: ClaimedBuild) -> BuildJob:
+            def build(
+                index: IndexFile, claimed: ClaimedBuild, part: TreePart | None = None
+            ) -> BuildJob:
                 builder = Builder(
                     claimed,
                     root=root,
@@ -300,15 +328,15 @@ class Builds:
                     on_progress=on_progress,
                     stopping=stopping,
                 )
-                return _ended(builder)
+                return _ended(builder, part)
 
             try:
                 try:
-                    return build(index, claimed)
+                    return build(index, claimed, part)
                 except IndexCorrupt:
                     index.close()
                     set_aside(index.path, self._clock)
-                    with IndexFile.open(root, folder=self._folder) as anew:
+                    with IndexFile.open(root, folder=self.folder) as anew:
                         again = claim_build(anew, claimed.id, self._clock)
                         if isinstance(again, BuildJob):
                             raise Fenced("another process builds this tree anew") from None
@@ -323,11 +351,11 @@ class Builds:
         return int(self._clock.now().timestamp() * 1000)
 
 
-def _ended(builder: Builder) -> BuildJob:
+def _ended(builder: Builder, part: TreePart | None) -> BuildJob:
     """A build to its end. What goes wrong is stored as the end, unless the build is not ours any more or
     the index file itself is what is wrong."""
     try:
-        return builder.build()
+        return builder.build(part)
     except (Fenced, IndexCorrupt):
         raise
     except Exception as problem:
