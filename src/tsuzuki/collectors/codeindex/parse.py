@@ -20,6 +20,8 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     ParsedFile,
     SameFile,
     VanishedFile,
+    reference_rows,
+    symbol_rows,
 )
 
 HEAD_BYTES = 8_192
@@ -135,8 +137,8 @@ def _extracted(
     return replace(
         parsed,
         outcome=FileOutcome.SYNTAX_ERRORS if found.had_errors else FileOutcome.INDEXED,
-        symbols=tuple((row[0], row[1].value, *row[2:]) for row in found.definitions),
-        references=tuple((row[0], row[1].value, *row[2:]) for row in found.references),
+        symbols=symbol_rows(found.definitions),
+        references=reference_rows(found.references),
     )
 
 

@@ -1,8 +1,15 @@
 """What was found out about one file, as plain rows: cheap to hand from a worker process to the writer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tsuzuki.collectors.codeindex.extract import (
+    Definition,
+    Reference,
+    ReferenceKind,
+    SymbolKind,
+)
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 
 SymbolRow: TypeAlias = tuple[str, str, str, int, int, int, str, str]
@@ -59,3 +66,24 @@ class VanishedFile:
 
 
 Parsed: TypeAlias = ParsedFile | SameFile | VanishedFile
+
+_KINDS: dict[str, str] = {kind: kind.value for kind in (*SymbolKind, *ReferenceKind)}
+"""Kinds as plain text. Their own `value` is slow to ask for."""
+
+
+def symbol_rows(definitions: Iterable[Definition]) -> tuple[SymbolRow, ...]:
+    return tuple(
+        [
+            (name, _KINDS[kind], container, line, end_line, column, signature, doc)
+            for name, kind, container, line, end_line, column, signature, doc in definitions
+        ]
+    )
+
+
+def reference_rows(references: Iterable[Reference]) -> tuple[ReferenceRow, ...]:
+    return tuple(
+        [
+            (name, _KINDS[kind], line, column, container)
+            for name, kind, line, column, container in references
+        ]
+    )

@@ -1,7 +1,8 @@
 """Files with their symbols and references."""
 
+import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
@@ -43,30 +44,32 @@ def _known(row: Any) -> KnownFile:
 
 
 def put_files(
-    connection: sqlite3.Connection, batch: Sequence[ParsedFile], *, names: NameIds, now_ns: int
+    connection: sqlite3.Connection, batch: Iterable[ParsedFile], *, names: NameIds, now_ns: int
 ) -> None:
     """Store files in place of what the index had of them. Where one could not be read or parsed, its old
     symbols stay."""
-    names.define(connection, {row[0] for file in batch for row in file.symbols})
-    ids = names.of(connection, {row[0] for file in batch for row in file.references})
-    for file in batch:
-        was_known = known_file(connection, file.path) is not None
-        number = _put_row(connection, file, now_ns)
-        if file.outcome.keeps_old_symbols:
-            continue
-        if was_known:
-            _remove_found(connection, [(number,)])
-        connection.executemany(
-            "INSERT INTO symbols"
-            " (file_id, name, kind, container, line, end_line, col, signature, doc)"
-            f" VALUES ({number}, ?, ?, ?, ?, ?, ?, ?, ?)",
-            file.symbols,
-        )
-        connection.executemany(
-            "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
-            f" VALUES ({number}, ?, ?, ?, ?, ?)",
-            [(ids[row[0]], *row[1:]) for row in file.references],
-        )
+    by_path = {file.path: file for file in batch}
+    known = _ids_of(connection, by_path)
+    connection.executemany(_PUT, [_row(file, now_ns) for file in by_path.values()])
+    ids = _ids_of(connection, by_path)
+    changed = [file for file in by_path.values() if not file.outcome.keeps_old_symbols]
+    _remove_found(connection, [(known[file.path],) for file in changed if file.path in known])
+    names.define(connection, {row[0] for file in changed for row in file.symbols})
+    connection.executemany(
+        "INSERT INTO symbols (file_id, name, kind, container, line, end_line, col, signature, doc)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(ids[file.path], *row) for file in changed for row in file.symbols],
+    )
+    name_ids = names.of(connection, {row[0] for file in changed for row in file.references})
+    connection.executemany(
+        "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (ids[file.path], name_ids[name], kind, line, column, container)
+            for file in changed
+            for name, kind, line, column, container in file.references
+        ],
+    )
 
 
 def put_file(
@@ -82,29 +85,39 @@ def _remove_found(connection: sqlite3.Connection, file_ids: Sequence[tuple[int]]
     connection.executemany("DELETE FROM refs WHERE file_id = ?", file_ids)
 
 
-def _put_row(connection: sqlite3.Connection, file: ParsedFile, now_ns: int) -> int:
-    """The file's own row; its id."""
-    row = connection.execute(
-        "INSERT INTO files (path, size, mtime_ns, hash, language, extractor, extractor_version,"
-        " outcome, error, indexed_at_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
-        " hash = excluded.hash, language = excluded.language, extractor = excluded.extractor,"
-        " extractor_version = excluded.extractor_version, outcome = excluded.outcome,"
-        " error = excluded.error, indexed_at_ns = excluded.indexed_at_ns RETURNING id",
-        (
-            file.path,
-            file.size,
-            file.mtime_ns,
-            file.hash,
-            file.language,
-            "tree-sitter" if file.extractor_version is not None else None,
-            file.extractor_version,
-            file.outcome,
-            file.error,
-            now_ns,
-        ),
-    ).fetchone()
-    return int(row[0])
+_PUT = (
+    "INSERT INTO files (path, size, mtime_ns, hash, language, extractor, extractor_version,"
+    " outcome, error, indexed_at_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
+    " hash = excluded.hash, language = excluded.language, extractor = excluded.extractor,"
+    " extractor_version = excluded.extractor_version, outcome = excluded.outcome,"
+    " error = excluded.error, indexed_at_ns = excluded.indexed_at_ns"
+)
+
+
+def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
+    """The values of `_PUT`."""
+    return (
+        file.path,
+        file.size,
+        file.mtime_ns,
+        file.hash,
+        file.language,
+        "tree-sitter" if file.extractor_version is not None else None,
+        file.extractor_version,
+        file.outcome,
+        file.error,
+        now_ns,
+    )
+
+
+def _ids_of(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, int]:
+    """The ids of those files that the index has."""
+    rows = connection.execute(
+        "SELECT path, id FROM files WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps([*paths]),),
+    )
+    return dict(rows.fetchall())
 
 
 def confirm_file(connection: sqlite3.Connection, file: SameFile, *, now_ns: int) -> None:
