@@ -36,6 +36,7 @@ from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
+from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree
 from tsuzuki.model.clock import Clock
 
 COMMIT_FILES = 400
@@ -89,6 +90,7 @@ class Builder:
         self._committed_seconds = self._started_seconds
         self._processed = self._total = 0
         self._updated_files = 0
+        self._has_copies = False
         self._to_store: list[Parsed] = []
         self._vanished: set[str] = set()
 
@@ -116,6 +118,7 @@ class Builder:
         return job
 
     def _build(self) -> BuildJob:
+        self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
         scan = scan_tree(self._root, on_tick=self._tick)
         with self._index.reading():
             known = files.known_files(self._index.connection)
@@ -163,13 +166,13 @@ class Builder:
 
     def _store(self, connection: sqlite3.Connection, batch: list[Parsed], now_ns: int) -> None:
         changed = [parsed for parsed in batch if isinstance(parsed, ParsedFile)]
+        same = [parsed for parsed in batch if isinstance(parsed, SameFile)]
         files.put_files(connection, changed, names=self._names, now_ns=now_ns)
+        files.confirm_files(connection, same, now_ns=now_ns)
         self._updated_files += sum(not one.outcome.keeps_old_symbols for one in changed)
-        for parsed in batch:
-            if isinstance(parsed, SameFile):
-                files.confirm_file(connection, parsed, now_ns=now_ns)
-            elif isinstance(parsed, VanishedFile):
-                self._vanished.add(parsed.path)
+        if self._has_copies:
+            self._updated_files += len(same)  # new to this index, though it was not parsed for it
+        self._vanished.update(one.path for one in batch if isinstance(one, VanishedFile))
 
     def _complete(self, gone: set[str]) -> BuildJob:
         """The last transaction: what is left to store, what is gone, the IndexStats and the end."""
@@ -189,7 +192,8 @@ class Builder:
                 completed_at=iso(now),
                 result=BuildResult(
                     updated_files=self._updated_files,
-                    removed_files=removed,
+                    # What was copied and is not in this tree never was.
+                    removed_files=0 if self._has_copies else removed,
                     total_indexed_symbols=stats.total,
                     last_indexed_at=stats.last_indexed_at,
                 ),

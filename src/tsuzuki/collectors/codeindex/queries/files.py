@@ -38,9 +38,11 @@ def known_file(connection: sqlite3.Connection, path: str) -> KnownFile | None:
     return _known(row) if row else None
 
 
+_OUTCOMES = {outcome.value: outcome for outcome in FileOutcome}
+
+
 def _known(row: Any) -> KnownFile:
-    found = KnownFile._make(row)
-    return found._replace(outcome=FileOutcome(found.outcome))
+    return KnownFile._make((*row[:6], _OUTCOMES[row[6]], row[7]))
 
 
 def put_files(
@@ -120,11 +122,11 @@ def _ids_of(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, i
     return dict(rows.fetchall())
 
 
-def confirm_file(connection: sqlite3.Connection, file: SameFile, *, now_ns: int) -> None:
-    """Store size and mtime of a file whose content is as it was."""
-    connection.execute(
+def confirm_files(connection: sqlite3.Connection, same: Iterable[SameFile], *, now_ns: int) -> None:
+    """Store size and mtime of files whose content is as it was."""
+    connection.executemany(
         "UPDATE files SET size = ?, mtime_ns = ?, indexed_at_ns = ? WHERE path = ?",
-        (file.size, file.mtime_ns, now_ns, file.path),
+        [(file.size, file.mtime_ns, now_ns, file.path) for file in same],
     )
 
 
