@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -144,15 +145,29 @@ def symbol_count(connection: sqlite3.Connection) -> int:
     return int(count)
 
 
-def counts_by(connection: sqlite3.Connection, column: str) -> dict[str, int]:
-    """How many files there are of each `outcome` or `language`, most first."""
-    if column not in ("outcome", "language"):
-        raise ValueError(f"files are not counted by {column!r}")
+class FileCounts(NamedTuple):
+    """How many files there are of each outcome and of each language, most first."""
+
+    outcomes: dict[str, int]
+    languages: dict[str, int]
+
+
+def counts(connection: sqlite3.Connection) -> FileCounts:
+    """In one pass: it is asked for while a build runs."""
+    outcomes: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
     rows = connection.execute(
-        f"SELECT {column}, count(*) FROM files WHERE {column} IS NOT NULL"
-        f" GROUP BY {column} ORDER BY count(*) DESC, {column}"
+        "SELECT outcome, language, count(*) FROM files GROUP BY outcome, language"
     )
-    return dict(rows.fetchall())
+    for outcome, language, number in rows:
+        outcomes[outcome] += number
+        if language is not None:
+            languages[language] += number
+    return FileCounts(_most_first(outcomes), _most_first(languages))
+
+
+def _most_first(counted: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
 
 def problems(connection: sqlite3.Connection, *, limit: int) -> list[dict[str, str]]:
