@@ -10,6 +10,7 @@ from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SymbolRow
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.names import NameIds
+from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
 
 SYMBOLS_PER_FILE = 20
 FILES_PER_BATCH = 400
@@ -38,6 +39,8 @@ def filled(folder: Path, symbols: int) -> Iterator[tuple[IndexFile, list[str]]]:
             names.update(row[0] for file in batch for row in file.symbols)
             with index.transaction(lambda _: True) as connection:
                 files.put_files(connection, batch, names=name_ids, now_ns=1)
+        with index.transaction(lambda _: True) as connection:
+            make_name_indexes(connection)
         yield index, sorted(names)
 
 

@@ -35,6 +35,7 @@ from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
+from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree
 from tsuzuki.model.clock import Clock
@@ -182,6 +183,7 @@ class Builder:
             now = self._clock.now()
             self._store(connection, batch, nanoseconds(now))
             removed = files.remove_files(connection, gone | self._vanished)
+            make_name_indexes(connection)
             stats = IndexStats(total=files.symbol_count(connection), last_indexed_at=iso(now))
             meta.put_index_stats(connection, stats)
             job = BuildJob(

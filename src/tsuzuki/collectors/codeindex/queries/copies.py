@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from tsuzuki.collectors.codeindex.queries import files
+from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
 
 _TABLES = ("files", "symbols", "names", "name_parts", "refs")
 
@@ -31,8 +32,9 @@ def detach(connection: sqlite3.Connection) -> None:
 def copy_rows(connection: sqlite3.Connection) -> None:
     """Take every file with what was found in it. Its size and mtime were those of another tree's file: the
     stored hash alone says what it was made from, so no mtime may match. What was stale there is left out."""
+    make_name_indexes(connection)
     for table in _TABLES:
-        # SQLite copies records as they are if it is given whole tables and the own one is empty.
+        # SQLite copies records as they are, of indexes too, if it is given whole tables and the own one is empty.
         connection.execute(f"INSERT INTO main.{table} SELECT * FROM other.{table}")
     connection.execute(
         "INSERT INTO symbol_names (rowid, name) SELECT id, name FROM main.names WHERE is_defined = 1"
