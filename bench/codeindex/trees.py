@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-CACHE = Path(__file__).parents[1] / ".cache" / "codeindex"
+CACHE = Path(__file__).parents[2] / ".cache" / "codeindex"
 DJANGO = "Django==5.2.8"
 OLD_SECONDS = 1_700_000_000
 FILES_PER_FOLDER = 500
