@@ -1,6 +1,7 @@
 """A new worktree starts from what another worktree of its repository has in its index."""
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +12,11 @@ import pytest
 from collectors.codeindex.conftest import built, git
 from tsuzuki.collectors.codeindex import parse
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_path
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
 from tsuzuki.collectors.codeindex.queries import files, lookups
+from tsuzuki.collectors.codeindex.queries.names import NameIds
+from tsuzuki.collectors.codeindex.scan import Scan
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree
 from tsuzuki.model.errors import Fenced
@@ -194,3 +199,33 @@ def test_the_next_build_after_a_copy_alone_compares_every_file(
     assert job.result.updated_files == 1
     names = [row[1] for row in everything(worktree, index_folder)["symbols"]]
     assert names == ["other", "total", "tax"]
+
+
+def test_what_was_copied_for_a_file_that_cannot_be_read_is_dropped(
+    builds: Builds, committed: Path, worktree: Path, index_folder: Path
+) -> None:
+    built(builds, committed)
+    unreadable = ParsedFile(
+        path="shop/sums.py", size=0, mtime_ns=0, outcome=FileOutcome.UNREADABLE, error="denied"
+    )
+    with IndexFile.open(worktree, folder=index_folder) as index:
+        assert copy_from_worktree(index, worktree, lambda _: True)
+        with index.transaction(lambda _: True) as connection:
+            files.put_files(connection, [unreadable], names=NameIds(), now_ns=1)
+    found = everything(worktree, index_folder)
+    assert "shop/sums.py" not in {row[0] for row in found["symbols"] + found["refs"]}
+    assert "shop/cart.py" in {row[0] for row in found["symbols"]}
+
+
+def test_what_was_copied_below_a_folder_that_cannot_be_listed_is_dropped(
+    builds: Builds,
+    committed: Path,
+    worktree: Path,
+    index_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built(builds, committed)
+    shutil.rmtree(worktree / "shop")
+    monkeypatch.setattr(Scan, "may_have", lambda _scan, _path: True)
+    built(builds, worktree)
+    assert [row[0] for row in everything(worktree, index_folder)["files"]] == ["main.py"]

@@ -32,7 +32,7 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     VanishedFile,
 )
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
-from tsuzuki.collectors.codeindex.queries.files import KnownFile
+from tsuzuki.collectors.codeindex.queries.files import NEVER_COMPARED_NS, KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
@@ -132,7 +132,12 @@ class Builder:
                 self._to_store += parsed
                 self._tick()
         present = {file.path for file in scan.files} - self._vanished
-        gone = {path for path in known if path not in present and not scan.may_have(path)}
+        gone = {
+            path
+            for path, file in known.items()
+            if path not in present
+            and (file.indexed_at_ns == NEVER_COMPARED_NS or not scan.may_have(path))
+        }
         return self._complete(gone | self._vanished)
 
     def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:

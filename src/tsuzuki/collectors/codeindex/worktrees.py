@@ -56,7 +56,7 @@ def _copied(index: IndexFile, other: Path, is_ours: Callable[[sqlite3.Connection
                 copies.detach(index.connection)
     except Fenced:
         raise
-    except (Unreachable, Conflict):
+    except (Unreachable, Conflict, sqlite3.IntegrityError):
         # Of the other file or of ours: if it was ours, the build meets it again.
         return False
     return True

@@ -43,4 +43,6 @@ def copy_rows(connection: sqlite3.Connection) -> None:
         "SELECT path FROM main.files WHERE hash IS NULL OR outcome IN ('unreadable', 'failed')"
     )
     files.remove_files(connection, [path for (path,) in stale.fetchall()])
-    connection.execute("UPDATE main.files SET mtime_ns = -1, indexed_at_ns = 0")
+    connection.execute(
+        "UPDATE main.files SET mtime_ns = -1, indexed_at_ns = ?", (files.NEVER_COMPARED_NS,)
+    )

@@ -10,6 +10,9 @@ from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 
+NEVER_COMPARED_NS = 0
+"""When a file was indexed that was copied from another tree's index and not compared with ours so far."""
+
 
 class KnownFile(NamedTuple):
     """What the index has of a file, to see whether it changed: the columns of `_KNOWN`."""
@@ -47,11 +50,12 @@ def _known(row: Any) -> KnownFile:
 
 
 def put_files(
-    connection: sqlite3.Connection, batch: Iterable[ParsedFile], *, names: NameIds, now_ns: int
+    connection: sqlite3.Connection, batch: Sequence[ParsedFile], *, names: NameIds, now_ns: int
 ) -> None:
     """Store files in place of what the index had of them. Where one could not be read or parsed, its old
-    symbols stay."""
+    symbols stay, if they were this tree's."""
     by_path = {file.path: file for file in batch}
+    _remove_copied(connection, [one.path for one in batch if one.outcome.keeps_old_symbols])
     known = _ids_of(connection, by_path)
     connection.executemany(_PUT, [_row(file, now_ns) for file in by_path.values()])
     ids = _ids_of(connection, by_path)
@@ -86,6 +90,14 @@ def _remove_found(connection: sqlite3.Connection, file_ids: Sequence[tuple[int]]
     """Remove the symbols and references of files."""
     connection.executemany("DELETE FROM symbols WHERE file_id = ?", file_ids)
     connection.executemany("DELETE FROM refs WHERE file_id = ?", file_ids)
+
+
+def _remove_copied(connection: sqlite3.Connection, paths: Iterable[str]) -> None:
+    """Remove what was copied for files and never compared with them."""
+    copied = f"(SELECT id FROM files WHERE path = ? AND indexed_at_ns = {NEVER_COMPARED_NS})"
+    for table in ("symbols", "refs"):
+        rows = [(path,) for path in paths]
+        connection.executemany(f"DELETE FROM {table} WHERE file_id IN {copied}", rows)
 
 
 _PUT = (
