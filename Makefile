@@ -63,6 +63,10 @@ bench-books: setup ## books beside the barest loop; PEER=/path/to/python-with-dl
 bench-feeds: setup ## feeds beside bare loops of the same calls, memory, and the choice of the next item; ONLY=items measures one
 	@$(BIN)/python -W ignore -m bench.feeds $(if $(ONLY),--only $(ONLY))
 
+# TREE=/path/to/tree instead of Django; ONLY=cold measures one.
+bench-codeindex: setup ## the code index beside universal-ctags, code-index-mcp and git status; memory, lookups, answers
+	@$(BIN)/python -W ignore -m bench.codeindex $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -72,4 +76,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast test-full bench-engine bench-commits bench-books bench-feeds lock clean
+.PHONY: help setup run lint format test test-fast test-full bench-engine bench-commits bench-books bench-feeds bench-codeindex lock clean

@@ -32,11 +32,13 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     VanishedFile,
 )
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
-from tsuzuki.collectors.codeindex.queries.files import KnownFile
+from tsuzuki.collectors.codeindex.queries.files import NEVER_COMPARED_NS, KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
+from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.tree_part import TreePart
+from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree
 from tsuzuki.model.clock import Clock
 
 COMMIT_FILES = 400
@@ -90,6 +92,7 @@ class Builder:
         self._committed_seconds = self._started_seconds
         self._processed = self._total = 0
         self._updated_files = 0
+        self._has_copies = False
         self._to_store: list[Parsed] = []
         self._vanished: set[str] = set()
 
@@ -117,7 +120,9 @@ class Builder:
         return job
 
     def _build(self, part: TreePart | None) -> BuildJob:
-        part = part or TreePart(scan=scan_tree(self._root, on_tick=self._tick))
+        if part is None:
+            self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
+            part = TreePart(scan=scan_tree(self._root, on_tick=self._tick))
         scan = part.scan
         with self._index.reading():
             known = part.known(self._index.connection)
@@ -130,8 +135,13 @@ class Builder:
                 self._to_store += parsed
                 self._tick()
         present = {file.path for file in scan.files}
-        gone = {path for path in known if path not in present and not scan.may_have(path)}
-        return self._complete(gone)
+        copied = {path for path, file in known.items() if file.indexed_at_ns == NEVER_COMPARED_NS}
+        gone = {
+            path
+            for path in known
+            if path not in present and (path in copied or not scan.may_have(path))
+        }
+        return self._complete(gone, copied)
 
     def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:
         """What has to be read. What cannot be is stored as that at once."""
@@ -165,22 +175,25 @@ class Builder:
 
     def _store(self, connection: sqlite3.Connection, batch: list[Parsed], now_ns: int) -> None:
         changed = [parsed for parsed in batch if isinstance(parsed, ParsedFile)]
+        same = [parsed for parsed in batch if isinstance(parsed, SameFile)]
         files.put_files(connection, changed, names=self._names, now_ns=now_ns)
+        files.confirm_files(connection, same, now_ns=now_ns)
         self._updated_files += sum(not one.outcome.keeps_old_symbols for one in changed)
-        for parsed in batch:
-            if isinstance(parsed, SameFile):
-                files.confirm_file(connection, parsed, now_ns=now_ns)
-            elif isinstance(parsed, VanishedFile):
-                self._vanished.add(parsed.path)
+        if self._has_copies:
+            self._updated_files += len(same)  # new to this index, though it was not parsed for it
+        self._vanished.update(one.path for one in batch if isinstance(one, VanishedFile))
 
-    def _complete(self, gone: set[str]) -> BuildJob:
-        """The last transaction: what is left to store, what is gone, the IndexStats and the end."""
+    def _complete(self, gone: set[str], copied: set[str]) -> BuildJob:
+        """The last transaction: what is left to store, what is gone, the IndexStats and the end. What was copied
+        from another worktree and never compared with a file of this one does not stay."""
         batch, self._to_store = self._to_store, []
         self._processed = self._total
         with self._index.transaction(self._is_ours) as connection:
             now = self._clock.now()
             self._store(connection, batch, nanoseconds(now))
-            removed = files.remove_files(connection, gone | self._really_vanished())
+            vanished = self._really_vanished() | (self._vanished & copied)
+            removed = files.remove_files(connection, gone | vanished)
+            make_name_indexes(connection)
             stats = IndexStats(total=files.symbol_count(connection), last_indexed_at=iso(now))
             meta.put_index_stats(connection, stats)
             job = BuildJob(
@@ -191,7 +204,8 @@ class Builder:
                 completed_at=iso(now),
                 result=BuildResult(
                     updated_files=self._updated_files,
-                    removed_files=removed,
+                    # What was copied and is not in this tree never was.
+                    removed_files=0 if self._has_copies else removed,
                     total_indexed_symbols=stats.total,
                     last_indexed_at=stats.last_indexed_at,
                 ),

@@ -11,6 +11,7 @@ from tsuzuki.collectors.kit.git_environment import git_environment
 SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 TOP_SECONDS = 10.0
 LIST_SECONDS = 600.0
+_WORKTREE = "worktree "
 
 
 def git_top(folder: Path) -> Path | None:
@@ -43,6 +44,13 @@ def _listed(folder: Path, which: str, only: Sequence[str], *options: str) -> lis
         return None
     # Of a merge with conflicts, a path is listed once for each version.
     return list(dict.fromkeys(os.fsdecode(listed).split("\0")[:-1]))
+
+
+def git_worktrees(folder: Path) -> list[Path]:
+    """Every working tree of the repository that a folder is in, that of the folder too."""
+    listed = _output(folder, "worktree", "list", "--porcelain", seconds=TOP_SECONDS) or b""
+    lines = os.fsdecode(listed).split("\n")
+    return [Path(line[len(_WORKTREE) :]) for line in lines if line.startswith(_WORKTREE)]
 
 
 def quiet_environment() -> dict[str, str]:

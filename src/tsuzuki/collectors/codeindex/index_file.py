@@ -200,6 +200,8 @@ def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = OFF")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA cache_size = -32768")
+            # A build writes the pages of its indexes again and again: they go to the file once per 32 MB of log.
+            connection.execute("PRAGMA wal_autocheckpoint = 8000")
         except BaseException:
             connection.close()
             raise

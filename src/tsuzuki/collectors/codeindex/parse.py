@@ -5,7 +5,7 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
@@ -18,8 +18,12 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     FileToParse,
     Parsed,
     ParsedFile,
+    ReferenceRow,
     SameFile,
+    SymbolRow,
     VanishedFile,
+    reference_rows,
+    symbol_rows,
 )
 
 HEAD_BYTES = 8_192
@@ -66,19 +70,23 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
     digest = content_hash(head if content is None else content)
     if digest == file.known_hash:
         return SameFile(path=file.path, size=found.st_size, mtime_ns=found.st_mtime_ns)
-    parsed = ParsedFile(
+    outcome, error = _not_parsed(language, content, limits)
+    symbols: tuple[SymbolRow, ...] = ()
+    references: tuple[ReferenceRow, ...] = ()
+    if outcome is None:
+        outcome, error, symbols, references = _extracted(language or "", content or b"", limits)
+    return ParsedFile(
         path=file.path,
         size=found.st_size,
         mtime_ns=found.st_mtime_ns,
-        outcome=FileOutcome.INDEXED,
+        outcome=outcome,
         hash=digest,
         language=language,
         extractor_version=EXTRACTOR_VERSION,
+        error=error,
+        symbols=symbols,
+        references=references,
     )
-    outcome, error = _not_parsed(language, content, limits)
-    if outcome is not None:
-        return replace(parsed, outcome=outcome, error=error)
-    return _extracted(parsed, language or "", content or b"", limits)
 
 
 def _not_parsed(
@@ -123,21 +131,16 @@ def longest_line(content: bytes, enough: int) -> int:
 
 
 def _extracted(
-    parsed: ParsedFile, language: str, content: bytes, limits: ParseLimits
-) -> ParsedFile:
+    language: str, content: bytes, limits: ParseLimits
+) -> tuple[FileOutcome, str | None, tuple[SymbolRow, ...], tuple[ReferenceRow, ...]]:
     try:
         found = extract(language, content, seconds_max=limits.seconds_max)
     except ExtractionFailed as problem:
-        return replace(parsed, outcome=FileOutcome.FAILED, error=str(problem))
+        return FileOutcome.FAILED, str(problem), (), ()
     except (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as bug:
-        error = f"{type(bug).__name__}: {bug}"
-        return replace(parsed, outcome=FileOutcome.FAILED, error=error)
-    return replace(
-        parsed,
-        outcome=FileOutcome.SYNTAX_ERRORS if found.had_errors else FileOutcome.INDEXED,
-        symbols=tuple((row[0], row[1].value, *row[2:]) for row in found.definitions),
-        references=tuple((row[0], row[1].value, *row[2:]) for row in found.references),
-    )
+        return FileOutcome.FAILED, f"{type(bug).__name__}: {bug}", (), ()
+    outcome = FileOutcome.SYNTAX_ERRORS if found.had_errors else FileOutcome.INDEXED
+    return outcome, None, symbol_rows(found.definitions), reference_rows(found.references)
 
 
 def _unreadable(path: str, problem: OSError) -> ParsedFile:

@@ -46,11 +46,7 @@ def scan_tree(
 ) -> Scan:
     """Scan a tree. `on_tick` is called every few thousand files, and may raise to end it."""
     scan = Scan()
-    top = os.fspath(root)
-    for path in _paths(root, scan):
-        found = _look(top, path)
-        if found is None:
-            continue
+    for found in _found_files(root, "", scan):
         scan.files.append(found)
         if len(scan.files) > files_max:
             raise UsageError(
@@ -67,31 +63,26 @@ def scan_tree(
     return scan
 
 
-def _paths(root: Path, scan: Scan) -> Iterator[str]:
-    """Paths relative to the root, with `/`."""
-    listed = git_paths(root)
-    if not listed:  # no repository, or git ignores the folder as a whole
-        yield from walk(root, scan.unread_folders)
-        return
-    for path in listed:
-        is_repository = path.endswith("/") or _is_submodule(root, path)
-        if not is_repository:
-            yield path
+def _found_files(folder: Path, prefix: str, scan: Scan) -> Iterator[ScannedFile]:
+    """The files of a folder, which is at `prefix` below the root. One look at each: most scans find no change."""
+    top = os.fspath(folder)
+    unread_folders: list[str] = []
+    # Git lists nothing if there is no repository, or if it ignores the folder as a whole.
+    for path in git_paths(folder) or walk(folder, unread_folders):
+        name = path.rstrip("/")
+        try:
+            status = os.lstat(f"{top}/{name}")
+        except (FileNotFoundError, NotADirectoryError):
             continue
-        below = root / path
-        if is_repository_of_its_own(below):
-            inner = Scan()
-            name = path.rstrip("/")
-            yield from (f"{name}/{deeper}" for deeper in _paths(below, inner))
-            scan.unread_folders += [f"{name}/{folder}" for folder in inner.unread_folders]
-
-
-def _is_submodule(root: Path, path: str) -> bool:
-    """A folder is listed only for a submodule. One that was never checked out is empty."""
-    try:
-        return stat.S_ISDIR(os.lstat(root / path).st_mode)
-    except OSError:
-        return False
+        except OSError as problem:
+            yield ScannedFile(printable(prefix + path), 0, 0, problem.strerror or str(problem))
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield _scanned(prefix + path, status)
+        elif stat.S_ISDIR(status.st_mode) and is_repository_of_its_own(folder / name):
+            # A folder is listed only for a repository in it. A submodule that was never checked out is empty.
+            yield from _found_files(folder / name, f"{prefix}{name}/", scan)
+    scan.unread_folders += [f"{prefix}{below}" for below in unread_folders]
 
 
 def is_repository_of_its_own(folder: Path) -> bool:
@@ -106,19 +97,10 @@ def is_repository_of_its_own(folder: Path) -> bool:
     return Path(git_folder).parent.name != "worktrees"
 
 
-def _look(top: str, path: str) -> ScannedFile | None:
-    """None for what is not a plain file, or not there any more."""
-    try:
-        found = os.lstat(f"{top}/{path}")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as problem:
-        return ScannedFile(printable(path), 0, 0, problem.strerror or str(problem))
-    if not stat.S_ISREG(found.st_mode):
-        return None
+def _scanned(path: str, status: os.stat_result) -> ScannedFile:
     if not _is_utf8(path):
         return ScannedFile(printable(path), 0, 0, "its name is not UTF-8")
-    return ScannedFile(path, found.st_size, found.st_mtime_ns)
+    return ScannedFile(path, status.st_size, status.st_mtime_ns)
 
 
 def _is_utf8(path: str) -> bool:

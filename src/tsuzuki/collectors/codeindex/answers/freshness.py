@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from tsuzuki.collectors.codeindex.answers.parsing import ParsedNow, content_hash, parse_now
+from tsuzuki.collectors.codeindex.answers.parsing import ParsedNow, parse_now
 from tsuzuki.collectors.codeindex.answers.source_file import (
     SourceFile,
     read_source,
@@ -20,6 +20,7 @@ from tsuzuki.collectors.codeindex.answers.source_file import (
 from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parse import content_hash
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
 from tsuzuki.collectors.codeindex.queries import lookups
 

@@ -1,6 +1,5 @@
 """A file parsed for an answer, within the limits of a build."""
 
-import hashlib
 from dataclasses import dataclass
 
 from tsuzuki.collectors.codeindex.answers.source_file import SourceFile
@@ -13,15 +12,15 @@ from tsuzuki.collectors.codeindex.extract import (
     language_of,
 )
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parse import HEAD_BYTES, ParseLimits, longest_line
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.parse import (
+    HEAD_BYTES,
+    ParseLimits,
+    content_hash,
+    longest_line,
+)
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, reference_rows, symbol_rows
 
 LIMITS = ParseLimits()
-
-
-def content_hash(content: bytes) -> bytes:
-    """The hash by which the index knows a content."""
-    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +45,8 @@ class ParsedNow:
             hash=content_hash(source.content),
             language=self.language,
             extractor_version=EXTRACTOR_VERSION,
-            symbols=tuple((row[0], row[1].value, *row[2:]) for row in self.extracted.definitions),
-            references=tuple((row[0], row[1].value, *row[2:]) for row in self.extracted.references),
+            symbols=symbol_rows(self.extracted.definitions),
+            references=reference_rows(self.extracted.references),
         )
 
 

@@ -28,7 +28,7 @@ def store_back(index: IndexFile, files: FreshFiles, *, now_ns: int) -> int:
                 for same, content in files.confirmed:
                     known = stored_files.known_file(connection, same.path)
                     if known and known.hash == content:
-                        stored_files.confirm_file(connection, same, now_ns=now_ns)
+                        stored_files.confirm_files(connection, [same], now_ns=now_ns)
         finally:
             lookups.wait_for_lock(index.connection, seconds=BUSY_SECONDS)
         return len(parsed)

@@ -7,6 +7,7 @@ is kept.
 """
 
 import re
+from collections.abc import Callable
 
 import tree_sitter
 
@@ -39,6 +40,9 @@ _DEFINITION_RANKS = dict.fromkeys(SymbolKind, 4) | {
 _WORDS = {"words": re.compile(rb"[^\s\"']+"), "fragment": re.compile(rb"(?<=#)[^\"']+")}
 
 Captured = dict[str, list[tree_sitter.Node]]
+Written = Callable[[int, int], str]
+"""What stands between two offsets."""
+
 Used = tuple[int, str]
 """A reference as the query gave it: the rank of its kind, and the name. Plain, because most captures are references."""
 
@@ -48,9 +52,10 @@ def captured(
 ) -> tuple[dict[int, Found], dict[int, Used]]:
     found: dict[int, Found] = {}
     used: dict[int, Used] = {}
+    written = _written(text)
     for _, captures in matches:
         if "name" in captures:
-            definition = _found(text, captures)
+            definition = _found(written, captures)
             known = found.get(definition.name_start)
             if definition.name and (known is None or _is_better(definition, known)):
                 found[definition.name_start] = definition
@@ -63,7 +68,7 @@ def captured(
             for node in nodes:
                 start = node.start_byte
                 if start not in used or used[start][0] < rank:
-                    used[start] = rank, text[start : node.end_byte].decode("utf-8", "replace")
+                    used[start] = rank, written(start, node.end_byte)
     return found, used
 
 
@@ -84,7 +89,15 @@ def _add_words(
             used[word.start()] = (READ_RANK, word[0].decode("utf-8", "replace"))
 
 
-def _found(text: bytes, captures: Captured) -> Found:
+def _written(text: bytes) -> Written:
+    """Many names are taken out of one text. In ASCII its characters have the offsets of its bytes."""
+    if text.isascii():
+        characters = text.decode("ascii")
+        return lambda start, end: characters[start:end]
+    return lambda start, end: text[start:end].decode("utf-8", "replace")
+
+
+def _found(written: Written, captures: Captured) -> Found:
     name = captures["name"][0]
     whole, kind, listed, container, body = name, SymbolKind.VARIABLE, True, "", None
     for capture, nodes in captures.items():
@@ -92,22 +105,21 @@ def _found(text: bytes, captures: Captured) -> Found:
             whole = nodes[0]
             kind, listed = _DEFINITION_KINDS[capture]
         elif capture == "container":
-            container = clean_path("/".join(_text(text, node) for node in nodes))
+            container = clean_path(
+                "/".join(written(node.start_byte, node.end_byte) for node in nodes)
+            )
         elif capture == "body":
             body = nodes[0]
     if body is None and kind is not SymbolKind.VARIABLE:
         body = whole.child_by_field_name("body")
+    start = name.start_byte
     return Found(
         whole.start_byte,
         whole.end_byte,
-        name.start_byte,
-        clean_name(kind, _text(text, name)),
+        start,
+        clean_name(kind, written(start, name.end_byte)),
         kind,
         container,
         body.start_byte if body else -1,
         listed,
     )
-
-
-def _text(text: bytes, node: tree_sitter.Node) -> str:
-    return text[node.start_byte : node.end_byte].decode("utf-8", "replace")

@@ -173,8 +173,9 @@ _BY_INTERPRETER = {name: language.name for language in _TABLE for name in langua
 
 def language_of(path: str, first_bytes: bytes) -> str | None:
     """The language of a file, or none. `first_bytes` are enough of its start to tell C from C++."""
-    name = PurePosixPath(path).name.lower()
-    found = _BY_NAME.get(name) or _BY_SUFFIX.get(PurePosixPath(name).suffix)
+    name = path.rpartition("/")[2].lower()
+    stem, dot, end = name.rpartition(".")
+    found = _BY_NAME.get(name) or (_BY_SUFFIX.get(dot + end) if stem else None)
     if found == "c" and name.endswith(".h") and _CPLUSPLUS.search(first_bytes):
         return "cpp"
     return found or _by_shebang(first_bytes)

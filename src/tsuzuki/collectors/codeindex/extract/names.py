@@ -1,6 +1,7 @@
 """Names as people write them: without quotes, marks and the ends of a heading."""
 
 import re
+from collections.abc import Callable
 
 from tsuzuki.collectors.codeindex.extract.symbols import SymbolKind
 
@@ -11,15 +12,8 @@ _EXPORTS = re.compile(r"^(?:module/)?exports(?:/|$)")
 
 
 def clean_name(kind: SymbolKind, written: str) -> str:
-    match kind:
-        case SymbolKind.KEY | SymbolKind.TABLE | SymbolKind.ID:
-            return _unquoted(written)
-        case SymbolKind.HEADING:
-            return " ".join(written.split()).rstrip("#").rstrip()
-        case SymbolKind.PROPERTY | SymbolKind.METHOD:
-            return written.removeprefix(":") or written
-        case _:
-            return written
+    cleaned = _CLEANED.get(kind)
+    return cleaned(written) if cleaned else written
 
 
 def clean_path(written: str) -> str:
@@ -33,3 +27,21 @@ def _unquoted(written: str) -> str:
     if len(written) > 1 and written[0] in _QUOTES and written[0] == written[-1]:
         return written[1:-1].replace('\\"', '"')
     return written
+
+
+def _one_line(written: str) -> str:
+    return " ".join(written.split()).rstrip("#").rstrip()
+
+
+def _without_colon(written: str) -> str:
+    return written.removeprefix(":") or written
+
+
+_CLEANED: dict[SymbolKind, Callable[[str], str]] = {
+    SymbolKind.KEY: _unquoted,
+    SymbolKind.TABLE: _unquoted,
+    SymbolKind.ID: _unquoted,
+    SymbolKind.HEADING: _one_line,
+    SymbolKind.PROPERTY: _without_colon,
+    SymbolKind.METHOD: _without_colon,
+}

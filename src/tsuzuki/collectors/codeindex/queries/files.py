@@ -1,12 +1,17 @@
 """Files with their symbols and references."""
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
 from tsuzuki.collectors.codeindex.queries.names import NameIds
+
+NEVER_COMPARED_NS = 0
+"""When a file was indexed that was copied from another tree's index and not compared with ours so far."""
 
 
 class KnownFile(NamedTuple):
@@ -37,6 +42,9 @@ def known_file(connection: sqlite3.Connection, path: str) -> KnownFile | None:
     return _known(row) if row else None
 
 
+_OUTCOMES = {outcome.value: outcome for outcome in FileOutcome}
+
+
 def known_below(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, KnownFile]:
     """Those that are one of the paths, or lie below one."""
     found = {}
@@ -50,35 +58,37 @@ def known_below(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[st
 
 
 def _known(row: Any) -> KnownFile:
-    found = KnownFile._make(row)
-    return found._replace(outcome=FileOutcome(found.outcome))
+    return KnownFile._make((*row[:6], _OUTCOMES[row[6]], row[7]))
 
 
 def put_files(
     connection: sqlite3.Connection, batch: Sequence[ParsedFile], *, names: NameIds, now_ns: int
 ) -> None:
     """Store files in place of what the index had of them. Where one could not be read or parsed, its old
-    symbols stay."""
-    names.define(connection, {row[0] for file in batch for row in file.symbols})
-    ids = names.of(connection, {row[0] for file in batch for row in file.references})
-    for file in batch:
-        was_known = known_file(connection, file.path) is not None
-        number = _put_row(connection, file, now_ns)
-        if file.outcome.keeps_old_symbols:
-            continue
-        if was_known:
-            _remove_found(connection, [(number,)])
-        connection.executemany(
-            "INSERT INTO symbols"
-            " (file_id, name, kind, container, line, end_line, col, signature, doc)"
-            f" VALUES ({number}, ?, ?, ?, ?, ?, ?, ?, ?)",
-            file.symbols,
-        )
-        connection.executemany(
-            "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
-            f" VALUES ({number}, ?, ?, ?, ?, ?)",
-            [(ids[row[0]], *row[1:]) for row in file.references],
-        )
+    symbols stay, if they were this tree's."""
+    by_path = {file.path: file for file in batch}
+    _remove_copied(connection, [one.path for one in batch if one.outcome.keeps_old_symbols])
+    known = _ids_of(connection, by_path)
+    connection.executemany(_PUT, [_row(file, now_ns) for file in by_path.values()])
+    ids = _ids_of(connection, by_path)
+    changed = [file for file in by_path.values() if not file.outcome.keeps_old_symbols]
+    _remove_found(connection, [(known[file.path],) for file in changed if file.path in known])
+    names.define(connection, {row[0] for file in changed for row in file.symbols})
+    connection.executemany(
+        "INSERT INTO symbols (file_id, name, kind, container, line, end_line, col, signature, doc)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(ids[file.path], *row) for file in changed for row in file.symbols],
+    )
+    name_ids = names.of(connection, {row[0] for file in changed for row in file.references})
+    connection.executemany(
+        "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (ids[file.path], name_ids[name], kind, line, column, container)
+            for file in changed
+            for name, kind, line, column, container in file.references
+        ],
+    )
 
 
 def put_file(
@@ -94,36 +104,54 @@ def _remove_found(connection: sqlite3.Connection, file_ids: Sequence[tuple[int]]
     connection.executemany("DELETE FROM refs WHERE file_id = ?", file_ids)
 
 
-def _put_row(connection: sqlite3.Connection, file: ParsedFile, now_ns: int) -> int:
-    """The file's own row; its id."""
-    row = connection.execute(
-        "INSERT INTO files (path, size, mtime_ns, hash, language, extractor, extractor_version,"
-        " outcome, error, indexed_at_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
-        " hash = excluded.hash, language = excluded.language, extractor = excluded.extractor,"
-        " extractor_version = excluded.extractor_version, outcome = excluded.outcome,"
-        " error = excluded.error, indexed_at_ns = excluded.indexed_at_ns RETURNING id",
-        (
-            file.path,
-            file.size,
-            file.mtime_ns,
-            file.hash,
-            file.language,
-            "tree-sitter" if file.extractor_version is not None else None,
-            file.extractor_version,
-            file.outcome,
-            file.error,
-            now_ns,
-        ),
-    ).fetchone()
-    return int(row[0])
+def _remove_copied(connection: sqlite3.Connection, paths: Iterable[str]) -> None:
+    """Remove what was copied for files and never compared with them."""
+    copied = f"(SELECT id FROM files WHERE path = ? AND indexed_at_ns = {NEVER_COMPARED_NS})"
+    for table in ("symbols", "refs"):
+        rows = [(path,) for path in paths]
+        connection.executemany(f"DELETE FROM {table} WHERE file_id IN {copied}", rows)
 
 
-def confirm_file(connection: sqlite3.Connection, file: SameFile, *, now_ns: int) -> None:
-    """Store size and mtime of a file whose content is as it was."""
-    connection.execute(
+_PUT = (
+    "INSERT INTO files (path, size, mtime_ns, hash, language, extractor, extractor_version,"
+    " outcome, error, indexed_at_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
+    " hash = excluded.hash, language = excluded.language, extractor = excluded.extractor,"
+    " extractor_version = excluded.extractor_version, outcome = excluded.outcome,"
+    " error = excluded.error, indexed_at_ns = excluded.indexed_at_ns"
+)
+
+
+def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
+    """The values of `_PUT`."""
+    return (
+        file.path,
+        file.size,
+        file.mtime_ns,
+        file.hash,
+        file.language,
+        "tree-sitter" if file.extractor_version is not None else None,
+        file.extractor_version,
+        file.outcome,
+        file.error,
+        now_ns,
+    )
+
+
+def _ids_of(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, int]:
+    """The ids of those files that the index has."""
+    rows = connection.execute(
+        "SELECT path, id FROM files WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps([*paths]),),
+    )
+    return dict(rows.fetchall())
+
+
+def confirm_files(connection: sqlite3.Connection, same: Iterable[SameFile], *, now_ns: int) -> None:
+    """Store size and mtime of files whose content is as it was."""
+    connection.executemany(
         "UPDATE files SET size = ?, mtime_ns = ?, indexed_at_ns = ? WHERE path = ?",
-        (file.size, file.mtime_ns, now_ns, file.path),
+        [(file.size, file.mtime_ns, now_ns, file.path) for file in same],
     )
 
 
@@ -141,15 +169,29 @@ def symbol_count(connection: sqlite3.Connection) -> int:
     return int(count)
 
 
-def counts_by(connection: sqlite3.Connection, column: str) -> dict[str, int]:
-    """How many files there are of each `outcome` or `language`, most first."""
-    if column not in ("outcome", "language"):
-        raise ValueError(f"files are not counted by {column!r}")
+class FileCounts(NamedTuple):
+    """How many files there are of each outcome and of each language, most first."""
+
+    outcomes: dict[str, int]
+    languages: dict[str, int]
+
+
+def counts(connection: sqlite3.Connection) -> FileCounts:
+    """In one pass: it is asked for while a build runs."""
+    outcomes: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
     rows = connection.execute(
-        f"SELECT {column}, count(*) FROM files WHERE {column} IS NOT NULL"
-        f" GROUP BY {column} ORDER BY count(*) DESC, {column}"
+        "SELECT outcome, language, count(*) FROM files GROUP BY outcome, language"
     )
-    return dict(rows.fetchall())
+    for outcome, language, number in rows:
+        outcomes[outcome] += number
+        if language is not None:
+            languages[language] += number
+    return FileCounts(_most_first(outcomes), _most_first(languages))
+
+
+def _most_first(counted: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
 
 def problems(connection: sqlite3.Connection, *, limit: int) -> list[dict[str, str]]:

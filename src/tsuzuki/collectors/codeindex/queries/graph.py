@@ -29,10 +29,11 @@ def graph_files(connection: sqlite3.Connection) -> list[tuple[int, str, str]]:
 
 
 def defined_names(connection: sqlite3.Connection) -> Iterator[DefinedName]:
-    """Each pair of name and file once, only for names that are used somewhere."""
+    """Each pair of name and file once, only for names that are used somewhere. CROSS JOIN keeps `symbols` outside:
+    during a first build it has no index by name."""
     statement = """SELECT DISTINCT names.id, names.name, symbols.file_id
-        FROM symbols JOIN names ON names.name = symbols.name
-        WHERE EXISTS (SELECT 1 FROM refs WHERE refs.name_id = names.id)
+        FROM symbols CROSS JOIN names ON names.name = symbols.name
+        WHERE +names.id IN (SELECT name_id FROM refs)
         ORDER BY names.id, symbols.file_id"""
     for row in connection.execute(statement):
         yield DefinedName(*row)

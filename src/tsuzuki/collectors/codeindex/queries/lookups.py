@@ -118,7 +118,7 @@ def names_with_part(connection: sqlite3.Connection, part: str, *, limit: int) ->
 
 def symbols_named(connection: sqlite3.Connection, names: Iterable[str]) -> list[StoredSymbol]:
     """Every definition that has one of these names."""
-    statement = f"""{_SYMBOL} JOIN json_each(?) AS wanted ON wanted.value = symbols.name
+    statement = f"""{_SYMBOL} WHERE symbols.name IN (SELECT value FROM json_each(?))
         ORDER BY files.path, symbols.line, symbols.col"""
     rows = connection.execute(statement, (json.dumps([*names]),))
     return [StoredSymbol(*row) for row in rows]

@@ -4,9 +4,13 @@
 `name_parts` (words of camelCase and snake_case, in lower case) have the names for which `is_defined` is 1. A name
 may stay there after its last definition went: `symbols` is what counts.
 
+The indexes by name are made when the first build completes; until then a lookup reads the whole table.
+
 `builds` has one row, for the latest build. `token` grows with each claim; a writer whose token is not the stored
 one has lost the file and writes nothing.
 """
+
+import sqlite3
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x54737A69
@@ -45,8 +49,6 @@ CREATE TABLE symbols (
     signature TEXT NOT NULL,
     doc TEXT NOT NULL
 );
-CREATE INDEX symbols_by_name ON symbols (name);
-CREATE INDEX symbols_by_lower_name ON symbols (lower(name));
 CREATE INDEX symbols_by_file ON symbols (file_id);
 
 CREATE TABLE names (
@@ -72,7 +74,6 @@ CREATE TABLE refs (
     container TEXT NOT NULL,
     PRIMARY KEY (file_id, line, col, name_id, kind)
 ) WITHOUT ROWID;
-CREATE INDEX refs_by_name ON refs (name_id);
 
 CREATE TABLE builds (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -98,3 +99,16 @@ CREATE TABLE builds (
 );
 INSERT INTO builds (only_row, token) VALUES (1, 0);
 """
+
+_NAME_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS symbols_by_name ON symbols (name)",
+    "CREATE INDEX IF NOT EXISTS symbols_by_lower_name ON symbols (lower(name))",
+    "CREATE INDEX IF NOT EXISTS refs_by_name ON refs (name_id)",
+)
+
+
+def make_name_indexes(connection: sqlite3.Connection) -> None:
+    """Make the indexes by name, unless they are there. A first build does so when it completes: made at once they
+    take a third of the time that they take row by row."""
+    for statement in _NAME_INDEXES:
+        connection.execute(statement)

@@ -38,9 +38,11 @@ from tsuzuki.collectors.codeindex.index_file import (
     index_path,
     set_aside,
 )
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
+from tsuzuki.collectors.codeindex.queries.files import FileCounts
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
 from tsuzuki.collectors.codeindex.tree_part import TreePart
@@ -196,14 +198,15 @@ class Builds:
         with index, index.reading():
             connection = index.connection
             stored = builds.read(connection)
+            counts = files.counts(connection)
             return IndexStatus(
                 root=str(root),
                 index_file=str(index.path),
                 job=self._current(stored) if stored else None,
                 stats=meta.index_stats(connection),
-                outcomes=files.counts_by(connection, "outcome"),
-                languages=files.counts_by(connection, "language"),
-                problems=tuple(files.problems(connection, limit=PROBLEMS_SHOWN_MAX)),
+                outcomes=counts.outcomes,
+                languages=counts.languages,
+                problems=_problems(connection, counts),
             )
 
     def job(self, root: Path, job_id: str) -> BuildJob | None:
@@ -254,7 +257,7 @@ class Builds:
                 stored = builds.read(connection)
                 job = self._current(stored) if stored else None
                 is_building = job is not None and job.status is BuildStatus.RUNNING
-                counts = files.counts_by(connection, "outcome")
+                counts = files.counts(connection)
                 symbols = files.symbol_count(connection)
         except (IndexCorrupt, NewerIndex) as problem:
             state = "newer" if isinstance(problem, NewerIndex) else "corrupt"
@@ -266,7 +269,7 @@ class Builds:
         return IndexEntry(
             root=root,
             state=state if Path(root).is_dir() else "root gone",
-            files=sum(counts.values()),
+            files=sum(counts.outcomes.values()),
             symbols=symbols,
             last_indexed_at=stats.last_indexed_at if stats else None,
             bytes=size,
@@ -349,6 +352,13 @@ class Builds:
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
+
+
+def _problems(connection: sqlite3.Connection, counts: FileCounts) -> tuple[Mapping[str, str], ...]:
+    """The first of them; most trees have none, which needs no look at the files."""
+    if not any(FileOutcome(outcome).keeps_old_symbols for outcome in counts.outcomes):
+        return ()
+    return tuple(files.problems(connection, limit=PROBLEMS_SHOWN_MAX))
 
 
 def _ended(builder: Builder, part: TreePart | None) -> BuildJob:

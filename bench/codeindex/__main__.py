@@ -1,0 +1,170 @@
+"""The code index beside universal-ctags, code-index-mcp and `git status`; its memory, lookups and answers.
+
+    python -m bench.codeindex [--tree PATH] [--rounds 3] [--files 100000] [--symbols 1000000]
+                              [--only cold] [--result bench/results/codeindex.json]
+
+Without a tree it is Django's source distribution, from the package registry. Rounds alternate, each with a new index;
+a ratio is that of the medians. Prints a table and writes it as JSON. Needs universal-ctags for the ratios to it.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.codeindex import trees
+from bench.codeindex.process_tree import run_and_sum
+from bench.engine.peer_folders import NotInstalled, interpreter
+
+RESULTS = Path(__file__).parents[1] / "results"
+PEER = Path(__file__).with_name("peer.py")
+MEASURES = ("cold", "peer", "unchanged", "worktree", "answers", "lookups", "memory")
+UNCHANGED_ROUNDS = "15"
+
+
+@contextmanager
+def folder() -> Iterator[str]:
+    path = tempfile.mkdtemp(prefix="tsuzuki-codeindex-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def measured(*command: str) -> dict[str, Any]:
+    """The figures of a process, the memory of all its processes together, and the load before it."""
+    load = os.getloadavg()[0]
+    output, memory_mb = run_and_sum(command)
+    figures: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return {**figures, "memory_mb": memory_mb, "load": round(load, 1)}
+
+
+def ours(name: str, *words: str) -> dict[str, Any]:
+    return measured(sys.executable, "-W", "ignore", "-m", "bench.codeindex.ours", name, *words)
+
+
+def cold_build(program: str, tree: str) -> dict[str, Any]:
+    with folder() as place:
+        if program == "ctags":
+            module = "bench.codeindex.ctags_build"
+            return measured(sys.executable, "-m", module, tree, f"{place}/tags.db")
+        return ours("build" if program == "references" else program, tree, place)
+
+
+def cold(tree: str, rounds: int) -> Iterator[dict[str, Any]]:
+    """ctags and ours in turn: definitions alone, and with references."""
+    taken: dict[str, list[dict[str, Any]]] = {"ctags": [], "definitions": [], "references": []}
+    if not _has_ctags():
+        del taken["ctags"]
+        print("universal-ctags is not installed: no ratio to it", file=sys.stderr)
+    for _ in range(rounds):
+        for program, all_of_it in taken.items():
+            all_of_it.append(cold_build(program, tree))
+    for program, all_of_it in taken.items():
+        figures = medians(all_of_it)
+        if "ctags" in taken and program != "ctags":
+            bare = medians(taken["ctags"])
+            for key in ("seconds", "cpu_seconds"):
+                figures[f"{key}_to_ctags"] = figures[key] / bare[key]
+        yield {"measure": "first build", "program": program, **figures}
+
+
+def peer(tree: str) -> Iterator[dict[str, Any]]:
+    """code-index-mcp once, which takes long, between two builds of ours."""
+    try:
+        python = str(interpreter("codeindex"))
+    except NotInstalled as problem:
+        print(f"code-index-mcp is not measured: {problem}", file=sys.stderr)
+        return
+    before = cold_build("references", tree)
+    with folder() as place:
+        theirs = measured(python, str(PEER), tree, f"{place}/peer/index.db")
+    both = medians([before, cold_build("references", tree)])
+    yield {"measure": "first build", "program": "code-index-mcp", **theirs}
+    ratio = theirs["seconds"] / both["seconds"]
+    yield {"measure": "first build", "program": "references", **both, "times_faster": ratio}
+
+
+def medians(figures: list[dict[str, Any]]) -> dict[str, Any]:
+    return {key: statistics.median(one[key] for one in figures) for key in figures[0]}
+
+
+def single(name: str, tree: str) -> dict[str, Any]:
+    with folder() as place:
+        words = {"unchanged": [UNCHANGED_ROUNDS], "worktree": [f"{place}/second"]}.get(name, [])
+        figures = ours(name, tree, f"{place}/indexes", *words)
+    titles = {
+        "unchanged": "build without a change",
+        "worktree": "second worktree, built and searched",
+        "answers": "start of a build and status while it runs",
+    }
+    return {"measure": titles[name], "program": "ours", **figures}
+
+
+def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    wanted = options.only or MEASURES
+    if set(wanted) - {"lookups", "memory"}:
+        tree = str(trees.copy_of(options.tree) if options.tree else trees.django())
+    if "cold" in wanted:
+        yield from cold(tree, options.rounds)
+    if "peer" in wanted:
+        yield from peer(tree)
+    for name in ("unchanged", "worktree", "answers"):
+        if name in wanted:
+            yield single(name, tree)
+    if "lookups" in wanted:
+        with folder() as place:
+            figures = ours("lookups", place, str(options.symbols))
+        yield {"measure": f"lookups among {options.symbols} symbols", "program": "ours", **figures}
+    if "memory" in wanted:
+        large = str(trees.generated(options.files))
+        with folder() as place:
+            figures = ours("build", large, place)
+        title = f"first build of {options.files} files"
+        yield {"measure": title, "program": "ours", **figures}
+
+
+def show(figures: dict[str, Any]) -> None:
+    values = {
+        key: round(value, 3) if isinstance(value, float) else value
+        for key, value in figures.items()
+    }
+    head = f"{values.pop('measure'):<44}{values.pop('program'):<16}"
+    print(head + "  ".join(f"{key}={value}" for key, value in values.items()), flush=True)
+
+
+def _has_ctags() -> bool:
+    if shutil.which("ctags") is None:
+        return False
+    said = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=False)
+    return "Universal Ctags" in said.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tree", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--symbols", type=int, default=1_000_000)
+    parser.add_argument("--only", action="append", choices=MEASURES)
+    parser.add_argument("--result", type=Path, default=RESULTS / "codeindex.json")
+    options = parser.parse_args()
+    rows = []
+    for figures in measures(options):
+        show(figures)
+        rows.append(figures)
+    options.result.parent.mkdir(parents=True, exist_ok=True)
+    kept = {"processors": os.cpu_count(), "rows": rows}
+    options.result.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
