@@ -11,6 +11,9 @@ SymbolRow: TypeAlias = tuple[str, str, str, int, int, int, str, str]
 ReferenceRow: TypeAlias = tuple[str, str, int, int, str]
 """name, kind, line, column, container."""
 
+TREE_SITTER = "tree-sitter"
+"""The extractor of every language without a language server."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileToParse:
@@ -36,6 +39,7 @@ class ParsedFile:
     outcome: FileOutcome
     hash: bytes | None = None
     language: str | None = None
+    extractor: str = TREE_SITTER
     extractor_version: int | None = None
     error: str | None = None
     symbols: tuple[SymbolRow, ...] = ()

@@ -17,13 +17,16 @@ class KnownFile(NamedTuple):
     size: int
     mtime_ns: int
     hash: bytes | None
+    language: str | None
+    extractor: str | None
     extractor_version: int | None
     outcome: FileOutcome
     indexed_at_ns: int
 
 
 _KNOWN = (
-    "SELECT id, path, size, mtime_ns, hash, extractor_version, outcome, indexed_at_ns FROM files"
+    "SELECT id, path, size, mtime_ns, hash, language, extractor, extractor_version, outcome,"
+    " indexed_at_ns FROM files"
 )
 
 
@@ -97,7 +100,7 @@ def _put_row(connection: sqlite3.Connection, file: ParsedFile, now_ns: int) -> i
             file.mtime_ns,
             file.hash,
             file.language,
-            "tree-sitter" if file.extractor_version is not None else None,
+            file.extractor if file.extractor_version is not None else None,
             file.extractor_version,
             file.outcome,
             file.error,
@@ -130,8 +133,8 @@ def symbol_count(connection: sqlite3.Connection) -> int:
 
 
 def counts_by(connection: sqlite3.Connection, column: str) -> dict[str, int]:
-    """How many files there are of each `outcome` or `language`, most first."""
-    if column not in ("outcome", "language"):
+    """How many files there are of each `outcome`, `language` or `extractor`, most first."""
+    if column not in ("outcome", "language", "extractor"):
         raise ValueError(f"files are not counted by {column!r}")
     rows = connection.execute(
         f"SELECT {column}, count(*) FROM files WHERE {column} IS NOT NULL"

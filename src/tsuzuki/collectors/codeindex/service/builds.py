@@ -6,13 +6,14 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tsuzuki.collectors.codeindex import owner
 from tsuzuki.collectors.codeindex.build import (
     Builder,
+    BuildSettings,
     ClaimedBuild,
     OnProgress,
     iso,
@@ -37,6 +38,15 @@ from tsuzuki.collectors.codeindex.index_file import (
     index_path,
     set_aside,
 )
+from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
+from tsuzuki.collectors.codeindex.lsp.settings import (
+    CONFIG_VARIABLE,
+    LspCommands,
+    ServerCommand,
+    config_path,
+    read_said,
+    server_commands,
+)
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
@@ -45,7 +55,7 @@ from tsuzuki.collectors.codeindex.roots import find_root, real_path
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
 
-__all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started"]
+__all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started", "read_said"]
 
 PROBLEMS_SHOWN_MAX = 20
 START_LOOK_SECONDS = 0.02
@@ -70,6 +80,7 @@ class IndexStatus:
     stats: IndexStats | None
     outcomes: Mapping[str, int] = field(default_factory=dict)
     languages: Mapping[str, int] = field(default_factory=dict)
+    extractors: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, str], ...] = ()
 
     @property
@@ -90,6 +101,7 @@ class IndexStatus:
             "stats": self.stats.as_json() if self.stats else None,
             "outcomes": dict(self.outcomes),
             "languages": dict(self.languages),
+            "extractors": dict(self.extractors),
             "problems": list(self.problems),
         }
 
@@ -116,14 +128,18 @@ class Builds:
         clock: Clock | None = None,
         environ: Mapping[str, str] = os.environ,
         limits: ParseLimits | None = None,
+        lsp_limits: LspLimits | None = None,
         workers: int | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._environ = environ
         self._folder = index_folder(environ)
-        self._limits = limits
-        self._workers = workers
+        self._settings = BuildSettings(
+            limits=limits or ParseLimits(),
+            workers=workers,
+            lsp_limits=lsp_limits or LspLimits(),
+        )
         self._chance = chance or random.SystemRandom()
         self.jobs = BuildJobs(self._clock)
 
@@ -131,8 +147,12 @@ class Builds:
         """The root that is meant, usable."""
         return find_root(named, cwd=cwd, environ=self._environ)
 
-    def start(self, root: Path, *, job_id: str | None = None) -> Started:
-        """Start a build in the background, or name the one that runs. The id comes at once."""
+    def start(
+        self, root: Path, *, job_id: str | None = None, lsp: LspCommands | None = None
+    ) -> Started:
+        """Start a build in the background, or name the one that runs. The id comes at once. `lsp` are the language
+        servers to use, beside those of the user's file."""
+        servers = server_commands(lsp or {}, self._environ)
         wanted = job_id or build_id(self._now_ms(), self._chance)
         index = IndexFile.open(root, folder=self._folder, clock=self._clock)
         try:
@@ -140,22 +160,25 @@ class Builds:
             if isinstance(claimed, BuildJob):
                 index.close()
                 return Started(id=claimed.id, is_new=False, notes=index.notes)
-            self.jobs.create(wanted, self._work(root, index, claimed))
+            self.jobs.create(wanted, self._work(root, index, claimed, servers))
         except BaseException:
             index.close()
             owner.release(wanted)
             raise
         return Started(id=claimed.id, is_new=True, notes=index.notes)
 
-    def start_detached(self, root: Path) -> Started:
+    def start_detached(self, root: Path, *, lsp: LspCommands | None = None) -> Started:
         """Start a build in a process of its own that outlives this one, or name the one that runs."""
+        server_commands(lsp or {}, self._environ)  # what is wrong with them is said here
         with IndexFile.open(root, folder=self._folder, clock=self._clock) as index:
             notes = index.notes
         if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
             return Started(id=job.id, is_new=False, notes=notes)
         wanted = build_id(self._now_ms(), self._chance)
-        folder = {FOLDER_VARIABLE: str(self._folder.absolute())}
-        process = start_process(root, wanted, folder)
+        environ = {FOLDER_VARIABLE: str(self._folder.absolute())}
+        if CONFIG_VARIABLE in self._environ:
+            environ[CONFIG_VARIABLE] = str(config_path(self._environ).absolute())
+        process = start_process(root, wanted, environ, lsp or {})
         never = threading.Event()
         while True:
             has_ended = process.poll() is not None
@@ -186,6 +209,7 @@ class Builds:
                 stats=meta.index_stats(connection),
                 outcomes=files.counts_by(connection, "outcome"),
                 languages=files.counts_by(connection, "language"),
+                extractors=files.counts_by(connection, "extractor"),
                 problems=tuple(files.problems(connection, limit=PROBLEMS_SHOWN_MAX)),
             )
 
@@ -286,7 +310,11 @@ class Builds:
         return job is None or job.status is not BuildStatus.RUNNING
 
     def _work(
-        self, root: Path, index: IndexFile, claimed: ClaimedBuild
+        self,
+        root: Path,
+        index: IndexFile,
+        claimed: ClaimedBuild,
+        servers: Mapping[str, ServerCommand],
     ) -> Callable[[OnProgress, Callable[[], bool]], BuildJob]:
         def work(on_progress: OnProgress, stopping: Callable[[], bool]) -> BuildJob:
             def build(index: IndexFile, claimed: ClaimedBuild) -> BuildJob:
@@ -295,8 +323,7 @@ class Builds:
                     root=root,
                     index=index,
                     clock=self._clock,
-                    limits=self._limits,
-                    workers=self._workers,
+                    settings=replace(self._settings, servers=servers),
                     on_progress=on_progress,
                     stopping=stopping,
                 )
