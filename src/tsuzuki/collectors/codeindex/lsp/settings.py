@@ -51,7 +51,7 @@ class ServerCommand:
         named = Path(self.words[0]).expanduser()
         if len(named.parts) > 1 and not named.is_absolute():
             return None
-        return shutil.which(named, path=environ.get("PATH"))
+        return shutil.which(str(named), path=environ.get("PATH"))
 
     def __str__(self) -> str:
         return shlex.join(self.words)
