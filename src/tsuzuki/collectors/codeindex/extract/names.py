@@ -7,6 +7,9 @@ from tsuzuki.collectors.codeindex.extract.symbols import SymbolKind
 _SEPARATORS = str.maketrans({":": "/", ".": "/", "\\": "/", "*": "", "&": "", " ": ""})
 _QUOTES = "\"'"
 _TYPE_ARGUMENTS = re.compile(r"<[^/]*>")
+_CONVERSION = re.compile(r"(operator\s+\w[^()]*?)\s*\(.*", re.DOTALL)
+"""`operator int() const`, of which the parser gives all as the name."""
+
 _EXPORTS = re.compile(r"^(?:module/)?exports(?:/|$)")
 
 
@@ -17,7 +20,9 @@ def clean_name(kind: SymbolKind, written: str) -> str:
         case SymbolKind.HEADING:
             return " ".join(written.split()).rstrip("#").rstrip()
         case SymbolKind.PROPERTY | SymbolKind.METHOD:
-            return written.removeprefix(":") or written
+            return _CONVERSION.sub(r"\1", written.removeprefix(":") or written)
+        case SymbolKind.MACRO:
+            return written.partition("=")[0]
         case _:
             return written
 
