@@ -81,6 +81,14 @@ def test_an_import_counts_where_it_gives_the_name(
     assert [one.confidence.is_exact for one in found][-1] is is_exact
 
 
+def test_an_import_of_the_standard_library_is_none_of_a_file_of_the_tree(tree: IndexedTree) -> None:
+    module = "class Stream: ...\n"
+    tree.write({"pkg/io.py": module, "user.py": "from io import Stream\nStream()\n"})
+    tree.index()
+    found = find_references(tree.files(), ReferenceQuery(name="Stream"))
+    assert [one.confidence.is_exact for one in found] == [False, False]
+
+
 def test_a_part_of_a_modules_name_is_no_use_of_a_function(tree: IndexedTree) -> None:
     tree.write(
         {

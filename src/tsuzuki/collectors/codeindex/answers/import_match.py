@@ -1,6 +1,7 @@
 """Whether an import statement names the file in which something is defined."""
 
 import re
+import sys
 from enum import StrEnum
 
 from tsuzuki.collectors.codeindex.answers.source_file import SourceFile
@@ -130,6 +131,8 @@ def _python_score(statement: str, path: str, from_path: str, name: str) -> int:
             found = 3 * (target == whole) or (
                 target[: len(whole)] == whole and target[len(whole)] != name
             )
+        elif module[:1] and module[0] in sys.stdlib_module_names and target != module:
+            found = 0
         else:
             found = 3 * (target[-len(module) :] == module) or (
                 _has_run(target, module) and not _has_run(target, [*module, name])
