@@ -69,6 +69,9 @@ def test_what_no_function_binds_is_the_definition(tree: IndexedTree, source: str
         ("def f():\n    from pkg.lib import target\n\ndef g():\n    use(target)\n", False),
         ("def f():\n    from pkg.lib import target\n    use(target)\n", True),
         ("from pkg.lib import other, target\nuse(target)\n", True),
+        ("from pkg import lib\ndef f(lib):\n    lib.target()\n", False),
+        ("from pkg import lib\ndef f():\n    lib.target()\n", True),
+        ("from pkg.lib import lib\ndef f():\n    lib.target()\n", False),
     ],
 )
 def test_an_import_counts_where_it_gives_the_name(

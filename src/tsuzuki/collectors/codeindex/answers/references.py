@@ -228,9 +228,15 @@ class Resolver:
     def _resolve_through(
         self, file: FreshFile, site: Site, receiver: str, known: list[Symbol]
     ) -> tuple[Confidence, Symbol | None]:
-        """A use behind the name of a module or a class."""
-        if not receiver or is_bound_in_function(file, site, receiver):
+        """A use behind the name of a module or a class, unless a function around it has a variable of that name."""
+        resolved = self._resolve_receiver(file, site, receiver, known) if receiver else None
+        if not resolved or not resolved[1] or is_bound_in_function(file, site, receiver):
             return Confidence.BY_NAME, None
+        return resolved
+
+    def _resolve_receiver(
+        self, file: FreshFile, site: Site, receiver: str, known: list[Symbol]
+    ) -> tuple[Confidence, Symbol | None]:
         in_class = [one for one in known if one.container.rpartition("/")[2] == receiver]
         local = [one for one in in_class if one.path == file.path]
         if len(local) == 1:
