@@ -18,6 +18,7 @@ _STARTS = re.compile(
     r"\s*(from|import|use|using|export|require|require_relative|include|const|let|var|#\s*include"
     r"|alias|pub\s+use|static|\}?\s*=|open|package)\b"
 )
+_PYTHON_STARTS = re.compile(r"\s*(?:from|import)\b")
 _RENAMED = re.compile(r"\s+as\s+(\w+)")
 _PYTHON_FROM_START = re.compile(r"\s*from\b")
 _PYTHON_IMPORTS_NAME = re.compile(
@@ -47,7 +48,7 @@ def import_role(source: SourceFile, site: Site) -> ImportRole:
     line = source.line(site.line)
     renamed = _RENAMED.match(line, site.column + len(site.name))
     if site.language == "python":
-        start = _statement_start(source, site.line)
+        start = _statement_start(source, site)
         before = [*map(source.line, range(start, site.line)), line[: site.column]]
         if not _PYTHON_IMPORTS_NAME.match("\n".join(before)):
             return ImportRole.MODULE
@@ -58,21 +59,22 @@ def import_role(source: SourceFile, site: Site) -> ImportRole:
 def is_module_import(source: SourceFile, site: Site) -> bool:
     """Whether `import name` binds a module of Python."""
     return site.language == "python" and not _PYTHON_FROM_START.match(
-        source.line(_statement_start(source, site.line))
+        source.line(_statement_start(source, site))
     )
 
 
-def _statement_start(source: SourceFile, line: int) -> int:
-    start = line
-    while start > max(1, line - STATEMENT_LINES_MAX) and not _STARTS.match(source.line(start)):
+def _statement_start(source: SourceFile, site: Site) -> int:
+    starts = _PYTHON_STARTS if site.language == "python" else _STARTS
+    start = site.line
+    while start > max(1, site.line - STATEMENT_LINES_MAX) and not starts.match(source.line(start)):
         start -= 1
     return start
 
 
-def statement_at(source: SourceFile, line: int) -> str:
-    """The import statement around a line: from the nearest line that starts one to where its brackets close."""
-    start = _statement_start(source, line)
-    text = ""
+def statement_at(source: SourceFile, site: Site) -> str:
+    """The import statement around a name: from the nearest line that starts one to where its brackets close."""
+    line, text = site.line, ""
+    start = _statement_start(source, site)
     for number in range(start, min(line + STATEMENT_LINES_MAX, source.line_count) + 1):
         text += source.line(number) + "\n"
         if number >= line and _is_closed(text):

@@ -11,14 +11,17 @@ from tsuzuki.collectors.codeindex.answers.freshness import FreshFile
 from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol, family_of
 
 FUNCTION_KINDS = frozenset({"function", "method"})
-HEADER_LINES_MAX = 40
-_STRINGS = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|'[^'\n]*'|\"[^\"\n]*\"|#[^\n]*", re.DOTALL)
+_QUOTED = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
+_PYTHON_STRINGS = re.compile(rf"'''.*?'''|\"\"\".*?\"\"\"|{_QUOTED}|#[^\n]*", re.DOTALL)
+_STRINGS = re.compile(rf"{_QUOTED}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 
-_PYTHON = (
+_ASSIGNMENT = (
     r"^[ \t]*[(\[]?(?:[\w.*]+(?:\[[^\]\n]*\])?[ \t]*,[ \t]*)*\*?{name}[ \t]*(?:,[^=\n]*?)?[)\]]?(?::[^=\n]+)?[ \t]*"
-    r"(?:\+|-|\*\*?|//?|%|@|&|\||\^|>>|<<)?=(?!=)",  # an assignment
+    r"(?:\+|-|\*\*?|//?|%|@|&|\||\^|>>|<<)?=(?!=)"
+)
+_PYTHON = (
     r"=[ \t]*{name}[ \t]*=(?!=)",
-    r"\bfor\s+(?:(?!\bin\b)[^:\n])*?\b{name}\b(?:(?!\bin\b)[^:\n])*?\s+in\b",
+    r"\bfor\s+(?:(?!\bin\b)[^:\n]){{0,200}}?\b{name}\b(?:(?!\bin\b)[^:\n]){{0,200}}?\s+in\b",
     r"\bas\s+[(\[]?(?:\w+\s*,\s*)*{name}\b",
     r"\blambda\b[^:\n]*\b{name}\b[^:\n]*:",
     r"\b{name}\s*:=",
@@ -74,12 +77,16 @@ def _text_of(file: FreshFile, symbol: Symbol) -> str:
 def _binds(family: str, text: str, name: str) -> bool:
     if name not in text:
         return False
-    plain = _STRINGS.sub(lambda found: "\n" * found[0].count("\n") or "''", text)
+    strings = _PYTHON_STRINGS if family == "python" else _STRINGS
+    plain = strings.sub(lambda found: "\n" * found[0].count("\n") or "''", text)
     header = _header(plain, family)
     if _has(_PARAMETER, header, name):
         return True
     if family == "python":
-        return not _has(_OUTER, plain, name) and _assigns(plain[len(header) :], name)
+        return not _has(_OUTER, plain, name) and (
+            any(_has(pattern, plain, name) for pattern in _PYTHON)
+            or _assigns(plain[len(header) :], name)
+        )
     if family in _TYPE_FIRST and _has(_TYPED_PARAMETER, header, name):
         return True
     return any(_has(pattern, plain, name) for pattern in _BRACES)
@@ -100,10 +107,7 @@ def _header(text: str, family: str) -> str:
 
 
 def _assigns(body: str, name: str) -> bool:
-    assignment, *others = _PYTHON
-    if any(_has(pattern, body, name) for pattern in others):
-        return True
-    pattern = re.compile(assignment.format(name=re.escape(name)), re.MULTILINE)
+    pattern = re.compile(_ASSIGNMENT.format(name=re.escape(name)), re.MULTILINE)
     return any(_is_at_depth_0(body, found.start()) for found in pattern.finditer(body))
 
 

@@ -211,7 +211,7 @@ class Resolver:
 
     def _imported(self, file: FreshFile, imports: list[Site], known: list[Symbol]) -> Symbol | None:
         """The definition whose file the import names better than that of any other."""
-        statements = " ".join(statement_at(file.source, one.line) for one in imports)
+        statements = " ".join(statement_at(file.source, one) for one in imports)
         scored = sorted(
             (
                 (import_score(statements, one.path, from_path=file.path, name=self._name), one)
@@ -259,7 +259,7 @@ class Resolver:
         in_class: list[Symbol],
         in_module: list[Symbol],
     ) -> Symbol | None:
-        statements = " ".join(statement_at(file.source, one.line) for one in imports)
+        statements = " ".join(statement_at(file.source, one) for one in imports)
         name = imports[0].name
 
         def is_from(path: str) -> bool:
