@@ -21,7 +21,7 @@ from .test_build import make_old, outcome, rows, symbols
 
 SERVER = Path(__file__).with_name("lsp_server.py")
 HASTY = LspLimits(
-    request_seconds_max=1.5,
+    request_seconds_max=2.5,
     message_bytes_max=2**20,
     answer_bytes_max=4 * 2**20,
     restarts_max=20,
@@ -92,8 +92,8 @@ def test_every_way_to_answer_is_understood(
 
 FAULTS = {
     "dies": "it ended with code 7: out of memory",
-    "hangs": "did not answer textDocument/documentSymbol within 1.5 seconds",
-    "trickles": "did not answer textDocument/documentSymbol within 1.5 seconds",
+    "hangs": "did not answer textDocument/documentSymbol within 2.5 seconds",
+    "trickles": "did not answer textDocument/documentSymbol within 2.5 seconds",
     "garbage": "no header of a message: 'Segmentation fault",
     "no-json": "a message that is no JSON",
     "huge": "a message of 99999999999 bytes",

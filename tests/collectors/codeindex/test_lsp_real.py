@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.service.builds import Builds
 
 from .test_build import rows
@@ -104,9 +106,9 @@ def test_clangd(builds: Builds, tmp_path: Path, index_folder: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_basedpyright_knows_every_function_and_class_that_the_parser_finds(
-    builds: Builds, tmp_path: Path, index_folder: Path
+    tmp_path: Path, index_folder: Path
 ) -> None:
     """On a large real package. Where it knows less, Python never runs the code or a name is defined twice."""
     spec = importlib.util.find_spec("sqlalchemy")
@@ -118,10 +120,14 @@ def test_basedpyright_knows_every_function_and_class_that_the_parser_finds(
         "SELECT path, name, container FROM symbols JOIN files ON files.id = file_id"
         " WHERE kind IN ('function', 'method', 'class')"
     )
+    builds = Builds(
+        environ={FOLDER_VARIABLE: str(index_folder)},
+        lsp_limits=LspLimits(request_seconds_max=300.0),
+    )
     build(builds, root)
     parser = {*rows(index_folder, root, sql)}
     started = builds.start(root, lsp={"python": (program("basedpyright-langserver"), "--stdio")})
-    job = builds.jobs.wait(started.id, 500)
+    job = builds.jobs.wait(started.id, 1700)
     assert job is not None
     assert job.status == "completed"
     assert builds.status(root).problems == ()

@@ -27,10 +27,12 @@ ERROR_BYTES_KEPT = 2_000
 class LspLimits:
     """What a server may take. Beyond one of them it is ended."""
 
-    start_seconds_max: float = 60.0
+    start_seconds_max: float = 120.0
     """From its start to its first answer about a file."""
 
-    request_seconds_max: float = 20.0
+    request_seconds_max: float = 60.0
+    """Some servers check a whole file before they answer about the next."""
+
     message_bytes_max: int = 32 * 2**20
     answer_bytes_max: int = 64 * 2**20
     """Of all that it sends while we wait for one answer."""
