@@ -14,6 +14,10 @@ import pytest
 from tsuzuki.collectors.codeindex.build_job import BuildJob
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
+from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
+from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
+from tsuzuki.collectors.codeindex.parse import ParseLimits, parse_file
+from tsuzuki.collectors.codeindex.parsed_file import FileToParse, ParsedFile, VanishedFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
 
@@ -276,3 +280,20 @@ def until(is_so: Callable[[], bool]) -> None:
             return
         pause.wait(0.05)
     raise AssertionError("it did not come to be")
+
+
+def test_a_file_that_was_written_since_it_was_parsed_is_parsed_again(shop: Path) -> None:
+    limits = ParseLimits()
+    parsed = parse_file(str(shop), FileToParse(path="a.py"), limits)
+    gone = parse_file(str(shop), FileToParse(path="z.py"), limits)
+    (shop / "a.py").write_text("\n\n\nclass Later: ...\n")
+    (shop / "z.py").unlink()
+    server = ServerCommand(language="python", words=command("good"))
+    with LanguageServers(
+        shop, {"python": server}, parse_limits=limits, limits=LspLimits()
+    ) as servers:
+        found = servers.with_symbols(parsed)
+        assert isinstance(servers.with_symbols(gone), VanishedFile)
+    assert isinstance(found, ParsedFile)
+    assert [(row[0], row[3]) for row in found.symbols] == [("Later", 4), ("served", 4)]
+    assert found.size == (shop / "a.py").stat().st_size
