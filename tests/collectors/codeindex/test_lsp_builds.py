@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tsuzuki.collectors.codeindex import parse as parse_module
 from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.extract import ExtractionFailed
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
@@ -150,6 +152,21 @@ def test_a_file_that_failed_is_tried_again_by_the_next_build(
     healed = build_with(*command("good"))
     assert healed.result is not None
     assert outcome(index_folder, shop, "bad.py") == ("indexed", None)
+
+
+def test_what_the_parser_failed_on_is_no_question_and_not_tried_again(
+    build_with: BuildWith, shop: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(language: str, source: bytes, *, seconds_max: float) -> None:
+        raise ExtractionFailed("too slow", "not parsed in time")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parse_module, "extract", fail)
+        build_with(*command("good"))
+    assert outcome(index_folder, shop, "a.py") == ("failed", "not parsed in time")
+    again = build_with(*command("good"))
+    assert again.result is not None
+    assert again.result.updated_files == 0
 
 
 def test_the_reason_stays_when_an_answer_parses_the_file(

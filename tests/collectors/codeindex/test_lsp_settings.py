@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tsuzuki.collectors.codeindex.lsp.server_process import server_environment
 from tsuzuki.collectors.codeindex.lsp.settings import (
     CONFIG_VARIABLE,
     ServerCommand,
@@ -101,6 +102,12 @@ def test_a_program_below_the_current_folder_is_not_run(
     assert path_of("./bin/server") is None
     assert path_of("server") == str(program)
     assert path_of(str(program)) == str(program)
+
+
+def test_a_server_inherits_no_secrets() -> None:
+    kept = {"PATH": "/bin", "HOME": "/root", "VIRTUAL_ENV": "/venv", "LANG": "C"}
+    secrets = ["GITLAB_TOKEN", "TSUZUKI_DATABASE_URL", "SMTP_PASSWORD", "GEMINI_API_KEY"]
+    assert server_environment({**kept, **dict.fromkeys(secrets, "x")}) == kept
 
 
 def test_a_job_names_servers() -> None:

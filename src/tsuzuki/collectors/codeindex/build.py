@@ -50,6 +50,8 @@ IN_DOUBT_NS = 2_000_000_000
 """A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
 
 OnProgress: TypeAlias = Callable[[BuildProgress], None]
+Servers: TypeAlias = Mapping[str, ServerCommand]
+"""The language servers by language."""
 
 
 class BuildCancelled(Exception):
@@ -71,7 +73,7 @@ class BuildSettings:
 
     limits: ParseLimits = field(default_factory=ParseLimits)
     workers: int | None = None
-    servers: Mapping[str, ServerCommand] = field(default_factory=dict)
+    servers: Servers = field(default_factory=dict)
     lsp_limits: LspLimits = field(default_factory=LspLimits)
 
 
@@ -152,13 +154,14 @@ class Builder:
         """What has to be read. What cannot be is stored as that at once."""
         changed: list[FileToParse] = []
         failed: list[FileToParse] = []
+        servers = self._settings.servers
         for file in scan.files:
             stored = known.get(file.path)
             if file.problem is not None:
                 self._to_store.append(_unreadable(file))
-            elif stored is None or self._may_differ(file, stored):
+            elif stored is None or _may_differ(file, stored, servers):
                 has_failed = stored is not None and stored.outcome is FileOutcome.FAILED
-                (failed if has_failed else changed).append(self._to_parse(file, stored))
+                (failed if has_failed else changed).append(_to_parse(file, stored, servers))
         # What a language server failed on comes last: the server may be given up before the end.
         return changed + failed
 
@@ -169,31 +172,6 @@ class Builder:
             parse_limits=self._settings.limits,
             limits=self._settings.lsp_limits,
             tick=self._tick,
-        )
-
-    def _is_current(self, stored: KnownFile) -> bool:
-        """Whether the extractor that the file's language has now made what is stored."""
-        server = self._settings.servers.get(stored.language or "")
-        if server is not None and stored.outcome is FileOutcome.FAILED:
-            return False
-        wanted = server.extractor if server else TREE_SITTER
-        return stored.extractor_version == EXTRACTOR_VERSION and stored.extractor == wanted
-
-    def _may_differ(self, file: ScannedFile, stored: KnownFile) -> bool:
-        return (
-            (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
-            or not self._is_current(stored)
-            or stored.outcome is FileOutcome.UNREADABLE
-            or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
-        )
-
-    def _to_parse(self, file: ScannedFile, stored: KnownFile | None) -> FileToParse:
-        if stored is None:
-            return FileToParse(path=file.path)
-        return FileToParse(
-            path=file.path,
-            known_hash=stored.hash if self._is_current(stored) else None,
-            has_failed=stored.outcome is FileOutcome.FAILED and stored.extractor == TREE_SITTER,
         )
 
     def _tick(self) -> None:
@@ -261,6 +239,34 @@ class Builder:
         return BuildProgress(
             processed=min(self._processed, self._total), total=self._total, rate=round(rate, 1)
         )
+
+
+def _may_differ(file: ScannedFile, stored: KnownFile, servers: Servers) -> bool:
+    return (
+        (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
+        or not _is_current(stored, servers)
+        or stored.outcome is FileOutcome.UNREADABLE
+        or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
+    )
+
+
+def _is_current(stored: KnownFile, servers: Servers) -> bool:
+    """Whether the extractor that the file's language has now made what is stored."""
+    server = servers.get(stored.language or "")
+    wanted = server.extractor if server else TREE_SITTER
+    if stored.outcome is FileOutcome.FAILED:  # what a server failed on is tried again
+        wanted = TREE_SITTER
+    return stored.extractor_version == EXTRACTOR_VERSION and stored.extractor == wanted
+
+
+def _to_parse(file: ScannedFile, stored: KnownFile | None, servers: Servers) -> FileToParse:
+    if stored is None:
+        return FileToParse(path=file.path)
+    return FileToParse(
+        path=file.path,
+        known_hash=stored.hash if _is_current(stored, servers) else None,
+        has_failed=stored.outcome is FileOutcome.FAILED and stored.extractor == TREE_SITTER,
+    )
 
 
 def _unreadable(file: ScannedFile) -> ParsedFile:

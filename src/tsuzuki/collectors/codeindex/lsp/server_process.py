@@ -5,6 +5,7 @@ It runs in a process group of its own, which is killed at the end, whatever it s
 """
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,6 +22,9 @@ from tsuzuki.model.clock import Clock
 TICK_SECONDS = 0.1
 READ_BYTES = 1 << 16
 ERROR_BYTES_KEPT = 2_000
+_SECRET = re.compile(
+    r"^TSUZUKI_|TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|(?:DATABASE|REDIS)_URL", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +178,11 @@ def _read_part(descriptor: int) -> bytes | None:
         return b""
 
 
+def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a server inherits: all but our own settings and what looks like a secret by its name."""
+    return {name: value for name, value in environ.items() if not _SECRET.search(name)}
+
+
 def _started(
     command: ServerCommand, root: Path, environ: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
@@ -186,7 +195,7 @@ def _started(
         return subprocess.Popen(  # noqa: S603 -- the user's own command, without a shell
             [program, *command.words[1:]],
             cwd=root,
-            env=dict(environ),
+            env=server_environment(environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

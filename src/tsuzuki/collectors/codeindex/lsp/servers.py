@@ -72,6 +72,8 @@ class LanguageServers:
             command = self._command_for(parsed)
             if not isinstance(parsed, ParsedFile) or command is None:
                 return parsed
+            if parsed.outcome is FileOutcome.FAILED:
+                return parsed
             parsed = replace(parsed, extractor=command.extractor)
             if parsed.outcome not in _ASKED:
                 return parsed
