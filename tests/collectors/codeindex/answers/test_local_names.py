@@ -95,6 +95,20 @@ def test_an_import_of_the_standard_library_is_none_of_a_file_of_the_tree(tree: I
     assert [one.confidence.is_exact for one in found] == [False, False]
 
 
+def test_a_module_of_the_tree_is_no_variable_of_another(tree: IndexedTree) -> None:
+    tree.write(
+        {
+            "pkg/config.py": "",
+            "pkg/plugin/base.py": "config = None\n",
+            "pkg/user.py": "from . import config\nuse(config)\n",
+            "pkg/deep/user.py": "from .. import config\n",
+        }
+    )
+    tree.index()
+    found = find_references(tree.files(), ReferenceQuery(name="config"))
+    assert [one.confidence.is_exact for one in found] == [False, False, False]
+
+
 def test_a_part_of_a_modules_name_is_no_use_of_a_function(tree: IndexedTree) -> None:
     tree.write(
         {

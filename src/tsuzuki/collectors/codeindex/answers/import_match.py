@@ -3,6 +3,7 @@
 import re
 import sys
 from enum import StrEnum
+from pathlib import Path
 
 from tsuzuki.collectors.codeindex.answers.source_file import SourceFile
 from tsuzuki.collectors.codeindex.answers.symbol import Site
@@ -99,6 +100,17 @@ def import_score(statement: str, path: str, *, from_path: str, name: str) -> int
     if from_path.endswith((".py", ".pyi")):
         return _python_score(statement, path, from_path, name)
     return _text_score(_ALIAS.sub("", statement), path, from_path)
+
+
+def may_be_module(root: Path, statement: str, *, from_path: str, name: str) -> bool:
+    """Whether the tree has a module of Python that the imported `name` can be."""
+    folders = from_path.split("/")[:-1]
+    for dots, dotted in _PYTHON_FROM.findall(statement):
+        package = folders[: len(folders) - len(dots) + 1] if dots else []
+        module = root.joinpath(*package, *dotted.split("."), name)
+        if module.is_dir() or module.with_name(f"{name}.py").is_file():
+            return True
+    return False
 
 
 def names_module(statement: str, path: str, *, from_path: str, name: str) -> bool:

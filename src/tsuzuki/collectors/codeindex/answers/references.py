@@ -18,6 +18,7 @@ from tsuzuki.collectors.codeindex.answers.import_match import (
     import_role,
     import_score,
     is_module_import,
+    may_be_module,
     module_segments,
     names_module,
     statement_at,
@@ -113,6 +114,7 @@ class Resolver:
 
     def __init__(self, files: FreshFiles, name: str, definitions: Iterable[Symbol]) -> None:
         self._name = name
+        self._root = files.root
         self._definitions: dict[str, list[Symbol]] = {}
         self._members: set[Symbol] = set()
         self._declarations: set[Symbol] = set()
@@ -222,8 +224,12 @@ class Resolver:
         )
         if not scored or scored[0][0] == 0:
             return None
-        is_tie = len(scored) > 1 and scored[1][0] == scored[0][0]
-        return None if is_tie else scored[0][1]
+        if len(scored) > 1 and scored[1][0] == scored[0][0]:
+            return None
+        is_module = file.language == "python" and may_be_module(
+            self._root, statements, from_path=file.path, name=self._name
+        )
+        return None if is_module else scored[0][1]
 
     def _resolve_through(
         self, file: FreshFile, site: Site, receiver: str, known: list[Symbol]
