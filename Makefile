@@ -50,6 +50,11 @@ test-fast: lint ## the same without the slow ones
 test-full: lint ## everything, and the test documents of others, which are downloaded
 	@$(BIN)/pytest -q -n 3 --dist worksteal -m "full or not full"
 
+# SHOW=20: the first tags of each language that are not found. RAISE=1: what is better now is stored.
+check-ctags: setup ## compare with the unit cases of universal-ctags: CTAGS_UNITS=/path/to/ctags/Units
+	@test -n "$(CTAGS_UNITS)" || { echo "say where the cases are: make check-ctags CTAGS_UNITS=/path/to/ctags/Units" >&2; exit 2; }
+	@CTAGS_UNITS="$(abspath $(CTAGS_UNITS))" SHOW="$(or $(SHOW),0)" RAISE="$(RAISE)" $(BIN)/pytest -q -s -m full tests/collectors/codeindex/test_ctags_units.py
+
 # SHORT=1: within three minutes. ONLY="drain of": measures whose title has these words. PEERS=pgqueuer,huey: only these.
 bench-engine: setup ## measure the engine and its peers: a table, and bench/results/engine.json
 	@$(BIN)/python -W ignore -m bench.engine.run $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)") $(if $(PEERS),--peers "$(PEERS)")
@@ -76,4 +81,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast test-full bench-engine bench-commits bench-books bench-feeds bench-codeindex lock clean
+.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex lock clean

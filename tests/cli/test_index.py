@@ -1,5 +1,7 @@
 """`tsuzuki index` needs no workspace, and says what is wrong with a tree."""
 
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,9 @@ def test_an_index_whose_root_is_gone_can_be_removed(tree: Workspace) -> None:
         (["build", "treee"], 4, "root_missing"),
         (["build", "tree/one.py"], 2, "root_not_folder"),
         (["build", "/"], 2, "root_refused"),
+        (["build", "tree", "--lsp", "pyhton=x"], 2, "unknown_language"),
+        (["build", "tree", "--lsp", "python"], 2, "bad_lsp"),
+        (["build", "tree", "--lsp", "python=no-such-server"], 1, "build_failed"),
         (["status", "tree", "--job", "build-1-aaaaaa"], 4, "build_unknown"),
         (["rm", "tree", "--yes"], 4, "no_index"),
         (["watch", "treee"], 4, "root_missing"),
@@ -98,3 +103,17 @@ def test_a_build_in_the_background_gives_its_id(tree: Workspace) -> None:
     assert started["is_new"]
     followed = index(tree, "build", "-o", "json").data
     assert followed["job"]["status"] == "completed"
+
+
+@pytest.mark.parametrize("words", [[], ["--background"]])
+def test_a_language_server_gives_the_symbols(tree: Workspace, words: list[str]) -> None:
+    script = Path(__file__).parents[1] / "collectors" / "codeindex" / "lsp_server.py"
+    command = shlex.join([sys.executable, "-I", str(script), "good"])
+    assert index(tree, "build", "--lsp", f"python={command}", *words).code == 0
+    if words:  # follow it
+        index(tree, "build", "--lsp", f"python={command}")
+    status = index(tree, "status", "-o", "json").data
+    assert status["extractors"] == {f"lsp: {command}": 2}
+    assert status["stats"]["total"] == 3  # a field of the class Two, too
+    assert index(tree, "build", "--lsp", "python=none", "-o", "json").data["problems"] == []
+    assert index(tree, "status", "-o", "json").data["extractors"] == {"tree-sitter": 2}

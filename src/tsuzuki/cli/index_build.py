@@ -10,7 +10,7 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
-from tsuzuki.cli.index_service import builds_service
+from tsuzuki.cli.index_service import builds_service, language_servers
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
 from tsuzuki.model.errors import NotFound, RunFailed
@@ -45,8 +45,17 @@ STATUS = [
 @click.command(cls=Command)
 @click.argument("path", required=False)
 @click.option("--background", is_flag=True, help="Print the id at once, and build on without us.")
+@click.option(
+    "--lsp",
+    "said",
+    multiple=True,
+    metavar="LANGUAGE=COMMAND",
+    help="Take the symbols of a language from this language server; `none` for no server.",
+)
 @click.pass_obj
-def build(invocation: Invocation, path: str | None, background: bool) -> None:
+def build(
+    invocation: Invocation, path: str | None, background: bool, said: tuple[str, ...]
+) -> None:
     """Build the index of a tree, or update it.
 
     Only changed files are parsed. If a build of the tree is running already, in any process, that one is followed.
@@ -54,14 +63,18 @@ def build(invocation: Invocation, path: str | None, background: bool) -> None:
     \b
     tsuzuki index build
     tsuzuki index build ~/src/django --background
+    tsuzuki index build --lsp python='basedpyright-langserver --stdio'
     """
     builds = builds_service(invocation)
+    lsp = language_servers(said)
     root = builds.root(path, cwd=invocation.cwd)
-    started = builds.start_detached(root) if background else builds.start(root)
+    started = builds.start_detached(root, lsp=lsp) if background else builds.start(root, lsp=lsp)
     for note in started.notes:
         warn(invocation, note)
     if not started.is_new:
         say(invocation, f"A build of {root} is running already.")
+        if said:
+            warn(invocation, "--lsp is not used: a build that runs keeps the servers it has")
     if background:
         emit(invocation, {"id": started.id, "root": str(root), "is_new": started.is_new})
         return

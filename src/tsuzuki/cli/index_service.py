@@ -7,7 +7,7 @@ from tsuzuki.cli.invocation import Invocation
 from tsuzuki.model.errors import extra_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tsuzuki.collectors.codeindex.service.builds import Builds
 
@@ -29,3 +29,10 @@ def builds_service(invocation: Invocation) -> "Builds":
     with extra_required():
         from tsuzuki.collectors.codeindex.service.builds import Builds
     return Builds(environ=invocation.environ)
+
+
+def language_servers(said: "Sequence[str]") -> "dict[str, tuple[str, ...]]":
+    """The commands of `--lsp` options, by language."""
+    from tsuzuki.collectors.codeindex.service.builds import read_said
+
+    return read_said(said)

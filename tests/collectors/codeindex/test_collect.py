@@ -1,5 +1,7 @@
 """A codeindex job builds each of its roots, and fails in the end if one could not be built."""
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,8 +41,10 @@ def workspace(
     return Workspace(tmp_path, capsys)
 
 
-def run_job(workspace: Workspace, other: str) -> Any:
-    workspace.file.write_text(JOBS.format(other=other))
+def run_job(workspace: Workspace, other: str, options: str = "") -> Any:
+    """Run the job, with other `options` in place of its roots."""
+    roots = f"roots: [tree, {other}]"
+    workspace.file.write_text(JOBS.format(other=other).replace(roots, options or roots))
     workspace.ok("job", "apply")
     asked = workspace.ok("job", "run", "code", "-o", "json").data
     workspace.run("run-due", "-o", "json")
@@ -67,6 +71,23 @@ def test_a_root_that_is_missing_fails_the_run_and_not_the_other(workspace: Works
 def test_a_job_without_roots_is_refused(workspace: Workspace) -> None:
     workspace.file.write_text(JOBS.format(other="x").replace("roots: [tree, x]", "roots: []"))
     assert workspace.run("job", "apply", "-o", "json").code == 3
+
+
+def test_a_job_has_language_servers(workspace: Workspace, tree: Path) -> None:
+    roots = "roots: [tree, tree/shop]"
+    server = [sys.executable, "-I", str(Path(__file__).with_name("lsp_server.py")), "good"]
+    workspace.file.write_text(
+        JOBS.format(other="tree/shop").replace(roots, f"{roots}\n    lsp: {{pyton: x}}")
+    )
+    refused = workspace.run("job", "apply", "-o", "json")
+    assert refused.code == 3
+    assert "there is no language 'pyton'" in refused.err
+    options = f"{roots}\n    lsp: {{python: {json.dumps(server)}}}"
+    shown = run_job(workspace, "tree/shop", options)
+    assert shown["state"] == "SUCCEEDED", shown
+    extractors = Builds().status(tree).extractors
+    assert [*extractors.values()] == [3]
+    assert next(iter(extractors)).startswith("lsp: ")
 
 
 class StoppedRun:

@@ -181,3 +181,19 @@ def test_threads_do_not_share_a_parse() -> None:
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda source: extract("python", source, seconds_max=60), sources))
     assert together == alone
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "expected"),
+    [
+        ("ruby", "class A\n  attr_reader 'b', :c\n  alias_method \"d\", :e\nend\n", "A b c d"),
+        ("javascript", "x = { g: function*() {} }\nx.h = function*() {}\n", "g h"),
+        ("php", '<?php define("A", 1); $b = function() {}; $c = fn() => 1; $d = 2;', "A b c d"),
+        ("php", "<?php function f() { $local = 3; }", "f"),
+        ("bash", "alias ll='ls -l' la=ls\nalias -g G=x\nalias -p\n", "ll la G"),
+        ("cpp", "struct A { operator int() const { return 1; } };", "A operator int"),
+        ("cpp", "struct A { void operator()(int a) {} };", "A operator()"),
+    ],
+)
+def test_less_common_definitions_are_found(language: str, source: str, expected: str) -> None:
+    assert " ".join(names(extract(language, source.encode(), seconds_max=5))) == expected

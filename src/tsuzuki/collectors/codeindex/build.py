@@ -6,8 +6,8 @@ transaction that completes the build.
 """
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -21,10 +21,14 @@ from tsuzuki.collectors.codeindex.build_job import (
 )
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.index_file import IndexFile
+from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
+from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
+from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.parse_pool import ParsePool
 from tsuzuki.collectors.codeindex.parsed_file import (
+    TREE_SITTER,
     FileToParse,
     Parsed,
     ParsedFile,
@@ -49,6 +53,8 @@ IN_DOUBT_NS = 2_000_000_000
 """A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
 
 OnProgress: TypeAlias = Callable[[BuildProgress], None]
+Servers: TypeAlias = Mapping[str, ServerCommand]
+"""The language servers by language."""
 
 
 class BuildCancelled(Exception):
@@ -64,6 +70,16 @@ class ClaimedBuild:
     started_at: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class BuildSettings:
+    """How files are parsed: in how many processes, and for which languages a server is asked."""
+
+    limits: ParseLimits = field(default_factory=ParseLimits)
+    workers: int | None = None
+    servers: Servers = field(default_factory=dict)
+    lsp_limits: LspLimits = field(default_factory=LspLimits)
+
+
 class Builder:
     """One build, from the scan to its end. Of one thread."""
 
@@ -74,8 +90,7 @@ class Builder:
         root: Path,
         index: IndexFile,
         clock: Clock,
-        limits: ParseLimits | None = None,
-        workers: int | None = None,
+        settings: BuildSettings | None = None,
         on_progress: OnProgress = lambda _progress: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -83,8 +98,7 @@ class Builder:
         self._root = root
         self._index = index
         self._clock = clock
-        self._limits = limits or ParseLimits()
-        self._workers = workers
+        self._settings = settings or BuildSettings()
         self._on_progress = on_progress
         self._stopping = stopping
         self._names = NameIds()
@@ -130,9 +144,14 @@ class Builder:
         self._total = len(scan.files)
         self._processed = self._total - len(changed) - len(self._to_store)
         self._commit()
-        with ParsePool(self._root, self._limits, workers=self._workers) as pool:
+        with (
+            ParsePool(self._root, self._settings.limits, workers=self._settings.workers) as pool,
+            self._language_servers() as servers,
+        ):
             for parsed in pool.parse(changed):
-                self._to_store += parsed
+                for one in parsed:
+                    complete = servers.with_symbols(one)  # ticks, and so may commit
+                    self._to_store.append(complete)
                 self._tick()
         present = {file.path for file in scan.files}
         copied = {path for path, file in known.items() if file.indexed_at_ns == NEVER_COMPARED_NS}
@@ -145,14 +164,27 @@ class Builder:
 
     def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:
         """What has to be read. What cannot be is stored as that at once."""
-        changed = []
+        changed: list[FileToParse] = []
+        failed: list[FileToParse] = []
+        servers = self._settings.servers
         for file in scan.files:
             stored = known.get(file.path)
             if file.problem is not None:
                 self._to_store.append(_unreadable(file))
-            elif stored is None or _may_differ(file, stored):
-                changed.append(_to_parse(file, stored))
-        return changed
+            elif stored is None or _may_differ(file, stored, servers):
+                has_failed = stored is not None and stored.outcome is FileOutcome.FAILED
+                (failed if has_failed else changed).append(_to_parse(file, stored, servers))
+        # What a language server failed on comes last: the server may be given up before the end.
+        return changed + failed
+
+    def _language_servers(self) -> LanguageServers:
+        return LanguageServers(
+            self._root,
+            self._settings.servers,
+            parse_limits=self._settings.limits,
+            limits=self._settings.lsp_limits,
+            tick=self._tick,
+        )
 
     def _tick(self) -> None:
         """Between two files: stop if asked to, and commit if it is time."""
@@ -230,23 +262,31 @@ class Builder:
         )
 
 
-def _may_differ(file: ScannedFile, stored: KnownFile) -> bool:
+def _may_differ(file: ScannedFile, stored: KnownFile, servers: Servers) -> bool:
     return (
         (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
-        or stored.extractor_version != EXTRACTOR_VERSION
+        or not _is_current(stored, servers)
         or stored.outcome is FileOutcome.UNREADABLE
         or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
     )
 
 
-def _to_parse(file: ScannedFile, stored: KnownFile | None) -> FileToParse:
+def _is_current(stored: KnownFile, servers: Servers) -> bool:
+    """Whether the extractor that the file's language has now made what is stored."""
+    server = servers.get(stored.language or "")
+    wanted = server.extractor if server else TREE_SITTER
+    if stored.outcome is FileOutcome.FAILED:  # what a server failed on is tried again
+        wanted = TREE_SITTER
+    return stored.extractor_version == EXTRACTOR_VERSION and stored.extractor == wanted
+
+
+def _to_parse(file: ScannedFile, stored: KnownFile | None, servers: Servers) -> FileToParse:
     if stored is None:
         return FileToParse(path=file.path)
-    is_current = stored.extractor_version == EXTRACTOR_VERSION
     return FileToParse(
         path=file.path,
-        known_hash=stored.hash if is_current else None,
-        has_failed=stored.outcome is FileOutcome.FAILED,
+        known_hash=stored.hash if _is_current(stored, servers) else None,
+        has_failed=stored.outcome is FileOutcome.FAILED and stored.extractor == TREE_SITTER,
     )
 
 

@@ -4,6 +4,7 @@ from being built; the run fails in the end."""
 from typing import Any
 
 from tsuzuki.collectors.codeindex.build_job import BuildStatus
+from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.collector import CollectorContext
@@ -18,10 +19,11 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
     """The result has the BuildJob of each root, or the error."""
     options = CodeIndexOptions.model_validate(run.options)
     builds = Builds(clock=collector_context.database.clock)
+    lsp = {language: as_command(words) for language, words in options.lsp.items()}
     results: list[dict[str, Any]] = []
     for root in options.roots:
         run.raise_if_cancelled()
-        results.append({"root": root, **_build(builds, collector_context, run, root)})
+        results.append({"root": root, **_build(builds, collector_context, run, root, lsp)})
     failed = [one["root"] for one in results if one["error"] is not None]
     if failed:
         raise IncompleteRun(
@@ -33,12 +35,16 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
 
 
 def _build(
-    builds: Builds, collector_context: CollectorContext, run: RunContext, named: str
+    builds: Builds,
+    collector_context: CollectorContext,
+    run: RunContext,
+    named: str,
+    lsp: LspCommands,
 ) -> dict[str, Any]:
     """Build one tree, or follow the build of it that another process runs."""
     try:
         root = builds.root(named, cwd=collector_context.workspace)
-        started = builds.start(root)
+        started = builds.start(root, lsp=lsp)
     except TsuzukiError as problem:
         return {"job": None, "error": problem.message}
     for note in started.notes:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 WAIT_SECONDS = 3600.0
@@ -15,10 +15,20 @@ _PROGRAM = (
 )
 
 
-def start_process(root: Path, job_id: str, environ: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def start_process(
+    root: Path, job_id: str, environ: Mapping[str, str], lsp: Mapping[str, Sequence[str]]
+) -> "subprocess.Popen[bytes]":
     """Start it, away from our terminal and our signals."""
     process = subprocess.Popen(  # noqa: S603 -- our own program
-        [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), os.fspath(root), job_id],
+        [
+            sys.executable,
+            "-c",
+            _PROGRAM,
+            json.dumps(sys.path),
+            os.fspath(root),
+            job_id,
+            json.dumps(lsp),
+        ],
         cwd="/",
         env={**os.environ, **environ},
         stdin=subprocess.DEVNULL,
@@ -31,11 +41,15 @@ def start_process(root: Path, job_id: str, environ: Mapping[str, str]) -> "subpr
     return process
 
 
-def main(root: str, job_id: str) -> None:
+def main(root: str, job_id: str, lsp: str) -> None:
     """The program of that process."""
     from tsuzuki.collectors.codeindex.service.builds import Builds  # noqa: PLC0415 -- it imports us
 
     builds = Builds()
-    started = builds.start(Path(root), job_id=job_id)
+    started = builds.start(
+        Path(root),
+        job_id=job_id,
+        lsp={language: tuple(words) for language, words in json.loads(lsp).items()},
+    )
     if started.is_new:
         builds.jobs.wait(job_id, WAIT_SECONDS)

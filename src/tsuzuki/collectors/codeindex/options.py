@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from tsuzuki.collectors.codeindex.lsp.settings import LspOption
 from tsuzuki.config import Expects
 from tsuzuki.config.schema.field_types import Text
 from tsuzuki.config.schema.strict_model import StrictModel
@@ -13,3 +14,5 @@ class CodeIndexOptions(StrictModel):
     """The keys of a job of this kind. A root that is not absolute is below the workspace."""
 
     roots: Annotated[list[Text], Expects("a list of folders")] = Field(min_length=1)
+    lsp: LspOption = Field(default_factory=dict)
+    """The command of the language server, by language."""

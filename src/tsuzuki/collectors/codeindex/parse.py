@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 from dataclasses import dataclass
+from pathlib import Path
 
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
@@ -53,6 +54,22 @@ def parse_file(root: str, file: FileToParse, limits: ParseLimits) -> Parsed:
         return _parse_open_file(descriptor, file, limits)
     except OSError as problem:
         return _unreadable(file.path, problem)
+    finally:
+        os.close(descriptor)
+
+
+def read_content(root: Path, path: str, limits: ParseLimits) -> bytes | None:
+    """The content of a file that was parsed; None if it is not there, or over the limit by now."""
+    try:
+        descriptor = os.open(
+            root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )
+    except OSError:
+        return None
+    try:
+        return _whole(descriptor, os.read(descriptor, HEAD_BYTES), limits.file_bytes_max)
+    except OSError:
+        return None
     finally:
         os.close(descriptor)
 

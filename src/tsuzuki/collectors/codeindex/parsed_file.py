@@ -20,6 +20,9 @@ SymbolRow: TypeAlias = tuple[str, str, str, int, int, int, str, str]
 ReferenceRow: TypeAlias = tuple[str, str, int, int, str]
 """name, kind, line, column, container."""
 
+TREE_SITTER = "tree-sitter"
+"""The extractor of every language without a language server."""
+
 
 class FileToParse(NamedTuple):
     """A file of the tree that is new or may have changed, and what the index knows of it."""
@@ -43,6 +46,7 @@ class ParsedFile(NamedTuple):
     outcome: FileOutcome
     hash: bytes | None = None
     language: str | None = None
+    extractor: str = TREE_SITTER
     extractor_version: int | None = None
     error: str | None = None
     symbols: tuple[SymbolRow, ...] = ()

@@ -14,10 +14,16 @@ from typing import Any
 from tsuzuki.collectors.codeindex.answers.definitions import definitions_of
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
 from tsuzuki.collectors.codeindex.answers.import_match import (
+    ImportRole,
+    import_role,
     import_score,
+    is_module_import,
+    may_be_module,
     module_segments,
+    names_module,
     statement_at,
 )
+from tsuzuki.collectors.codeindex.answers.local_names import is_bound_in_function
 from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Site, Symbol, family_of
 from tsuzuki.collectors.codeindex.queries import lookups
 
@@ -108,6 +114,7 @@ class Resolver:
 
     def __init__(self, files: FreshFiles, name: str, definitions: Iterable[Symbol]) -> None:
         self._name = name
+        self._root = files.root
         self._definitions: dict[str, list[Symbol]] = {}
         self._members: set[Symbol] = set()
         self._declarations: set[Symbol] = set()
@@ -146,17 +153,40 @@ class Resolver:
     def _resolve(
         self, file: FreshFile, site: Site, known: list[Symbol]
     ) -> tuple[Confidence, Symbol | None]:
+        if site.kind == "import":
+            return self._resolve_import(file, site, known)
         receiver = receiver_of(file, site)
-        imports = [one for one in file.sites(self._name) if one.kind == "import"]
-        if site.kind == "import" or (receiver is None and imports):
-            near = imports if site.kind != "import" else [site]
-            meant = self._imported(file, near, known)
-            return _result(Confidence.IMPORTED, meant)
-        if receiver is None:
-            return self._resolve_bare(site, known)
         if receiver in _OWN:
             return _result(Confidence.SAME_FILE, self._own_member(site, known))
-        return self._resolve_through(file, receiver, known)
+        if receiver is not None:
+            return self._resolve_through(file, site, receiver, known)
+        imports = _imports_of(file, self._name, site)
+        if not imports:
+            return self._not_local(file, site, self._resolve_bare(site, known))
+        if any(is_module_import(file.source, one) for one in imports):
+            return Confidence.BY_NAME, None
+        meant = self._imported(file, imports, known)
+        return self._not_local(file, site, _result(Confidence.IMPORTED, meant))
+
+    def _resolve_import(
+        self, file: FreshFile, site: Site, known: list[Symbol]
+    ) -> tuple[Confidence, Symbol | None]:
+        """A name in an import statement. A module, or a part of its name, is no definition."""
+        is_module = import_role(file.source, site) is ImportRole.MODULE
+        if is_module or is_module_import(file.source, site):
+            return Confidence.BY_NAME, None
+        return _result(Confidence.IMPORTED, self._imported(file, [site], known))
+
+    def _not_local(
+        self, file: FreshFile, site: Site, resolved: tuple[Confidence, Symbol | None]
+    ) -> tuple[Confidence, Symbol | None]:
+        """As resolved, unless a function around the use has a variable or parameter of this name."""
+        meant = resolved[1]
+        if meant is None or site.kind in ("type", "inherit"):
+            return resolved
+        outside = meant.container if meant.path == site.path else ""
+        is_local = is_bound_in_function(file, site, self._name, outside=outside)
+        return (Confidence.BY_NAME, None) if is_local else resolved
 
     def _resolve_bare(self, site: Site, known: list[Symbol]) -> tuple[Confidence, Symbol | None]:
         local = [one for one in known if one.path == site.path]
@@ -183,7 +213,7 @@ class Resolver:
 
     def _imported(self, file: FreshFile, imports: list[Site], known: list[Symbol]) -> Symbol | None:
         """The definition whose file the import names better than that of any other."""
-        statements = " ".join(statement_at(file.source, one.line) for one in imports)
+        statements = " ".join(statement_at(file.source, one) for one in imports)
         scored = sorted(
             (
                 (import_score(statements, one.path, from_path=file.path, name=self._name), one)
@@ -194,20 +224,30 @@ class Resolver:
         )
         if not scored or scored[0][0] == 0:
             return None
-        is_tie = len(scored) > 1 and scored[1][0] == scored[0][0]
-        return None if is_tie else scored[0][1]
+        if len(scored) > 1 and scored[1][0] == scored[0][0]:
+            return None
+        is_module = file.language == "python" and may_be_module(
+            self._root, statements, from_path=file.path, name=self._name
+        )
+        return None if is_module else scored[0][1]
 
     def _resolve_through(
-        self, file: FreshFile, receiver: str, known: list[Symbol]
+        self, file: FreshFile, site: Site, receiver: str, known: list[Symbol]
     ) -> tuple[Confidence, Symbol | None]:
-        """A use behind the name of a module or a class."""
-        if not receiver:
+        """A use behind the name of a module or a class, unless a function around it has a variable of that name."""
+        resolved = self._resolve_receiver(file, site, receiver, known) if receiver else None
+        if not resolved or not resolved[1] or is_bound_in_function(file, site, receiver):
             return Confidence.BY_NAME, None
+        return resolved
+
+    def _resolve_receiver(
+        self, file: FreshFile, site: Site, receiver: str, known: list[Symbol]
+    ) -> tuple[Confidence, Symbol | None]:
         in_class = [one for one in known if one.container.rpartition("/")[2] == receiver]
         local = [one for one in in_class if one.path == file.path]
         if len(local) == 1:
             return Confidence.SAME_FILE, local[0]
-        imports = [one for one in file.sites(receiver) if one.kind == "import"]
+        imports = _imports_of(file, receiver, site)
         if not imports or local:
             return Confidence.BY_NAME, None
         in_module = [
@@ -215,19 +255,41 @@ class Resolver:
             for one in known
             if not one.container and receiver in _module_names(one.path, file.language)
         ]
-        return _result(Confidence.IMPORTED, self._named_by(file, imports, [*in_class, *in_module]))
+        meant = self._named_by(file, imports, in_class, in_module)
+        return _result(Confidence.IMPORTED, meant)
 
     def _named_by(
-        self, file: FreshFile, imports: list[Site], candidates: list[Symbol]
+        self,
+        file: FreshFile,
+        imports: list[Site],
+        in_class: list[Symbol],
+        in_module: list[Symbol],
     ) -> Symbol | None:
-        statements = " ".join(statement_at(file.source, one.line) for one in imports)
+        statements = " ".join(statement_at(file.source, one) for one in imports)
         name = imports[0].name
-        named = [
-            one
-            for one in candidates
-            if import_score(statements, one.path, from_path=file.path, name=name) > 0
-        ]
+
+        def is_from(path: str) -> bool:
+            return import_score(statements, path, from_path=file.path, name=name) > 0
+
+        def is_module(path: str) -> bool:
+            if file.language != "python":
+                return is_from(path)
+            return names_module(statements, path, from_path=file.path, name=name)
+
+        named = [one for one in in_class if is_from(one.path)]
+        named += [one for one in in_module if is_module(one.path)]
         return named[0] if len(named) == 1 else None
+
+
+def _imports_of(file: FreshFile, name: str, site: Site) -> list[Site]:
+    """The imports that give the file this name where the use stands."""
+    return [
+        one
+        for one in file.sites(name)
+        if one.kind == "import"
+        and (not one.container or f"{site.container}/".startswith(f"{one.container}/"))
+        and import_role(file.source, one) is ImportRole.BOUND
+    ]
 
 
 def receiver_of(file: FreshFile, site: Site) -> str | None:

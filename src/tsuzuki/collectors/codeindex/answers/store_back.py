@@ -9,6 +9,8 @@ from contextlib import suppress
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.index_file import BUSY_SECONDS, IndexFile
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
 from tsuzuki.collectors.codeindex.queries import builds, lookups
 from tsuzuki.collectors.codeindex.queries import files as stored_files
 from tsuzuki.collectors.codeindex.queries.names import NameIds
@@ -24,12 +26,19 @@ def store_back(index: IndexFile, files: FreshFiles, *, now_ns: int) -> int:
         lookups.wait_for_lock(index.connection, seconds=0)
         try:
             with index.transaction(builds.is_idle) as connection:
-                stored_files.put_files(connection, parsed, names=NameIds(), now_ns=now_ns)
+                new = [one for one in parsed if not _has_failed(connection, one)]
+                stored_files.put_files(connection, new, names=NameIds(), now_ns=now_ns)
                 for same, content in files.confirmed:
                     known = stored_files.known_file(connection, same.path)
                     if known and known.hash == content:
                         stored_files.confirm_files(connection, [same], now_ns=now_ns)
         finally:
             lookups.wait_for_lock(index.connection, seconds=BUSY_SECONDS)
-        return len(parsed)
+        return len(new)
     return 0
+
+
+def _has_failed(connection: sqlite3.Connection, parsed: ParsedFile) -> bool:
+    """Whether a language server failed on these very bytes: the reason stays until the next build tries again."""
+    known = stored_files.known_file(connection, parsed.path)
+    return known is not None and known.outcome is FileOutcome.FAILED and known.hash == parsed.hash

@@ -27,7 +27,7 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
 )
 from tsuzuki.model.clock import Clock, SystemClock
 
-EXTRACTOR_VERSION = 1
+EXTRACTOR_VERSION = 2
 """Raised with every change of what is found: older rows are then extracted again."""
 
 _CLOCK = SystemClock()

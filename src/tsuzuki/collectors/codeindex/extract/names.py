@@ -8,6 +8,9 @@ from tsuzuki.collectors.codeindex.extract.symbols import SymbolKind
 _SEPARATORS = str.maketrans({":": "/", ".": "/", "\\": "/", "*": "", "&": "", " ": ""})
 _QUOTES = "\"'"
 _TYPE_ARGUMENTS = re.compile(r"<[^/]*>")
+_CONVERSION = re.compile(r"(operator\s+\w[^()]*?)\s*\(.*", re.DOTALL)
+"""`operator int() const`, of which the parser gives all as the name."""
+
 _EXPORTS = re.compile(r"^(?:module/)?exports(?:/|$)")
 
 
@@ -33,8 +36,13 @@ def _one_line(written: str) -> str:
     return " ".join(written.split()).rstrip("#").rstrip()
 
 
-def _without_colon(written: str) -> str:
-    return written.removeprefix(":") or written
+def _method_name(written: str) -> str:
+    """Without the colon of Ruby's symbols, and without what follows the type of a conversion."""
+    return _CONVERSION.sub(r"\1", written.removeprefix(":") or written)
+
+
+def _before_equals(written: str) -> str:
+    return written.partition("=")[0]
 
 
 _CLEANED: dict[SymbolKind, Callable[[str], str]] = {
@@ -42,6 +50,7 @@ _CLEANED: dict[SymbolKind, Callable[[str], str]] = {
     SymbolKind.TABLE: _unquoted,
     SymbolKind.ID: _unquoted,
     SymbolKind.HEADING: _one_line,
-    SymbolKind.PROPERTY: _without_colon,
-    SymbolKind.METHOD: _without_colon,
+    SymbolKind.PROPERTY: _method_name,
+    SymbolKind.METHOD: _method_name,
+    SymbolKind.MACRO: _before_equals,
 }

@@ -22,13 +22,16 @@ class KnownFile(NamedTuple):
     size: int
     mtime_ns: int
     hash: bytes | None
+    language: str | None
+    extractor: str | None
     extractor_version: int | None
     outcome: FileOutcome
     indexed_at_ns: int
 
 
 _KNOWN = (
-    "SELECT id, path, size, mtime_ns, hash, extractor_version, outcome, indexed_at_ns FROM files"
+    "SELECT id, path, size, mtime_ns, hash, language, extractor, extractor_version, outcome,"
+    " indexed_at_ns FROM files"
 )
 
 
@@ -58,7 +61,7 @@ def known_below(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[st
 
 
 def _known(row: Any) -> KnownFile:
-    return KnownFile._make((*row[:6], _OUTCOMES[row[6]], row[7]))
+    return KnownFile._make((*row[:8], _OUTCOMES[row[8]], row[9]))
 
 
 def put_files(
@@ -130,7 +133,7 @@ def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
         file.mtime_ns,
         file.hash,
         file.language,
-        "tree-sitter" if file.extractor_version is not None else None,
+        file.extractor if file.extractor_version is not None else None,
         file.extractor_version,
         file.outcome,
         file.error,
@@ -170,24 +173,29 @@ def symbol_count(connection: sqlite3.Connection) -> int:
 
 
 class FileCounts(NamedTuple):
-    """How many files there are of each outcome and of each language, most first."""
+    """How many files there are of each outcome, language and extractor, most first."""
 
     outcomes: dict[str, int]
     languages: dict[str, int]
+    extractors: dict[str, int]
 
 
 def counts(connection: sqlite3.Connection) -> FileCounts:
     """In one pass: it is asked for while a build runs."""
     outcomes: Counter[str] = Counter()
     languages: Counter[str] = Counter()
+    extractors: Counter[str] = Counter()
     rows = connection.execute(
-        "SELECT outcome, language, count(*) FROM files GROUP BY outcome, language"
+        "SELECT outcome, language, extractor, count(*) FROM files"
+        " GROUP BY outcome, language, extractor"
     )
-    for outcome, language, number in rows:
+    for outcome, language, extractor, number in rows:
         outcomes[outcome] += number
         if language is not None:
             languages[language] += number
-    return FileCounts(_most_first(outcomes), _most_first(languages))
+        if extractor is not None:
+            extractors[extractor] += number
+    return FileCounts(_most_first(outcomes), _most_first(languages), _most_first(extractors))
 
 
 def _most_first(counted: Counter[str]) -> dict[str, int]:

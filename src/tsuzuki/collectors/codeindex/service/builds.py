@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from tsuzuki.collectors.codeindex import owner
 from tsuzuki.collectors.codeindex.build import (
     Builder,
+    BuildSettings,
     ClaimedBuild,
     OnProgress,
     iso,
@@ -38,6 +39,15 @@ from tsuzuki.collectors.codeindex.index_file import (
     index_path,
     set_aside,
 )
+from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
+from tsuzuki.collectors.codeindex.lsp.settings import (
+    CONFIG_VARIABLE,
+    LspCommands,
+    ServerCommand,
+    config_path,
+    read_said,
+    server_commands,
+)
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
@@ -50,7 +60,7 @@ from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pi
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
 
-__all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started"]
+__all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started", "read_said"]
 
 PROBLEMS_SHOWN_MAX = 20
 START_LOOK_SECONDS = 0.02
@@ -75,6 +85,7 @@ class IndexStatus:
     stats: IndexStats | None
     outcomes: Mapping[str, int] = field(default_factory=dict)
     languages: Mapping[str, int] = field(default_factory=dict)
+    extractors: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, str], ...] = ()
 
     @property
@@ -95,6 +106,7 @@ class IndexStatus:
             "stats": self.stats.as_json() if self.stats else None,
             "outcomes": dict(self.outcomes),
             "languages": dict(self.languages),
+            "extractors": dict(self.extractors),
             "problems": list(self.problems),
         }
 
@@ -121,14 +133,18 @@ class Builds:
         clock: Clock | None = None,
         environ: Mapping[str, str] = os.environ,
         limits: ParseLimits | None = None,
+        lsp_limits: LspLimits | None = None,
         workers: int | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._environ = environ
         self.folder = index_folder(environ)
-        self._limits = limits
-        self._workers = workers
+        self._settings = BuildSettings(
+            limits=limits or ParseLimits(),
+            workers=workers,
+            lsp_limits=lsp_limits or LspLimits(),
+        )
         self._chance = chance or random.SystemRandom()
         self.jobs = BuildJobs(self._clock)
 
@@ -137,10 +153,17 @@ class Builds:
         return find_root(named, cwd=cwd, environ=self._environ)
 
     def start(
-        self, root: Path, *, job_id: str | None = None, part: TreePart | None = None
+        self,
+        root: Path,
+        *,
+        job_id: str | None = None,
+        part: TreePart | None = None,
+        lsp: LspCommands | None = None,
     ) -> Started:
         """Start a build in the background, or name the one that runs. The id comes at once. With `part` only
-        that is brought up to date, if the index has the rest."""
+        that is brought up to date, if the index has the rest. `lsp` are the language servers to use, beside those
+        of the user's file."""
+        servers = server_commands(lsp or {}, self._environ)
         wanted = job_id or build_id(self._now_ms(), self._chance)
         index = IndexFile.open(root, folder=self.folder, clock=self._clock)
         try:
@@ -150,7 +173,7 @@ class Builds:
                 return Started(id=claimed.id, is_new=False, notes=index.notes)
             if meta.index_stats(index.connection) is None:
                 part = None
-            work = self._work(root, index, claimed, part)
+            work = self._work(root, index, claimed, servers, part)
             self.jobs.create(wanted, work, started_at=claimed.started_at)
         except BaseException:
             index.close()
@@ -166,15 +189,18 @@ class Builds:
                 wanted = self.jobs.next_watcher_id(self._now_ms())
         return self.start(root, job_id=wanted, part=part)
 
-    def start_detached(self, root: Path) -> Started:
+    def start_detached(self, root: Path, *, lsp: LspCommands | None = None) -> Started:
         """Start a build in a process of its own that outlives this one, or name the one that runs."""
+        server_commands(lsp or {}, self._environ)  # what is wrong with them is said here
         with IndexFile.open(root, folder=self.folder, clock=self._clock) as index:
             notes = index.notes
         if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
             return Started(id=job.id, is_new=False, notes=notes)
         wanted = build_id(self._now_ms(), self._chance)
-        folder = {FOLDER_VARIABLE: str(self.folder.absolute())}
-        process = start_process(root, wanted, folder)
+        environ = {FOLDER_VARIABLE: str(self.folder.absolute())}
+        if CONFIG_VARIABLE in self._environ:
+            environ[CONFIG_VARIABLE] = str(config_path(self._environ).absolute())
+        process = start_process(root, wanted, environ, lsp or {})
         never = threading.Event()
         while True:
             has_ended = process.poll() is not None
@@ -206,6 +232,7 @@ class Builds:
                 stats=meta.index_stats(connection),
                 outcomes=counts.outcomes,
                 languages=counts.languages,
+                extractors=counts.extractors,
                 problems=_problems(connection, counts),
             )
 
@@ -315,7 +342,12 @@ class Builds:
         return job is None or job.status is not BuildStatus.RUNNING
 
     def _work(
-        self, root: Path, index: IndexFile, claimed: ClaimedBuild, part: TreePart | None
+        self,
+        root: Path,
+        index: IndexFile,
+        claimed: ClaimedBuild,
+        servers: Mapping[str, ServerCommand],
+        part: TreePart | None,
     ) -> Callable[[OnProgress, Callable[[], bool]], BuildJob]:
         def work(on_progress: OnProgress, stopping: Callable[[], bool]) -> BuildJob:
             def build(
@@ -326,8 +358,7 @@ class Builds:
                     root=root,
                     index=index,
                     clock=self._clock,
-                    limits=self._limits,
-                    workers=self._workers,
+                    settings=replace(self._settings, servers=servers),
                     on_progress=on_progress,
                     stopping=stopping,
                 )

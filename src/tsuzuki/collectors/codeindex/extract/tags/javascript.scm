@@ -9,12 +9,12 @@
 (method_definition name: [(property_identifier) (private_property_identifier) (computed_property_name)] @name) @def.method
 (method_definition name: (string (string_fragment) @name)) @def.method
 (pair key: (property_identifier) @name
-  value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @def.method
+  value: [(arrow_function body: (_) @body) (function_expression body: (_) @body) (generator_function body: (_) @body)]) @def.method
 (assignment_expression left: (identifier) @name
-  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @def.function
+  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body) (generator_function body: (_) @body)]) @def.function
 (assignment_expression
   left: (member_expression object: (_) @container property: (property_identifier) @name)
-  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @def.function
+  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body) (generator_function body: (_) @body)]) @def.function
 (assignment_expression
   left: (member_expression object: (_) @container property: (property_identifier) @name)
   right: (class body: (_) @body)) @def.class

@@ -10,7 +10,11 @@
 (property_declaration (property_element name: (variable_name (name) @name))) @def.property
 (property_promotion_parameter name: (variable_name (name) @name)) @def.property
 (function_call_expression function: (name) @_define
-  arguments: (arguments . (argument (string (string_content) @name))) (#eq? @_define "define")) @def.constant
+  arguments: (arguments . (argument [(string (string_content) @name) (encapsed_string . (string_content) @name .)]))
+  (#eq? @_define "define")) @def.constant
+(program (expression_statement (assignment_expression left: (variable_name (name) @name)
+  right: [(anonymous_function body: (_) @body) (arrow_function body: (_) @body)]) @def.function))
+(program (expression_statement (assignment_expression left: (variable_name (name) @name)) @def.variable))
 
 (function_call_expression function: [(name) @ref.call (qualified_name (name) @ref.call .)])
 (member_call_expression name: (name) @ref.call)

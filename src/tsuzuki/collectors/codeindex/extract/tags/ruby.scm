@@ -7,9 +7,9 @@
 (assignment left: (constant) @name) @def.constant
 (alias name: (_) @name) @def.method
 (call method: (identifier) @_method
-  arguments: (argument_list (simple_symbol) @name) (#match? @_method "^attr_(reader|writer|accessor)$")) @def.property
+  arguments: (argument_list [(simple_symbol) @name (string (string_content) @name)]) (#match? @_method "^attr_(reader|writer|accessor)$")) @def.property
 (call method: (identifier) @_method
-  arguments: (argument_list . (simple_symbol) @name) (#any-of? @_method "define_method" "alias_method")) @def.method
+  arguments: (argument_list . [(simple_symbol) @name (string (string_content) @name)]) (#any-of? @_method "define_method" "alias_method")) @def.method
 
 (call method: [(identifier) (constant)] @ref.call)
 (class superclass: (superclass [(constant) @ref.inherit (scope_resolution name: (constant) @ref.inherit)]))
