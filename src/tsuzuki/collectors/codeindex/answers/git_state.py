@@ -18,6 +18,7 @@ class GitState:
 
 
 NO_GIT = GitState(locked=False)
+COMMIT_LENGTH = 12
 
 
 def git_folder_of(root: Path) -> Path | None:
@@ -46,6 +47,25 @@ def git_state(folder: Path | None) -> GitState:
         index=_signature(folder / "index"),
         head=_content(folder / "HEAD"),
     )
+
+
+def head_commit(root: Path) -> str | None:
+    """The commit that is checked out, shortened; None if there is none or git keeps it elsewhere."""
+    folder = git_folder_of(root)
+    head = _content(folder / "HEAD").decode("ascii", "replace").strip() if folder else ""
+    label, _, name = head.partition(": ")
+    if label != "ref":
+        return head[:COMMIT_LENGTH] or None
+    shared = (
+        _content(folder / "commondir").decode("utf-8", "surrogateescape").strip() if folder else ""
+    )
+    for place in [folder, folder / shared] if folder else []:
+        if found := _content(place / name).decode("ascii", "replace").strip():
+            return found[:COMMIT_LENGTH]
+        for line in _content(place / "packed-refs").decode("utf-8", "replace").splitlines():
+            if line.endswith(f" {name}"):
+                return line[:COMMIT_LENGTH]
+    return None
 
 
 def lock_age_seconds(folder: Path, *, now: float) -> float:

@@ -1,0 +1,222 @@
+"""The tools of the preset `code`, as agents see them. Together they stay small: agents carry them in every turn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tsuzuki.mcp.tool import BUDGET_MIN, Parameter, Tool
+
+CODE_INSTRUCTIONS = """\
+Questions about source code: use these tools before grep and before reading whole files.
+code_search finds definitions by any part of a name, and text; code_read shows source with line numbers as it is now.
+code_references shows who uses a symbol and how sure that is; code_outline and code_map show what there is.
+Answers are checked against the files at that moment; nothing has to be built first, and `building` answers are partial.
+Every answer is within `budget` tokens; `cursor` continues it. Name symbols as Class/method or file:name."""
+
+_ONE_OR_MORE = ["string", "array"]
+
+
+def _parameter(
+    name: str, kind: str | list[str], *aliases: str, required: bool = False, **schema: Any
+) -> Parameter:
+    is_list = kind == "array" or "array" in kind
+    items = {"items": {"type": "string"}} if is_list else {}
+    return Parameter(
+        name=name,
+        schema={"type": kind, **items, **schema},
+        required=required,
+        aliases=aliases,
+    )
+
+
+_PATH = _parameter(
+    "path", "string", "root", "directory", "dir", "folder", "cwd", "project", "repo", "repository"
+)
+_FILE_NAMES = ("file_path", "filename", "filepath", "file_name", "files", "uri")
+_GLOB = _parameter(
+    "glob",
+    _ONE_OR_MORE,
+    *("globs", "include", "includes", "pattern_files", "file_pattern", "paths", "filter"),
+    description="like .gitignore: *.py, src/, !tests",
+)
+
+
+def _common(budget_max: int, *, cursor: bool = True) -> tuple[Parameter, ...]:
+    return (
+        _PATH,
+        _parameter(
+            "budget",
+            "integer",
+            *("max_tokens", "tokens", "token_budget", "budget_tokens", "max_answer_chars"),
+            minimum=BUDGET_MIN,
+            description=f"tokens, up to {budget_max}",
+        ),
+        *((_parameter("cursor", "string", "next_cursor", "page", "continue"),) if cursor else ()),
+    )
+
+
+def _tool(
+    name: str, description: str, *parameters: Parameter, budgets: tuple[int, int], **more: Any
+) -> Tool:
+    default, most = budgets
+    has_cursor = bool(more.pop("cursor", True))
+    return Tool(
+        name=name,
+        description=description,
+        parameters=(*parameters, *_common(most, cursor=has_cursor)),
+        budget_default=default,
+        budget_max=most,
+        **more,
+    )
+
+
+SEARCH = _tool(
+    "code_search",
+    "Use instead of grep to find where something is defined or mentioned. "
+    "Names match as a whole, by start, by any piece or by the starts of their words (buMan finds BuildJobManager); "
+    "Class/part looks inside a class. Definitions come first, with signature and doc, then lines of text by file.",
+    _parameter(
+        "query",
+        _ONE_OR_MORE,
+        *("q", "pattern", "text", "name", "search", "queries", "symbol", "term", "keyword"),
+        required=True,
+    ),
+    _parameter("in", "string", "where", "scope", enum=["names", "text", "both"]),
+    _parameter("regex", "boolean", "is_regex", "use_regex", description="of text"),
+    _parameter(
+        "kind",
+        _ONE_OR_MORE,
+        "kinds",
+        "type",
+        "symbol_kind",
+        description="class, function, method...",
+    ),
+    _GLOB,
+    _parameter(
+        "limit",
+        "integer",
+        *("max_results", "head_limit", "max", "count", "top", "n", "page_size"),
+        minimum=1,
+        maximum=500,
+        description="of each; 20",
+    ),
+    function="tsuzuki.mcp.code.search:search",
+    example={"query": "parse_config"},
+    budgets=(2_000, 8_000),
+    is_always_loaded=True,
+)
+READ = _tool(
+    "code_read",
+    "Use instead of reading a whole file when you know the symbol: gives its source with line numbers, read now. "
+    "symbols: Class/method, file:name, name[1] for the second of a name; several at once. "
+    "Or file with lines 10-20. A long class is shown as its members. "
+    "A name that fits several symbols is answered with the list of them.",
+    _parameter("symbols", _ONE_OR_MORE, "symbol", "name", "names", "name_path", "query", "targets"),
+    _parameter("file", "string", *_FILE_NAMES),
+    _parameter("lines", "string", "range", "line_range", "line", description="10-20"),
+    function="tsuzuki.mcp.code.read:read",
+    example={"symbols": ["Server/start"]},
+    budgets=(4_000, 12_000),
+    is_always_loaded=True,
+)
+REFERENCES = _tool(
+    "code_references",
+    "Use instead of grep to find who calls, imports or extends a symbol: "
+    "comments, strings and other languages are left out. "
+    "Sites are grouped by file and enclosing symbol. Each says how sure it is: same_file, imported and only_definition "
+    "are exact; by_name (3) only has the name of 3 definitions.",
+    _parameter(
+        "name",
+        "string",
+        *("symbol", "query", "symbols", "name_path", "identifier", "function"),
+        required=True,
+        description="name, Class/method or file:name",
+    ),
+    _parameter(
+        "kind", "string", "kinds", "type", enum=["call", "type", "import", "inherit", "read", "all"]
+    ),
+    _GLOB,
+    _parameter("tests", "boolean", "include_tests", description="false leaves tests out"),
+    function="tsuzuki.mcp.code.references:references",
+    example={"name": "Server/start"},
+    budgets=(2_000, 8_000),
+    is_always_loaded=True,
+)
+OUTLINE = _tool(
+    "code_outline",
+    "Use before reading a file or folder you do not know: its symbols as a tree with lines and signatures; "
+    "of a folder the files with their outermost symbols.",
+    _parameter("file", "string", *_FILE_NAMES, "target", description="file or folder"),
+    _parameter("depth", "integer", "max_depth", "level", minimum=1, maximum=99),
+    function="tsuzuki.mcp.code.outline:outline",
+    example={"file": "src"},
+    budgets=(1_500, 6_000),
+)
+MAP = _tool(
+    "code_map",
+    "Use first in a tree you do not know, instead of listing folders: "
+    "the files that the rest uses most, with their most used signatures.",
+    _parameter(
+        "focus",
+        _ONE_OR_MORE,
+        *("focus_files", "files", "file", "query", "names", "symbols"),
+        description="paths or names of interest",
+    ),
+    function="tsuzuki.mcp.code.map:code_map",
+    example={"focus": ["src/app.py"]},
+    budgets=(1_500, 6_000),
+)
+_JOB = _parameter("job_id", "string", "id", "job", "build_id", "jobId")
+
+
+def _wait(default: int) -> Parameter:
+    return _parameter(
+        "wait_seconds",
+        "integer",
+        *("wait", "timeout", "timeout_seconds"),
+        minimum=0,
+        maximum=30,
+        description=f"for its end; {default}",
+    )
+
+
+BUILD = _tool(
+    "code_index_build",
+    "Index a tree, or bring its index up to date. Rarely needed: questions do so themselves. "
+    "Answers at once with a job; if one runs already, with that one.",
+    _wait(0),
+    function="tsuzuki.mcp.code.builds:build",
+    example={"wait_seconds": 10},
+    budgets=(300, 600),
+    is_read_only=False,
+    cursor=False,
+)
+STATUS = _tool(
+    "code_index_status",
+    "How the index is and how far its build: job, symbols, files by outcome, files that failed.",
+    _JOB,
+    function="tsuzuki.mcp.code.builds:status",
+    budgets=(600, 2_000),
+    cursor=False,
+)
+UPDATE = _tool(
+    "code_index_update",
+    "Bring the index up to date and wait for it.",
+    _wait(10),
+    _parameter("paths", _ONE_OR_MORE, "files"),
+    function="tsuzuki.mcp.code.builds:update",
+    budgets=(300, 600),
+    is_read_only=False,
+    is_listed=False,
+    cursor=False,
+)
+
+CODE_TOOLS: tuple[Tool, ...] = (SEARCH, READ, REFERENCES, OUTLINE, MAP, BUILD, STATUS, UPDATE)
+
+
+def tool_named(name: str) -> Tool:
+    return {one.name: one for one in CODE_TOOLS}[name]
+
+
+def definition(tool: Tool) -> Mapping[str, Any]:
+    """What a client is sent of a tool."""
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
