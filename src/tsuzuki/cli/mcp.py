@@ -19,7 +19,12 @@ DEFAULT_PORT = 8940
     metavar="FOLDER",
     help="The tree that is asked about; without it that of the client or around this folder.",
 )
-@click.option("--tools", type=click.Choice(["code"]), default="code", help="Which tools to offer.")
+@click.option(
+    "--tools",
+    type=click.Choice(["code", "runs", "all"]),
+    default="code",
+    help="Which tools to offer: for source code, for the runs of a workspace, or both.",
+)
 @click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
 @click.option(
     "--port",
@@ -28,13 +33,14 @@ DEFAULT_PORT = 8940
 )
 @click.pass_obj
 def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: int | None) -> None:
-    """Serve coding agents: search, read and map the source code of a tree.
+    """Serve coding agents: search, read and map the source code of a tree; start and watch runs.
 
-    An agent starts it itself, and speaks to it on stdin and stdout. No workspace is needed.
+    An agent starts it itself, and speaks to it on stdin and stdout. Only the tools for runs need a workspace.
 
     \b
     tsuzuki mcp
     tsuzuki mcp --root ~/src/django
+    tsuzuki mcp --tools all
     tsuzuki mcp --http --port 8940
     """
     if port is not None and not http:

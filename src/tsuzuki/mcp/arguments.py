@@ -63,7 +63,11 @@ def _refusal(tool: Tool, what: str, misspelt: str = "") -> UsageError:
 
 def next_call(tool: Tool, arguments: Mapping[str, Any] | None = None) -> str:
     """A call in words: `code_search {"query":"Server"}`."""
-    return f"{tool.name} {compact_json(dict(arguments or tool.example))}"
+    return call_words(tool.name, arguments or tool.example)
+
+
+def call_words(tool: str, arguments: Mapping[str, Any]) -> str:
+    return f"{tool} {compact_json(dict(arguments))}"
 
 
 def _value(tool: Tool, parameter: Parameter, value: Any) -> Any:
@@ -145,9 +149,20 @@ def _texts_in_json(value: str) -> list[str] | None:
     return found if is_list else None
 
 
+def _object(value: Any) -> dict[str, Any] | None:
+    """Some clients write an object as text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, dict) else None
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "string": _text,
     "integer": _integer,
     "boolean": _boolean,
     "array": _texts,
+    "object": _object,
 }

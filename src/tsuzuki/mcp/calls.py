@@ -32,7 +32,8 @@ def answer_call(
         function = _loaded(tool)
         return function(Call(tool=tool, arguments=checked, state=state, progress=progress))
     except TsuzukiError as problem:
-        return refusal(f"{problem.specific_code}: {problem.message}", problem.hint)
+        place = f"{problem.place}: " if problem.place else ""
+        return refusal(f"{problem.specific_code}: {place}{problem.message}", problem.hint)
     except Exception as problem:  # noqa: BLE001 -- a fault of ours must not end the connection
         _log.exception("the tool %s failed", name)
         return refusal(

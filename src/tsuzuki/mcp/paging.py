@@ -60,12 +60,7 @@ class Cursor:
             return cls(question=question_of(call))
         found = _CURSOR.fullmatch(text)
         if found is None or found[2] != question_of(call):
-            raise UsageError(
-                f"the cursor {text[:40]!r} belongs to another question",
-                hint="Repeat the call that gave it, with the same arguments and this cursor;"
-                " or leave the cursor out to start anew.",
-                code="bad_cursor",
-            )
+            raise foreign_cursor(text)
         return cls(offset=int(found[1], 16), question=found[2], last=found[3])
 
     def start_in(self, items: Sequence[Listed]) -> int:
@@ -81,6 +76,15 @@ class Cursor:
 
     def behind(self, offset: int, item: Listed) -> str:
         return f"{offset:x}-{self.question}-{short_hash(item.key)}"
+
+
+def foreign_cursor(text: str) -> UsageError:
+    return UsageError(
+        f"the cursor {text[:40]!r} belongs to another question",
+        hint="Repeat the call that gave it, with the same arguments and this cursor;"
+        " or leave the cursor out to start anew.",
+        code="bad_cursor",
+    )
 
 
 def question_of(call: Call) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tsuzuki.mcp.code.definitions import CODE_INSTRUCTIONS, CODE_TOOLS
+from tsuzuki.mcp.runs.definitions import RUN_INSTRUCTIONS, RUN_TOOLS
 from tsuzuki.mcp.tool import Tool
 
 
@@ -15,10 +16,19 @@ class Preset:
     warm_up: tuple[str, ...] = ()
 
 
+_CODE = Preset(
+    tools=CODE_TOOLS,
+    instructions=CODE_INSTRUCTIONS,
+    warm_up=("tsuzuki.mcp.code.indexes:catch_up",),
+)
+_RUNS = Preset(tools=RUN_TOOLS, instructions=RUN_INSTRUCTIONS)
+
 PRESETS = {
-    "code": Preset(
-        tools=CODE_TOOLS,
-        instructions=CODE_INSTRUCTIONS,
-        warm_up=("tsuzuki.mcp.code.indexes:catch_up",),
+    "code": _CODE,
+    "runs": _RUNS,
+    "all": Preset(
+        tools=(*_CODE.tools, *_RUNS.tools),
+        instructions=f"{_CODE.instructions}\n{_RUNS.instructions}",
+        warm_up=_CODE.warm_up,
     ),
 }

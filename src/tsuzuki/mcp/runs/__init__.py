@@ -1,0 +1,4 @@
+"""The preset `runs`: jobs and runs of a workspace, through its services.
+
+definitions (what agents see) → run_tools, run_lists (functions, loaded with the first call) → workspace (its services)
+"""
