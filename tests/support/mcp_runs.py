@@ -9,15 +9,17 @@ from typing import Any, TypeVar
 
 import anyio
 from mcp.client import Client
-from mcp.client.extension import ClientExtension
+from mcp.client.extension import ClientExtension, advertise
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, Request, Result
+from pydantic import ConfigDict
 
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.presets import PRESETS
 from tsuzuki.mcp.server import ToolServer
+from tsuzuki.mcp.tasks import IDENTIFIER
 from tsuzuki.mcp.tool import Progress, ServerState
 from tsuzuki.wiring.application import Application, opened
 
@@ -30,6 +32,12 @@ JOBS: dict[str, dict[str, Any]] = {
     "slow_compute": {"command": [sys.executable, "-c", SLEEP]},
     "failing_job": {"command": [sys.executable, "-c", "import sys; sys.exit('it broke')"]},
 }
+
+
+class AnyResult(Result):
+    """What was sent, whatever it is."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class RunServer:
@@ -46,6 +54,20 @@ class RunServer:
 
     def call(self, tool: str, *, mode: str = "auto", **arguments: Any) -> CallToolResult:
         return self.with_client(lambda client: client.call_tool(tool, arguments), mode=mode)
+
+    def ask(
+        self, method: str, *, mode: str = "auto", declared: bool = True, **params: Any
+    ) -> dict[str, Any]:
+        """Any request, by its own name. `declared`: the client says that it understands tasks."""
+
+        async def sent(client: Client) -> AnyResult:
+            request = Request[Any, str](method=method, params=params)
+            return await client.session.send_request(request, AnyResult)
+
+        extensions = [advertise(IDENTIFIER)] if declared else []
+        return dict(
+            self.with_client(sent, mode=mode, extensions=extensions).model_dump(by_alias=True)
+        )
 
     def with_client(
         self,

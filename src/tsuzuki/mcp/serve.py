@@ -24,6 +24,7 @@ from tsuzuki.mcp.tool import ServerState
 from tsuzuki.model.errors import Unreachable
 
 if TYPE_CHECKING:
+    from mcp.server.lowlevel.server import Server
     from starlette.applications import Starlette
 
 LOOPBACK = "127.0.0.1"
@@ -106,8 +107,11 @@ async def _serve_http(server: uvicorn.Server, listener: socket.socket) -> bool:
 
 def http_app(preset: str, state: ServerState) -> "Starlette":
     """The application that answers at `/mcp`. Host and Origin must be those of this machine."""
-    tools = ToolServer(PRESETS[preset], state)
-    return tools.server.streamable_http_app(streamable_http_path="/mcp", host=LOOPBACK)
+    return app_of(ToolServer(PRESETS[preset], state).server)
+
+
+def app_of(server: "Server[Any]") -> "Starlette":
+    return server.streamable_http_app(streamable_http_path="/mcp", host=LOOPBACK)
 
 
 def _listener(port: int) -> socket.socket:

@@ -28,6 +28,7 @@ from mcp_types import Tool as ListedTool
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.presets import Preset
+from tsuzuki.mcp.tasks import serve_tasks
 from tsuzuki.mcp.tool import Progress, ServerState, Tool
 
 PROGRESS_SECONDS = 2.0
@@ -56,6 +57,9 @@ class ToolServer:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
+        if preset.tasks is not None:
+            make = partial(_made, preset.tasks, state)
+            serve_tasks(self.server, make, started_by=preset.task_tools)
 
     async def _list_tools(
         self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
@@ -87,11 +91,16 @@ class ToolServer:
 
     def _warm_up(self) -> None:
         for target in self._preset.warm_up:
-            module_name, _, attribute = target.partition(":")
             try:
-                getattr(import_module(module_name), attribute)(self._state)
+                _made(target, self._state)
             except Exception:  # noqa: BLE001 -- the first call says what is wrong
                 _log.debug("warming up failed", exc_info=True)
+
+
+def _made(target: str, state: ServerState) -> Any:
+    """What a function or class by import string makes of the server's state."""
+    module_name, _, attribute = target.partition(":")
+    return getattr(import_module(module_name), attribute)(state)
 
 
 async def tell_progress(session: ServerSession, progress: Progress) -> None:
