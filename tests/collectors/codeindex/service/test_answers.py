@@ -125,6 +125,23 @@ def test_new_changed_and_removed_files_count_at_once(
         answers.read(["gamma"])
 
 
+@pytest.mark.parametrize("were_known", [True, False])
+def test_files_that_a_build_has_to_index_are_counted_and_not_parsed(
+    were_known: bool, root: Path, answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    numbers = range(250)
+    write(root, alpha="def alpha(): pass\n")
+    os.utime(root / "alpha.py", (0, 0))
+    if were_known:
+        write(root, **{f"module_{number}": "" for number in numbers})
+    build()
+    write(root, **{f"module_{number}": f"def more_{number}(): pass\n" for number in numbers})
+    found = answers.search("alpha")
+    assert (found.index.pending, found.index.reread) == (250, 0)
+    assert found.value.names
+    assert [one.symbol.name for one in found.value.names.found] == ["alpha"]
+
+
 def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     root: Path, answers: CodeAnswers, build: Callable[[], None]
 ) -> None:
