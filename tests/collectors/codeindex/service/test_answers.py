@@ -151,6 +151,19 @@ def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     assert [answers.read(["beta"]).index.reread for _ in range(2)] == [1, 0]
 
 
+def test_an_answer_does_not_wait_for_a_writer_nor_fail_because_of_it(
+    root: Path, environ: dict[str, str], answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    write(root, a="def alpha(): ...\n")
+    build()
+    write(root, a="def beta(): ...\n")
+    with (
+        IndexFile.open(root, folder=Path(environ[FOLDER_VARIABLE])) as other,
+        other.transaction(lambda _connection: True),
+    ):
+        assert answers.read(["beta"]).index.reread == 1
+
+
 def test_a_file_in_doubt_is_compared_once_and_then_trusted(
     root: Path, environ: dict[str, str], build: Callable[[], None]
 ) -> None:
