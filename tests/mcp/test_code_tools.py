@@ -175,6 +175,14 @@ def test_an_ambiguous_name_is_a_list_of_candidates(ask: Ask) -> None:
     assert answer.is_error
     assert "shop/sums.py:total (function, line 1)" in answer.text
     assert "shop/web.js:total (function, line 1)" in answer.text
+    assert answer.text.endswith('Next: code_read {"symbols":"shop/sums.py:total"}')
+
+
+def test_an_error_is_within_the_budget_and_keeps_its_next_call(ask_many: Ask) -> None:
+    answer = ask_many("code_read", symbols=["x" * 5_000], budget=200)
+    assert answer.is_error
+    assert tokens(answer.content) <= 200
+    assert "\nNext: code_search" in answer.text
 
 
 def test_what_can_be_read_is_shown_beside_what_cannot(ask: Ask) -> None:
