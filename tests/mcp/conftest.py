@@ -13,25 +13,25 @@ from tsuzuki.mcp.code.definitions import CODE_TOOLS
 from tsuzuki.mcp.tool import Progress, ServerState
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tree(tmp_path_factory.mktemp("tree"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def index_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("indexes")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def session(tree: Path, index_folder: Path) -> Iterator[Session]:
-    """One server on stdio for all tests of a module. Its tree is not indexed when it starts."""
+    """One server on stdio for all tests. Its tree is not indexed when it starts."""
     opened = stdio_session(tree, index_folder)
     yield opened
     opened.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def state(tree: Path, index_folder: Path) -> Iterator[ServerState]:
     """The same without a process."""
     made = ServerState(environ={FOLDER_VARIABLE: str(index_folder)}, cwd=tree, root=str(tree))
@@ -39,11 +39,11 @@ def state(tree: Path, index_folder: Path) -> Iterator[ServerState]:
     made.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ask(state: ServerState) -> Callable[..., ToolAnswer]:
     """Call a tool in this process."""
 
-    def call(name: str, **arguments: Any) -> ToolAnswer:
+    def call(name: str, /, **arguments: Any) -> ToolAnswer:
         return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
 
     return call

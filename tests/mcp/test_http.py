@@ -68,3 +68,16 @@ def test_it_listens_on_loopback_only(port: int) -> None:
     listening = [line.split()[1] for line in inodes.splitlines()[1:] if line.split()[3] == "0A"]
     assert f"0100007F:{port:04X}" in listening
     assert f"00000000:{port:04X}" not in listening
+
+
+def test_a_tree_that_it_was_not_started_for_is_refused(port: int, tmp_path: Path) -> None:
+    """Other users of the machine can reach the port."""
+    (tmp_path / "secret.txt").write_text("secret")
+    session = Session(f"http://127.0.0.1:{port}/mcp")
+    try:
+        result = session.call("code_read", {"path": str(tmp_path), "file": "secret.txt"})
+        assert result.is_error
+        assert "this server answers about" in result.content[0].text
+        assert not session.call("code_search", {"query": "total", "path": "docs"}).is_error
+    finally:
+        session.close()

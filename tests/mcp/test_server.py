@@ -51,6 +51,19 @@ def test_either_channel_alone_is_complete(session: Session) -> None:
     assert told["index"]["at"] in header
 
 
+def test_a_client_sees_the_error_as_text_of_the_answer(session: Session) -> None:
+    result = session.call("code_search", {"qury": "Cart"})
+    assert result.is_error
+    assert 'Did you mean "query"?' in result.content[0].text
+    assert result.structured_content is None
+
+
+def test_an_unknown_tool_is_answered_with_the_known_ones(session: Session) -> None:
+    result = session.call("code_find", {})
+    assert result.is_error
+    assert "Tools: code_search, code_read" in result.content[0].text
+
+
 def test_a_client_of_the_stateless_protocol_is_served(session: Session) -> None:
     assert session.client.protocol_version == "2026-07-28"
     assert len((session.client.instructions or "").splitlines()) == 5

@@ -47,7 +47,11 @@ def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: 
         raise UsageError("--port is for --http", hint="Say: tsuzuki mcp --http --port PORT")
     try:
         state = load("tsuzuki.mcp.serve:server_state")(
-            environ=invocation.environ, cwd=invocation.cwd, root=root, sources=invocation.sources
+            environ=invocation.environ,
+            cwd=invocation.cwd,
+            root=root,
+            sources=invocation.sources,
+            is_confined=http,
         )
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):

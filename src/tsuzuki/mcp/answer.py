@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tsuzuki.mcp.tokens import QUARTERS, compact_json, quarters
+from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable, quarters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,9 @@ class ToolAnswer:
         return self.quarters <= QUARTERS * budget
 
 
-def refusal(message: str, hint: str | None) -> ToolAnswer:
-    """An error that the caller can read and act on."""
-    return ToolAnswer(header="", text=f"{message}\n{hint}" if hint else message, is_error=True)
+def refusal(message: str, hint: str | None, *, budget: int) -> ToolAnswer:
+    """An error that the caller can read and act on. If it is long, its last line is kept: what to do next."""
+    *lines, last = printable(f"{message}\n{hint}" if hint else message).split("\n")
+    last = clipped(last, QUARTERS * budget // 2)
+    above = clipped("\n".join(lines), QUARTERS * budget - quarters(last) - 1)
+    return ToolAnswer(header="", text=f"{above}\n{last}" if above else last, is_error=True)

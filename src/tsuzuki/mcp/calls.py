@@ -10,6 +10,9 @@ from tsuzuki.mcp.tool import Call, Progress, ServerState, Tool, ToolFunction
 from tsuzuki.model.errors import TsuzukiError, extra_missing
 from tsuzuki.model.suggestion import did_you_mean
 
+REFUSAL_BUDGET = 500
+"""Tokens of an error about the call itself."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -25,21 +28,21 @@ def answer_call(
     tool = next((one for one in tools if one.name == name), None)
     if tool is None:
         listed = [one.name for one in tools if one.is_listed]
-        guess = did_you_mean(name, listed)
-        return refusal(f'There is no tool "{name}". {guess}'.strip(), f"Tools: {', '.join(listed)}")
+        told = f'There is no tool "{name}". {did_you_mean(name, listed)}'
+        return refusal(told.strip(), f"Tools: {', '.join(listed)}", budget=REFUSAL_BUDGET)
+    call = None
     try:
         checked = checked_arguments(tool, arguments or {})
-        function = _loaded(tool)
-        return function(Call(tool=tool, arguments=checked, state=state, progress=progress))
+        call = Call(tool=tool, arguments=checked, state=state, progress=progress)
+        return _loaded(tool)(call)
     except TsuzukiError as problem:
         place = f"{problem.place}: " if problem.place else ""
-        return refusal(f"{problem.specific_code}: {place}{problem.message}", problem.hint)
+        told, hint = f"{problem.specific_code}: {place}{problem.message}", problem.hint
     except Exception as problem:  # noqa: BLE001 -- a fault of ours must not end the connection
         _log.exception("the tool %s failed", name)
-        return refusal(
-            f"internal_error: {name} failed: {type(problem).__name__}: {problem}",
-            f"This is a fault of Tsuzuki. Another call may work: {next_call(tool)}",
-        )
+        told = f"internal_error: {name} failed: {type(problem).__name__}: {problem}"
+        hint = f"This is a fault of Tsuzuki. Another call may work: {next_call(tool)}"
+    return refusal(told, hint, budget=call.budget if call else REFUSAL_BUDGET)
 
 
 def _loaded(tool: Tool) -> ToolFunction:

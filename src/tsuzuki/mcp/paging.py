@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json
+from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable
 from tsuzuki.mcp.tool import Call
 from tsuzuki.model.errors import UsageError
 
@@ -184,7 +184,7 @@ class _Draft(Generic[Item]):
         structured = {"index": index, "total": total, "shown": count, "form": form}
         if not self._page.is_total_exact:
             structured["at_least"] = True
-        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        text = printable(text)
         return ToolAnswer(
             header=self._header(form, count, total, cursor),
             text=text,

@@ -32,9 +32,16 @@ STOP_SECONDS = 2
 
 
 def server_state(
-    *, environ: Mapping[str, str], cwd: Path, root: str | None, sources: Mapping[str, Any]
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    root: str | None,
+    sources: Mapping[str, Any],
+    is_confined: bool,
 ) -> ServerState:
-    return ServerState(environ=environ, cwd=cwd.absolute(), root=root, sources=sources)
+    return ServerState(
+        environ=environ, cwd=cwd.absolute(), root=root, sources=sources, is_confined=is_confined
+    )
 
 
 def serve_stdio(preset: str, state: ServerState) -> None:

@@ -32,6 +32,11 @@ def escaped_quarters(text: str) -> int:
     return quarters(compact_json(text)) - 2
 
 
+def printable(text: str) -> str:
+    """Text that can be sent: bytes of a path that are not UTF-8 are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def clipped(text: str, quarters_max: int) -> str:
     """The text, or as much of its start as fits with a mark behind it."""
     # Most lines are short: a character costs at least one quarter, and in JSON six at most.

@@ -107,6 +107,9 @@ class ServerState:
     root: str | None = None
     """The tree that questions without a path are about, if the server was told."""
 
+    is_confined: bool = False
+    """Whether questions about other trees are refused, because other users may ask."""
+
     sources: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What a workspace's configuration is read from, for presets that need one."""
 

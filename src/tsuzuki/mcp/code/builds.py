@@ -10,7 +10,7 @@ from tsuzuki.mcp.arguments import next_call
 from tsuzuki.mcp.code.definitions import STATUS
 from tsuzuki.mcp.code.indexes import CodeIndexes, indexes_of
 from tsuzuki.mcp.code.refusals import refused
-from tsuzuki.mcp.tokens import clipped, compact_json
+from tsuzuki.mcp.tokens import clipped, compact_json, printable
 from tsuzuki.mcp.tool import Call
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import NotFound
@@ -45,7 +45,7 @@ def _built(call: Call, *, wait_seconds: float) -> ToolAnswer:
     next_words = f"See it with: {next_call(STATUS, {'job_id': started.id})}"
     return ToolAnswer(
         header=f"{_job_words(job) if job else started.id}{already}",
-        text="\n".join([*notes, clipped(f"root {root}", call.budget), next_words]),
+        text="\n".join([*notes, clipped(printable(f"root {root}"), call.budget), next_words]),
         structured=_clipped_job(told, call.budget),
     )
 
@@ -102,7 +102,7 @@ def _status(
     told = {**found.as_json(), "job": job.as_json() if job else None, "problems": problems}
     stats = found.stats
     lines = [
-        clipped(f"root {found.root}", budget),
+        clipped(printable(f"root {found.root}"), budget),
         f"build {_job_words(job)}" if job else "no build in the last five minutes",
         f"{stats.total} symbols at {stats.last_indexed_at}"
         if stats
@@ -120,7 +120,7 @@ def _status(
 def _clipped_job(told: dict[str, Any], budget: int) -> dict[str, Any]:
     """Paths and errors may be of any length."""
     return {
-        key: clipped(value, budget) if isinstance(value, str) else value
+        key: clipped(printable(value), budget) if isinstance(value, str) else value
         for key, value in told.items()
     }
 

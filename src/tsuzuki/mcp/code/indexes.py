@@ -14,7 +14,7 @@ from tsuzuki.collectors.codeindex.service.builds import Builds, BuildStatus, Sta
 from tsuzuki.collectors.codeindex.service.trees import Tree, Trees
 from tsuzuki.mcp.code.refusals import refused
 from tsuzuki.mcp.tool import Call, ServerState
-from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.model.errors import NotPermitted, TsuzukiError
 
 Value = TypeVar("Value")
 FIRST_BUILD_SECONDS = 2.0
@@ -36,7 +36,15 @@ class CodeIndexes:
 
     def tree(self, call: Call) -> Tree:
         with refused(call):
-            return self.trees.find(call.get("path"))
+            tree = self.trees.find(call.get("path"))
+            own = self.trees.default().root if call.state.is_confined else tree.root
+            if not tree.root.is_relative_to(own):
+                raise NotPermitted(
+                    f"this server answers about {own} only",
+                    hint="Another tree needs a server of its own, on stdio or with a root of its own.",
+                    code="root_refused",
+                )
+            return tree
 
     def ask(
         self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]

@@ -1,5 +1,6 @@
 """What is said of a question that cannot be answered, in the words of the tools: which call to make next."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +11,8 @@ from tsuzuki.mcp.tool import Call
 from tsuzuki.model.errors import TsuzukiError
 
 _TOOLS = {one.name: one for one in CODE_TOOLS}
+_COMMAND = re.compile(r"tsuzuki index|(?:^| )--[a-z]")
+"""A line that is about the command line."""
 
 
 @contextmanager
@@ -25,11 +28,14 @@ def refused(call: Call) -> Iterator[None]:
 def hint_of(problem: TsuzukiError, call: Call) -> str:
     """What is known about the mistake, and the next call."""
     told = problem.hint or ""
-    kept = [line for line in told.splitlines() if "tsuzuki index" not in line and "--" not in line]
+    kept = [line for line in told.splitlines() if not _COMMAND.search(line)]
     if any(line.startswith("Next: ") for line in kept):
         return "\n".join(kept)
     make = _NEXT.get(problem.specific_code)
     name, arguments = make(call) if make else (call.tool.name, call.tool.example)
+    if isinstance(candidates := getattr(problem, "candidates", None), list) and candidates:
+        key = "name" if call.tool.name == "code_references" else "symbols"
+        name, arguments = call.tool.name, {key: candidates[0].partition(" (")[0]}
     return "\n".join([*kept, f"Next: {next_call(_TOOLS[name], arguments)}"])
 
 
@@ -54,15 +60,9 @@ def _without_path(call: Call) -> tuple[str, Mapping[str, Any]]:
     return call.tool.name, rest or {"path": "/home/me/src/project"}
 
 
-def _candidate(call: Call) -> tuple[str, Mapping[str, Any]]:
-    key = "name" if call.tool.name == "code_references" else "symbols"
-    return call.tool.name, {key: "<one of these, up to the space>"}
-
-
 _NEXT: dict[str, Callable[[Call], tuple[str, Mapping[str, Any]]]] = {
     "no_such_symbol": _search,
     "bad_symbol": _search,
-    "ambiguous_symbol": _candidate,
     "bad_regex": _plain_search,
     "no_such_file": _outline,
     "root_missing": _without_path,

@@ -125,6 +125,23 @@ def test_new_changed_and_removed_files_count_at_once(
         answers.read(["gamma"])
 
 
+@pytest.mark.parametrize("were_known", [True, False])
+def test_files_that_a_build_has_to_index_are_counted_and_not_parsed(
+    were_known: bool, root: Path, answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    numbers = range(250)
+    write(root, alpha="def alpha(): pass\n")
+    os.utime(root / "alpha.py", (0, 0))
+    if were_known:
+        write(root, **{f"module_{number}": "" for number in numbers})
+    build()
+    write(root, **{f"module_{number}": f"def more_{number}(): pass\n" for number in numbers})
+    found = answers.search("alpha")
+    assert (found.index.pending, found.index.reread) == (250, 0)
+    assert found.value.names
+    assert [one.symbol.name for one in found.value.names.found] == ["alpha"]
+
+
 def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     root: Path, answers: CodeAnswers, build: Callable[[], None]
 ) -> None:
@@ -132,6 +149,19 @@ def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     build()
     write(root, a="def beta(): ...\n")
     assert [answers.read(["beta"]).index.reread for _ in range(2)] == [1, 0]
+
+
+def test_an_answer_does_not_wait_for_a_writer_nor_fail_because_of_it(
+    root: Path, environ: dict[str, str], answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    write(root, a="def alpha(): ...\n")
+    build()
+    write(root, a="def beta(): ...\n")
+    with (
+        IndexFile.open(root, folder=Path(environ[FOLDER_VARIABLE])) as other,
+        other.transaction(lambda _connection: True),
+    ):
+        assert answers.read(["beta"]).index.reread == 1
 
 
 def test_a_file_in_doubt_is_compared_once_and_then_trusted(

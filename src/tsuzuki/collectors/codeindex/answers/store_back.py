@@ -12,7 +12,7 @@ from tsuzuki.collectors.codeindex.index_file import BUSY_SECONDS, IndexFile
 from tsuzuki.collectors.codeindex.queries import builds, lookups
 from tsuzuki.collectors.codeindex.queries import files as stored_files
 from tsuzuki.collectors.codeindex.queries.names import NameIds
-from tsuzuki.model.errors import Fenced, Unreachable
+from tsuzuki.model.errors import Conflict, Unreachable
 
 
 def store_back(index: IndexFile, files: FreshFiles, *, now_ns: int) -> int:
@@ -20,7 +20,7 @@ def store_back(index: IndexFile, files: FreshFiles, *, now_ns: int) -> int:
     parsed = [one for file in files.reread if (one := file.as_parsed_file())]
     if not parsed and not files.confirmed:
         return 0
-    with suppress(Fenced, Unreachable, sqlite3.Error):
+    with suppress(Conflict, Unreachable, sqlite3.Error):
         lookups.wait_for_lock(index.connection, seconds=0)
         try:
             with index.transaction(builds.is_idle) as connection:
