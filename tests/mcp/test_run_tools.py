@@ -258,8 +258,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunServer]:
     words = "[print(n, 'x' * (n % 7) * 40 + '日本') for n in range(300)]"
     with run_workspace(sources) as application, run_server(sources) as server:
         application.jobs.define("talk", {"command": [sys.executable, "-c", words]})
-        talked = started(server, "talk")
-        server.call("run_get", run_id=talked, wait_seconds=30)
+        shout = "import sys; sys.exit('日本\"\\\\' * 2000)"
+        application.jobs.define("shout", {"command": [sys.executable, "-c", shout]})
+        for name in ("talk", "shout"):
+            server.call("run_get", run_id=started(server, name), wait_seconds=30)
         application.local_engine.stop(at_once=True)
         application.runs.submit_many([Request(job="print") for _ in range(130)])
         for number in range(60):
@@ -267,13 +269,21 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunServer]:
         yield server
 
 
+@pytest.mark.parametrize("budget", [200, 300, 1000, 4000])
+def test_a_long_error_is_cut_to_the_budget(full: RunServer, budget: int) -> None:
+    answer = full.answer("run_get", run_id=2, budget=budget)
+    assert answer.fits(budget)
+    assert answer.text.startswith("reason: handler_failed\nerror: exit code 1: ")
+    assert "..." in answer.text
+
+
 @pytest.mark.parametrize("budget", [200, 900, 4000])
 def test_walks_show_each_thing_once_within_the_budget(full: RunServer, budget: int) -> None:
     runs = [int(line.split()[0]) for line in walked(full, "run_list", budget)]
-    assert runs == list(range(131, 0, -1))
+    assert runs == list(range(132, 0, -1))
     jobs = [line.split(":")[0] for line in walked(full, "job_list", budget)]
     assert jobs == sorted(jobs)
-    assert len(jobs) == 64
+    assert len(jobs) == 65
     for side, wanted in (("start", range(1, 301)), ("end", range(300, 0, -1))):
         lines = walked(full, "run_logs", budget, run_id=1, **{"from": side})
         numbers = [int(line.split(":")[0]) for line in lines]
@@ -292,4 +302,4 @@ def test_a_run_that_starts_meanwhile_moves_no_page(full: RunServer) -> None:
         for page in (first, second.structured_content)
         for line in page["text"].splitlines()
     ]
-    assert ids == list(range(131, 121, -1))
+    assert ids == list(range(132, 122, -1))

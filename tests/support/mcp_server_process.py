@@ -36,10 +36,13 @@ build.Builder._commit = commit_then_stop
 class ServerProcess:
     """Ends with the test, whatever happens."""
 
-    def __init__(self, root: Path, folder: Path, *, before: str = "import sys") -> None:
+    def __init__(
+        self, root: Path, folder: Path, *arguments: str, before: str = "import sys"
+    ) -> None:
         program = f"{before}\nfrom tsuzuki.cli import main\nmain()"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program, "mcp", "--root", str(root)],
+            [sys.executable, "-c", program, "mcp", "--root", str(root), *arguments],
+            cwd=root,
             env=server_environ(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.paging import foreign_cursor, question_of
-from tsuzuki.mcp.tokens import QUARTERS, clipped
+from tsuzuki.mcp.tokens import QUARTERS, clipped, printable
 from tsuzuki.mcp.tool import Call
 
 Item = TypeVar("Item")
@@ -70,11 +70,11 @@ def rows_answer(call: Call, rows: Rows[Item]) -> ToolAnswer:
     if low:
         return _answer(call, rows, form, low)
     room = QUARTERS * call.budget - _made(call, rows, 1, "").quarters
-    return _made(call, rows, 1, clipped(form(rows.items[0]), room))
+    return _made(call, rows, 1, clipped(printable(form(rows.items[0])), room))
 
 
 def _answer(call: Call, rows: Rows[Item], form: Callable[[Item], str], count: int) -> ToolAnswer:
-    lines = [form(item) for item in rows.items[:count]]
+    lines = [printable(form(item)) for item in rows.items[:count]]
     return _made(
         call, rows, count, "\n".join(reversed(lines) if rows.is_shown_backwards else lines)
     )

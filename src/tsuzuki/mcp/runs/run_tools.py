@@ -9,7 +9,7 @@ from tsuzuki.mcp.arguments import call_words
 from tsuzuki.mcp.runs.next_calls import told_next
 from tsuzuki.mcp.runs.run_lists import moment, progress_of, short_log_line
 from tsuzuki.mcp.runs.workspace import application_of
-from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json
+from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable
 from tsuzuki.mcp.tool import Call
 from tsuzuki.model.errors import WaitTimedOut
 from tsuzuki.model.run import Run
@@ -143,10 +143,10 @@ def _answer(
         return ToolAnswer(header=header, text=text, structured={**about, "text": text})
 
     room = QUARTERS * budget - made([]).quarters
-    facts = [clipped(line, max(room // 3, 40)) for line in facts]
+    facts = [clipped(printable(line), room // 3) for line in facts]
     while len(facts) > 1 and not made(facts).fits(budget):
         del facts[-2 if facts[-1].startswith("Next: ") else -1]
-    lines = [*log]
+    lines = [printable(line) for line in log]
     while lines and not made([*facts, "log, last lines:", *lines]).fits(budget):
         del lines[0]
     return made([*facts, *(["log, last lines:", *lines] if lines else [])])
