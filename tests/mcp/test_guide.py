@@ -10,7 +10,7 @@ import click
 import pytest
 
 from tsuzuki.cli.mcp import mcp
-from tsuzuki.mcp.code.definitions import CODE_TOOLS
+from tsuzuki.mcp.presets import PRESETS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "mcp.md").read_text(encoding="utf-8")
 READERS = {"json": json.loads, "toml": tomllib.loads}
@@ -51,10 +51,10 @@ def test_the_table_has_every_tool_with_its_budgets() -> None:
     rows = {
         name: (arguments, budgets)
         for name, arguments, budgets in re.findall(
-            r"^\| `(code_\w+)` \| (.*?) \| .* \| ([\d,]+, [\d,]+) \|$", GUIDE, re.M
+            r"^\| `(\w+)` \| (.*?) \| .* \| ([\d,]+, [\d,]+) \|$", GUIDE, re.M
         )
     }
-    listed = [tool for tool in CODE_TOOLS if tool.is_listed]
+    listed = [tool for tool in PRESETS["all"].tools if tool.is_listed]
     assert [*rows] == [tool.name for tool in listed]
     for tool in listed:
         arguments, budgets = rows[tool.name]
