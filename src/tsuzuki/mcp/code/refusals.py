@@ -34,8 +34,9 @@ def hint_of(problem: TsuzukiError, call: Call) -> str:
     make = _NEXT.get(problem.specific_code)
     name, arguments = make(call) if make else (call.tool.name, call.tool.example)
     if isinstance(candidates := getattr(problem, "candidates", None), list) and candidates:
-        key = "name" if call.tool.name == "code_references" else "symbols"
-        name, arguments = call.tool.name, {key: candidates[0].partition(" (")[0]}
+        first = candidates[0].partition(" (")[0]
+        is_read = call.tool.name == "code_read"
+        name, arguments = call.tool.name, {"symbols": [first]} if is_read else {"name": first}
     return "\n".join([*kept, f"Next: {next_call(_TOOLS[name], arguments)}"])
 
 
