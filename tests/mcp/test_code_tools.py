@@ -175,7 +175,21 @@ def test_an_ambiguous_name_is_a_list_of_candidates(ask: Ask) -> None:
     assert answer.is_error
     assert "shop/sums.py:total (function, line 1)" in answer.text
     assert "shop/web.js:total (function, line 1)" in answer.text
-    assert answer.text.endswith('Next: code_read {"symbols":"shop/sums.py:total"}')
+    assert answer.text.endswith('Next: code_read {"symbols":["shop/sums.py:total"]}')
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("code_search", "query"), ("code_read", "symbols")], ids=["search", "read"]
+)
+def test_many_names_that_are_not_there_are_within_the_budget(
+    name: str, key: str, ask_many: Ask
+) -> None:
+    unknown = [f"unknown_{number}" for number in range(12)]
+    answer = ask_many(name, **{key: [*unknown, "shared_helper"], "budget": 200})
+    assert not answer.is_error
+    assert answer.fits(200)
+    assert "unknown_0" in answer.text
+    assert answer.structured["shown"] >= 1
 
 
 def test_an_error_is_within_the_budget_and_keeps_its_next_call(ask_many: Ask) -> None:
@@ -198,6 +212,15 @@ def test_references_are_grouped_and_say_how_sure_they_are(ask: Ask) -> None:
     assert "3 references in 2 files, 3 exact." in answer.text
     assert "  in Cart/add\n    11 call imported: return total([item])" in answer.text
     assert "web.js" not in answer.text
+
+
+def test_a_name_without_references_is_told_apart_from_one_that_is_not_defined(ask: Ask) -> None:
+    assert ask("code_references", name="clear").text == "No references to 'clear'."
+    told = ask("code_references", name="clea").text
+    assert (
+        told
+        == "No references to 'clea'. It is not defined in this tree. Did you mean 'Cart/clear'?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,21 +262,4 @@ def test_a_change_is_seen_at_once(tmp_path: Path) -> None:
     answer = ask("code_read", symbols=["Cart/add"])
     assert answer.text.startswith("shop/cart.py:54-56 method Cart/add")
     assert answer.structured["index"]["reread"] == 1
-    state.close()
-
-
-def test_a_corrupt_index_is_built_anew(tmp_path: Path) -> None:
-    root, folder = make_tree(tmp_path / "tree"), tmp_path / "indexes"
-    first = ServerState(environ={FOLDER_VARIABLE: str(folder)}, cwd=root)
-    answer_call(CODE_TOOLS, "code_index_update", {}, state=first, progress=Progress())
-    (file,) = folder.glob("*.sqlite")
-    for part in folder.iterdir():
-        part.unlink()
-    file.write_bytes(b"not a database " * 100)
-    state = ServerState(environ={FOLDER_VARIABLE: str(folder)}, cwd=root)
-    answer = answer_call(
-        CODE_TOOLS, "code_references", {"name": "tax"}, state=state, progress=Progress()
-    )
-    assert not answer.is_error, answer.text
-    assert len([*folder.glob("*.corrupt-*")]) == 1
     state.close()

@@ -114,7 +114,7 @@ class Page(Generic[Item]):
     """Where a page ends, if not anywhere."""
 
     notes: Sequence[str] = field(default_factory=list)
-    """Sentences above the things."""
+    """Sentences above the things of the first page. At most a quarter of the budget is for them."""
 
     counted: Callable[[Sequence[Item]], str] = field(default_factory=lambda: counted)
     """What is said of those that are not shown any more."""
@@ -128,7 +128,8 @@ def page_answer(call: Call, page: Page[Item]) -> ToolAnswer:
     start = cursor.start_in(page.items)
     end = min((one for one in page.ends if one > start), default=len(page.items))
     shown = page.items[start : min(end, start + (page.size or call.budget))]
-    draft = _Draft(page, cursor, start, shown)
+    notes = clipped("\n".join(page.notes), call.budget) if start == 0 else ""
+    draft = _Draft(page, cursor, start, shown, notes)
     if not shown:
         return draft.empty(call.budget)
     for form in page.forms:
@@ -141,7 +142,10 @@ def page_answer(call: Call, page: Page[Item]) -> ToolAnswer:
 class _Draft(Generic[Item]):
     """Tries answers to one call."""
 
-    def __init__(self, page: Page[Item], cursor: Cursor, start: int, shown: Sequence[Item]) -> None:
+    def __init__(
+        self, page: Page[Item], cursor: Cursor, start: int, shown: Sequence[Item], notes: str
+    ) -> None:
+        self._notes = notes
         self._page = page
         self._cursor = cursor
         self._start = start
@@ -179,7 +183,7 @@ class _Draft(Generic[Item]):
         behind = self._start + count
         has_more = behind < self._page.total or not self._page.is_total_exact
         cursor = self._cursor.behind(behind, self._shown[count - 1]) if has_more and count else None
-        text = "\n".join(part for part in (*self._page.notes, rendered, counts) if part)
+        text = "\n".join(part for part in (self._notes, rendered, counts) if part)
         total, index = max(self._page.total, behind), self._page.index
         structured = {"index": index, "total": total, "shown": count, "form": form}
         if not self._page.is_total_exact:

@@ -111,7 +111,9 @@ async def tell_progress(session: ServerSession, progress: Progress) -> None:
         number += 1
         done, total, message = progress.read()
         told = done if done > told else told + 0.001
-        await session.report_progress(told, total, message or f"{number * PROGRESS_SECONDS:.0f} s")
+        known_total = total if total is not None and total >= told else None
+        words = message or f"{number * PROGRESS_SECONDS:.0f} s"
+        await session.report_progress(told, known_total, words)
 
 
 def listed(tool: Tool) -> ListedTool:

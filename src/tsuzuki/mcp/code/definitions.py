@@ -1,6 +1,5 @@
 """The tools of the preset `code`, as agents see them. Together they stay small: agents carry them in every turn."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from tsuzuki.mcp.tool import BUDGET_MIN, Parameter, Tool
@@ -13,6 +12,7 @@ Answers are checked against the files at that moment; nothing has to be built fi
 Every answer is within `budget` tokens; `cursor` continues it. Name symbols as Class/method or file:name."""
 
 _ONE_OR_MORE = ["string", "array"]
+"""Only where it matters: some clients do not know a list of types. One text for a list is understood everywhere."""
 
 
 def _parameter(
@@ -34,8 +34,8 @@ _PATH = _parameter(
 _FILE_NAMES = ("file_path", "filename", "filepath", "file_name", "files", "uri")
 _GLOB = _parameter(
     "glob",
-    _ONE_OR_MORE,
-    *("globs", "include", "includes", "pattern_files", "file_pattern", "paths", "filter"),
+    "array",
+    *("globs", "include", "includes", "file_pattern", "paths", "filter"),
     description="like .gitignore: *.py, src/, !tests",
 )
 
@@ -46,11 +46,11 @@ def _common(budget_max: int, *, cursor: bool = True) -> tuple[Parameter, ...]:
         _parameter(
             "budget",
             "integer",
-            *("max_tokens", "tokens", "token_budget", "budget_tokens", "max_answer_chars"),
+            *("max_tokens", "tokens", "token_budget", "budget_tokens"),
             minimum=BUDGET_MIN,
             description=f"tokens, up to {budget_max}",
         ),
-        *((_parameter("cursor", "string", "next_cursor", "page", "continue"),) if cursor else ()),
+        *((_parameter("cursor", "string", "next_cursor", "continue"),) if cursor else ()),
     )
 
 
@@ -84,7 +84,7 @@ SEARCH = _tool(
     _parameter("regex", "boolean", "is_regex", "use_regex", description="of text"),
     _parameter(
         "kind",
-        _ONE_OR_MORE,
+        "array",
         "kinds",
         "type",
         "symbol_kind",
@@ -110,7 +110,7 @@ READ = _tool(
     "symbols: Class/method, file:name, name[1] for the second of a name; several at once. "
     "Or file with lines 10-20. A long class is shown as its members. "
     "A name that fits several symbols is answered with the list of them.",
-    _parameter("symbols", _ONE_OR_MORE, "symbol", "name", "names", "name_path", "query", "targets"),
+    _parameter("symbols", "array", "symbol", "name", "names", "name_path", "query", "targets"),
     _parameter("file", "string", *_FILE_NAMES),
     _parameter("lines", "string", "range", "line_range", "line", description="10-20"),
     function="tsuzuki.mcp.code.read:read",
@@ -157,7 +157,7 @@ MAP = _tool(
     "the files that the rest uses most, with their most used signatures.",
     _parameter(
         "focus",
-        _ONE_OR_MORE,
+        "array",
         *("focus_files", "files", "file", "query", "names", "symbols"),
         description="paths or names of interest",
     ),
@@ -202,7 +202,7 @@ UPDATE = _tool(
     "code_index_update",
     "Bring the index up to date and wait for it.",
     _wait(10),
-    _parameter("paths", _ONE_OR_MORE, "files"),
+    _parameter("paths", "array", "files"),
     function="tsuzuki.mcp.code.builds:update",
     budgets=(300, 600),
     is_read_only=False,
@@ -211,12 +211,3 @@ UPDATE = _tool(
 )
 
 CODE_TOOLS: tuple[Tool, ...] = (SEARCH, READ, REFERENCES, OUTLINE, MAP, BUILD, STATUS, UPDATE)
-
-
-def tool_named(name: str) -> Tool:
-    return {one.name: one for one in CODE_TOOLS}[name]
-
-
-def definition(tool: Tool) -> Mapping[str, Any]:
-    """What a client is sent of a tool."""
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, IndexState
-from tsuzuki.collectors.codeindex.service.builds import Builds, BuildStatus, Started
+from tsuzuki.collectors.codeindex.service.builds import Builds, Started
 from tsuzuki.collectors.codeindex.service.trees import Tree, Trees
 from tsuzuki.mcp.code.refusals import refused
 from tsuzuki.mcp.tool import Call, ServerState
@@ -98,10 +98,6 @@ def catch_up(state: ServerState) -> None:
         indexes.start_watching(root)
 
 
-def is_building(index: IndexState) -> bool:
-    return index.percent is not None
-
-
 def index_part(index: IndexState) -> dict[str, Any]:
     """What both channels say of the index."""
     part = {
@@ -112,6 +108,3 @@ def index_part(index: IndexState) -> dict[str, Any]:
         "reread": index.reread,
     }
     return part if index.percent is None else {**part, "percent": index.percent}
-
-
-__all__ = ["BuildStatus", "CodeIndexes", "catch_up", "index_part", "indexes_of", "is_building"]

@@ -8,7 +8,7 @@ from tsuzuki.collectors.codeindex.service.answers import Excerpt
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import next_call
 from tsuzuki.mcp.code.indexes import index_part, indexes_of
-from tsuzuki.mcp.code.refusals import hint_of
+from tsuzuki.mcp.code.refusals import hint_of, without_commands
 from tsuzuki.mcp.code.texts import listed_texts
 from tsuzuki.mcp.paging import Form, Page, page_answer
 from tsuzuki.mcp.tokens import clipped
@@ -32,7 +32,9 @@ class SourceLine:
 
     @property
     def key(self) -> str:
-        return f"{self.heading}\0{self.number}"
+        """Without its number: lines that come or go above it do not matter."""
+        name = self.excerpt.symbol.name_path if self.excerpt.symbol else ""
+        return "\0".join((self.path, name, self.text))
 
     @property
     def heading(self) -> str:
@@ -49,20 +51,16 @@ def read(call: Call) -> ToolAnswer:
     answer = indexes.ask(call, tree, lambda answers: answers.read_each(wanted, lines=lines))
     excerpts = [one for one in answer.value if isinstance(one, Excerpt)]
     problems = [one for one in answer.value if isinstance(one, TsuzukiError)]
-    index = index_part(answer.index)
-    if (
-        problems
-        and not excerpts
-        and not (answer.index.percent is not None and _are_unknown(problems))
-    ):
+    may_come = answer.index.percent is not None and _are_unknown(problems)
+    if problems and not excerpts and not may_come:
         problems[0].hint = hint_of(problems[0], call)
         raise problems[0]
     page = Page(
-        index=index,
+        index=index_part(answer.index),
         items=[*_lines(excerpts)],
         forms=[Form("full", lambda shown: "\n".join(_numbered(shown, call.budget)))],
         total=sum(len(one.lines) for one in excerpts),
-        notes=[*_notes(call, excerpts, problems)],
+        notes=[*_notes(excerpts, problems, width=min(600, call.budget // 2))],
         counted=_ranges,
         empty="",
     )
@@ -97,17 +95,16 @@ def _are_unknown(problems: Sequence[TsuzukiError]) -> bool:
 
 
 def _notes(
-    call: Call, excerpts: Sequence[Excerpt], problems: Sequence[TsuzukiError]
+    excerpts: Sequence[Excerpt], problems: Sequence[TsuzukiError], *, width: int
 ) -> Iterator[str]:
-    """About what is not shown, or not in full. Half of the budget is for what is."""
-    width = min(600, call.budget // (len(problems) + 1))
+    """About what is not shown, or not in full."""
     for problem in problems:
-        yield clipped(f"{problem.specific_code}: {problem.message}. {problem.hint or ''}", width)
+        hint = "\n".join(without_commands(problem.hint or ""))
+        yield clipped(f"{problem.specific_code}: {problem.message}. {hint}".rstrip(), width)
     outlined = [one.symbol.name_path for one in excerpts if one.is_outline and one.symbol]
     if outlined:
-        yield clipped(
-            f"Shown as members only: {', '.join(outlined)}. Read one as Class/member.", width
-        )
+        names = ", ".join(outlined)
+        yield clipped(f"Shown as members only: {names}. Read one as Class/member.", width)
 
 
 def _lines(excerpts: Sequence[Excerpt]) -> Iterator[SourceLine]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tsuzuki.collectors.codeindex.service.answers import Reference
+from tsuzuki.collectors.codeindex.service.trees import Tree
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.code.indexes import index_part, indexes_of
+from tsuzuki.mcp.code.indexes import CodeIndexes, index_part, indexes_of
 from tsuzuki.mcp.code.texts import listed_texts, places_by_file
 from tsuzuki.mcp.paging import Form, Page, page_answer
 from tsuzuki.mcp.tokens import clipped
@@ -36,11 +37,13 @@ class Use:
 
 
 def references(call: Call) -> ToolAnswer:
+    """Every use; of a name without one, whether it is defined at all."""
     indexes = indexes_of(call.state)
+    tree = indexes.tree(call)
     kind = call.get("kind", "all")
     answer = indexes.ask(
         call,
-        indexes.tree(call),
+        tree,
         lambda answers: answers.references(
             call.get("name"),
             kinds=() if kind == "all" else (kind,),
@@ -55,9 +58,22 @@ def references(call: Call) -> ToolAnswer:
         forms=_forms(call.budget),
         total=len(uses),
         notes=[_summary(uses)] if uses else [],
-        empty=clipped(f"No references to {call.get('name')!r}.", call.budget),
+        empty="" if uses else _nothing(call, indexes, tree),
     )
     return page_answer(call, page)
+
+
+def _nothing(call: Call, indexes: CodeIndexes, tree: Tree) -> str:
+    name = call.get("name")
+    told = f"No references to {name!r}."
+    if ":" in name:
+        return told
+    found = indexes.ask(call, tree, lambda answers: answers.search(name, lines=False, limit=1))
+    names = found.value.names
+    if names and any(one.match.name == "EXACT" for one in names.found):
+        return told
+    guess = names.found[0].symbol.name_path if names and names.found else found.value.did_you_mean
+    return f"{told} It is not defined in this tree.{f' Did you mean {guess!r}?' if guess else ''}"
 
 
 def _summary(uses: Sequence[Use]) -> str:

@@ -27,16 +27,21 @@ def refused(call: Call) -> Iterator[None]:
 
 def hint_of(problem: TsuzukiError, call: Call) -> str:
     """What is known about the mistake, and the next call."""
-    told = problem.hint or ""
-    kept = [line for line in told.splitlines() if not _COMMAND.search(line)]
+    kept = without_commands(problem.hint or "")
     if any(line.startswith("Next: ") for line in kept):
         return "\n".join(kept)
     make = _NEXT.get(problem.specific_code)
     name, arguments = make(call) if make else (call.tool.name, call.tool.example)
     if isinstance(candidates := getattr(problem, "candidates", None), list) and candidates:
-        key = "name" if call.tool.name == "code_references" else "symbols"
-        name, arguments = call.tool.name, {key: candidates[0].partition(" (")[0]}
+        first = candidates[0].partition(" (")[0]
+        is_read = call.tool.name == "code_read"
+        name, arguments = call.tool.name, {"symbols": [first]} if is_read else {"name": first}
     return "\n".join([*kept, f"Next: {next_call(_TOOLS[name], arguments)}"])
+
+
+def without_commands(hint: str) -> list[str]:
+    """The lines of a hint that are not about the command line."""
+    return [line for line in hint.splitlines() if not _COMMAND.search(line)]
 
 
 def _search(call: Call) -> tuple[str, Mapping[str, Any]]:

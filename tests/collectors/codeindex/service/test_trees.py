@@ -107,3 +107,14 @@ def test_answers_are_about_the_part_that_is_meant(
     elsewhere = top.search("total").value
     assert elsewhere.names
     assert (elsewhere.names.found, elsewhere.lines) == ([], [])
+
+
+def test_a_home_folder_in_git_is_not_the_tree_of_a_folder_in_it(
+    tmp_path: Path, repository: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / "notes").mkdir(parents=True)
+    git(home, "init", "--quiet")
+    monkeypatch.setenv("HOME", str(home))
+    found = trees(index_folder, repository).find(str(home / "notes"))
+    assert found == Tree(root=home / "notes")

@@ -1,6 +1,7 @@
 """Which tree a question is about: the one asked for, else that of the program, the environment, the current folder."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,21 +62,29 @@ class Trees:
         return index_path(root, self._folder).exists()
 
     def _base(self) -> Path:
-        try:
+        with suppress(TsuzukiError):
             return self.default().root
-        except TsuzukiError:
-            return self._cwd
+        return self._cwd
 
     def _tree_around(self, folder: Path) -> Path | None:
         """The nearest folder that is indexed, is a repository, or is the root of this program."""
         base = self._base()
         for place in (folder, *folder.parents):
             if place == base or self.is_indexed(place) or (place / ".git").exists():
-                return usable_root(place)
+                # Some people keep their home folder in git: that is no tree.
+                return place if _is_usable(place) else None
         return None
 
     def _indexed_around(self, folder: Path) -> Iterator[Path]:
         return (place for place in (folder, *folder.parents) if self.is_indexed(place))
+
+
+def _is_usable(folder: Path) -> bool:
+    try:
+        usable_root(folder)
+    except TsuzukiError:
+        return False
+    return True
 
 
 def _tree(root: Path, place: Path) -> Tree:
