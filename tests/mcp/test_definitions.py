@@ -13,8 +13,10 @@ TOOLS = PRESETS["code"].tools
 LISTED = [one for one in TOOLS if one.is_listed]
 
 
-def test_all_definitions_together_are_small() -> None:
-    sent = [listed(one).model_dump_json(by_alias=True, exclude_none=True) for one in LISTED]
+@pytest.mark.parametrize("preset", PRESETS)
+def test_all_definitions_together_are_small(preset: str) -> None:
+    tools = [one for one in PRESETS[preset].tools if one.is_listed]
+    sent = [listed(one).model_dump_json(by_alias=True, exclude_none=True) for one in tools]
     assert sum(map(tokens, sent)) <= 2_000
 
 

@@ -33,7 +33,7 @@ DEFAULT_PORT = 8940
 )
 @click.pass_obj
 def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: int | None) -> None:
-    """Serve coding agents: search, read and map the source code of a tree; start and watch runs.
+    """Serve coding agents: the source code of a tree, the runs of a workspace.
 
     An agent starts it itself, and speaks to it on stdin and stdout. Only the tools for runs need a workspace.
 

@@ -55,7 +55,7 @@ COMMANDS: dict[str, LazyCommand] = {
     ),
     "mcp": LazyCommand(
         "tsuzuki.cli.mcp:mcp",
-        "Serve coding agents: search, read and map the source code of a tree.",
+        "Serve coding agents: the source code of a tree, the runs of a workspace.",
     ),
     "sandbox": LazyCommand(
         "tsuzuki.cli.sandbox:sandbox",

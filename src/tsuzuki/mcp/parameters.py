@@ -22,10 +22,10 @@ def budget_parameter(most: int) -> Parameter:
     return parameter(
         "budget",
         "integer",
-        *("max_tokens", "tokens", "token_budget", "budget_tokens", "max_answer_chars"),
+        *("max_tokens", "tokens", "token_budget", "budget_tokens"),
         minimum=BUDGET_MIN,
         description=f"tokens, up to {most}",
     )
 
 
-CURSOR = parameter("cursor", "string", "next_cursor", "page", "continue")
+CURSOR = parameter("cursor", "string", "next_cursor", "continue")

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tsuzuki.mcp.tool import BUDGET_MIN, Parameter, Tool
+from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
+from tsuzuki.mcp.tool import Parameter, Tool
 
 CODE_INSTRUCTIONS = """\
 Questions about source code: use these tools before grep and before reading whole files.
@@ -15,24 +16,11 @@ _ONE_OR_MORE = ["string", "array"]
 """Only where it matters: some clients do not know a list of types. One text for a list is understood everywhere."""
 
 
-def _parameter(
-    name: str, kind: str | list[str], *aliases: str, required: bool = False, **schema: Any
-) -> Parameter:
-    is_list = kind == "array" or "array" in kind
-    items = {"items": {"type": "string"}} if is_list else {}
-    return Parameter(
-        name=name,
-        schema={"type": kind, **items, **schema},
-        required=required,
-        aliases=aliases,
-    )
-
-
-_PATH = _parameter(
+_PATH = parameter(
     "path", "string", "root", "directory", "dir", "folder", "cwd", "project", "repo", "repository"
 )
 _FILE_NAMES = ("file_path", "filename", "filepath", "file_name", "files", "uri")
-_GLOB = _parameter(
+_GLOB = parameter(
     "glob",
     "array",
     *("globs", "include", "includes", "file_pattern", "paths", "filter"),
@@ -43,14 +31,8 @@ _GLOB = _parameter(
 def _common(budget_max: int, *, cursor: bool = True) -> tuple[Parameter, ...]:
     return (
         _PATH,
-        _parameter(
-            "budget",
-            "integer",
-            *("max_tokens", "tokens", "token_budget", "budget_tokens"),
-            minimum=BUDGET_MIN,
-            description=f"tokens, up to {budget_max}",
-        ),
-        *((_parameter("cursor", "string", "next_cursor", "continue"),) if cursor else ()),
+        budget_parameter(budget_max),
+        *((CURSOR,) if cursor else ()),
     )
 
 
@@ -74,15 +56,15 @@ SEARCH = _tool(
     "Use instead of grep to find where something is defined or mentioned. "
     "Names match as a whole, by start, by any piece or by the starts of their words (buMan finds BuildJobManager); "
     "Class/part looks inside a class. Definitions come first, with signature and doc, then lines of text by file.",
-    _parameter(
+    parameter(
         "query",
         _ONE_OR_MORE,
         *("q", "pattern", "text", "name", "search", "queries", "symbol", "term", "keyword"),
         required=True,
     ),
-    _parameter("in", "string", "where", "scope", enum=["names", "text", "both"]),
-    _parameter("regex", "boolean", "is_regex", "use_regex", description="of text"),
-    _parameter(
+    parameter("in", "string", "where", "scope", enum=["names", "text", "both"]),
+    parameter("regex", "boolean", "is_regex", "use_regex", description="of text"),
+    parameter(
         "kind",
         "array",
         "kinds",
@@ -91,7 +73,7 @@ SEARCH = _tool(
         description="class, function, method...",
     ),
     _GLOB,
-    _parameter(
+    parameter(
         "limit",
         "integer",
         *("max_results", "head_limit", "max", "count", "top", "n", "page_size"),
@@ -110,9 +92,9 @@ READ = _tool(
     "symbols: Class/method, file:name, name[1] for the second of a name; several at once. "
     "Or file with lines 10-20. A long class is shown as its members. "
     "A name that fits several symbols is answered with the list of them.",
-    _parameter("symbols", "array", "symbol", "name", "names", "name_path", "query", "targets"),
-    _parameter("file", "string", *_FILE_NAMES),
-    _parameter("lines", "string", "range", "line_range", "line", description="10-20"),
+    parameter("symbols", "array", "symbol", "name", "names", "name_path", "query", "targets"),
+    parameter("file", "string", *_FILE_NAMES),
+    parameter("lines", "string", "range", "line_range", "line", description="10-20"),
     function="tsuzuki.mcp.code.read:read",
     example={"symbols": ["Server/start"]},
     budgets=(4_000, 12_000),
@@ -124,18 +106,18 @@ REFERENCES = _tool(
     "comments, strings and other languages are left out. "
     "Sites are grouped by file and enclosing symbol. Each says how sure it is: same_file, imported and only_definition "
     "are exact; by_name (3) only has the name of 3 definitions.",
-    _parameter(
+    parameter(
         "name",
         "string",
         *("symbol", "query", "symbols", "name_path", "identifier", "function"),
         required=True,
         description="name, Class/method or file:name",
     ),
-    _parameter(
+    parameter(
         "kind", "string", "kinds", "type", enum=["call", "type", "import", "inherit", "read", "all"]
     ),
     _GLOB,
-    _parameter("tests", "boolean", "include_tests", description="false leaves tests out"),
+    parameter("tests", "boolean", "include_tests", description="false leaves tests out"),
     function="tsuzuki.mcp.code.references:references",
     example={"name": "Server/start"},
     budgets=(2_000, 8_000),
@@ -145,8 +127,8 @@ OUTLINE = _tool(
     "code_outline",
     "Use before reading a file or folder you do not know: its symbols as a tree with lines and signatures; "
     "of a folder the files with their outermost symbols.",
-    _parameter("file", "string", *_FILE_NAMES, "target", description="file or folder"),
-    _parameter("depth", "integer", "max_depth", "level", minimum=1, maximum=99),
+    parameter("file", "string", *_FILE_NAMES, "target", description="file or folder"),
+    parameter("depth", "integer", "max_depth", "level", minimum=1, maximum=99),
     function="tsuzuki.mcp.code.outline:outline",
     example={"file": "src"},
     budgets=(1_500, 6_000),
@@ -155,7 +137,7 @@ MAP = _tool(
     "code_map",
     "Use first in a tree you do not know, instead of listing folders: "
     "the files that the rest uses most, with their most used signatures.",
-    _parameter(
+    parameter(
         "focus",
         "array",
         *("focus_files", "files", "file", "query", "names", "symbols"),
@@ -165,11 +147,11 @@ MAP = _tool(
     example={"focus": ["src/app.py"]},
     budgets=(1_500, 6_000),
 )
-_JOB = _parameter("job_id", "string", "id", "job", "build_id", "jobId")
+_JOB = parameter("job_id", "string", "id", "job", "build_id", "jobId")
 
 
 def _wait(default: int) -> Parameter:
-    return _parameter(
+    return parameter(
         "wait_seconds",
         "integer",
         *("wait", "timeout", "timeout_seconds"),
@@ -202,7 +184,7 @@ UPDATE = _tool(
     "code_index_update",
     "Bring the index up to date and wait for it.",
     _wait(10),
-    _parameter("paths", "array", "files"),
+    parameter("paths", "array", "files"),
     function="tsuzuki.mcp.code.builds:update",
     budgets=(300, 600),
     is_read_only=False,
