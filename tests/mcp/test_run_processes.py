@@ -9,7 +9,9 @@ from support.mcp_runs import run_workspace, sources_of
 from support.mcp_server_process import ServerProcess
 from support.waiting import wait_until
 from tsuzuki.mcp.tasks import IDENTIFIER
+from tsuzuki.services.runs import Request
 
+WAIT_SECONDS = 30
 pytestmark = pytest.mark.slow
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -37,3 +39,15 @@ def test_a_task_of_a_killed_server_is_answered_by_the_next(tmp_path: Path) -> No
             wait_until(lambda: now()["status"] != "working", "the task has ended")
             assert now()["status"] == "completed"
             assert not now()["result"]["isError"]
+
+
+def test_a_server_whose_client_leaves_while_it_waits_ends_at_once(tmp_path: Path) -> None:
+    with run_workspace(sources_of(tmp_path), engine=False) as application:
+        run_id = application.runs.submit(Request(job="print")).run_id
+        with server_on(tmp_path) as server:
+            server.shake_hands().call("run_get", run_id=run_id, wait_seconds=0)
+            server.send_call("run_get", run_id=run_id, wait_seconds=WAIT_SECONDS)
+            server.call("run_list")
+            assert server.process.stdin
+            server.process.stdin.close()
+            server.process.wait(WAIT_SECONDS / 2)

@@ -11,6 +11,7 @@ from support.mcp_runs import RunServer, run_server, run_workspace, sources_of, t
 from tsuzuki.mcp.arguments import checked_arguments
 from tsuzuki.mcp.presets import PRESETS
 from tsuzuki.mcp.runs.definitions import RUN_TOOLS
+from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tokens import compact_json, tokens
 from tsuzuki.mcp.tool import Tool
 from tsuzuki.model.errors import UsageError
@@ -94,7 +95,7 @@ def test_a_run_that_has_not_ended_in_time_is_told_as_it_is(server: RunServer) ->
 def test_arguments_may_come_as_an_object_or_as_its_text(idle: RunServer) -> None:
     for given in ({"seconds": 5}, '{"seconds": 5}'):
         run_id = started(idle, "slow_compute", arguments=given)
-        run = idle.state.part("workspace", lambda _: None).application().runs.get(run_id).run
+        run = application_of(idle.state).runs.get(run_id).run
         assert run.arguments == {"seconds": 5}
 
 
@@ -216,7 +217,7 @@ def test_a_file_with_a_mistake_is_told_with_its_place(tmp_path: Path) -> None:
 def test_what_is_started_is_audited_as_the_agents_deed(idle: RunServer) -> None:
     run_id = started(idle, "print")
     idle.call("run_cancel", run_id=run_id)
-    audit = idle.state.part("workspace", lambda _: None).application().audit
+    audit = application_of(idle.state).audit
     (line,) = [one for one in audit.find(object_type="run") if one.object_id == str(run_id)]
     assert line.actor.startswith("mcp:")
 

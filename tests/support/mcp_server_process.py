@@ -73,8 +73,7 @@ class ServerProcess:
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The result of a request."""
-        self._number += 1
-        self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params or {}})
+        self._send_request(method, params or {})
         assert self.process.stdout
         while True:
             message = json.loads(self.process.stdout.readline())
@@ -84,6 +83,14 @@ class ServerProcess:
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
         return self.request("tools/call", {"name": name, "arguments": arguments})
+
+    def send_call(self, name: str, **arguments: Any) -> None:
+        """Without waiting for the answer."""
+        self._send_request("tools/call", {"name": name, "arguments": arguments})
+
+    def _send_request(self, method: str, params: Mapping[str, Any]) -> None:
+        self._number += 1
+        self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
 
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self.process.stdin

@@ -8,7 +8,7 @@ from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import call_words
 from tsuzuki.mcp.runs.next_calls import told_next
 from tsuzuki.mcp.runs.run_lists import moment, progress_of, short_log_line
-from tsuzuki.mcp.runs.workspace import application_of
+from tsuzuki.mcp.runs.workspace import application_of, workspace_of
 from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable
 from tsuzuki.mcp.tool import Call
 from tsuzuki.model.errors import WaitTimedOut
@@ -68,7 +68,10 @@ def _looked_at(call: Call, *, wait_seconds: int) -> ToolAnswer:
     if wait_seconds:
         with suppress(WaitTimedOut):  # where it is then is the answer
             application.runs.wait(
-                run_id, timeout_seconds=wait_seconds, on_change=lambda run: _report(call, run)
+                run_id,
+                timeout_seconds=wait_seconds,
+                on_change=lambda run: _report(call, run),
+                stop=workspace_of(call.state).is_closing,
             )
     return run_answer(application, run_id, budget=call.budget)
 

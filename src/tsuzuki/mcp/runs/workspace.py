@@ -17,6 +17,8 @@ class Workspace:
         self._lock = threading.Lock()
         self._stack = ExitStack()
         self._application: Application | None = None
+        self.is_closing = threading.Event()
+        """Set when the server ends: who waits for a run stops waiting, or the process would linger."""
 
     def application(self) -> Application:
         """Raises `ConfigurationError` where there is no workspace; the next call looks again."""
@@ -26,6 +28,7 @@ class Workspace:
             return self._application
 
     def close(self) -> None:
+        self.is_closing.set()
         with self._lock:
             self._application = None
             self._stack.close()
@@ -41,7 +44,12 @@ class Workspace:
         return application
 
 
-def application_of(state: ServerState) -> Application:
-    """The services of the workspace that a server was started in."""
+def workspace_of(state: ServerState) -> Workspace:
+    """The workspace that a server was started in."""
     workspace: Workspace = state.part("workspace", lambda state: Workspace(state.sources))
-    return workspace.application()
+    return workspace
+
+
+def application_of(state: ServerState) -> Application:
+    """Its services."""
+    return workspace_of(state).application()
