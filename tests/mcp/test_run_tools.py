@@ -1,5 +1,6 @@
 """The preset `runs` through the SDK's client: start, look, wait, list, cancel, and the answers' two channels."""
 
+import base64
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,13 @@ import pytest
 
 from support.mcp_runs import RunServer, run_server, run_workspace, sources_of, text_of
 from tsuzuki.mcp.arguments import checked_arguments
+from tsuzuki.mcp.paging import question_of
 from tsuzuki.mcp.presets import PRESETS
-from tsuzuki.mcp.runs.definitions import RUN_TOOLS
+from tsuzuki.mcp.runs.definitions import RUN_LIST, RUN_LOGS, RUN_TOOLS
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tokens import compact_json, tokens
-from tsuzuki.mcp.tool import Tool
-from tsuzuki.model.errors import UsageError
+from tsuzuki.mcp.tool import Call, Tool
+from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
 
@@ -161,6 +163,10 @@ def test_unknown_misspelt_and_missing_arguments_are_told(tool: Tool) -> None:
         ("run_get", {"run_id": 999}, ["run_unknown", "Next: run_list {}"]),
         ("run_logs", {"run_id": 999}, ["run_unknown", "Next: run_list {}"]),
         ("run_cancel", {"run_id": 999}, ["run_unknown", "Next: run_list {}"]),
+        ("run_get", {"run_id": 10**30}, ["run_unknown", "Next: run_list {}"]),
+        ("run_start", {"job": "a\0b"}, ["cannot be the name", "Next: job_list {}"]),
+        ("run_list", {"job": "\ud800"}, ["cannot be the name", "Next: job_list {}"]),
+        ("run_start", {"job": "print", "key": "\0"}, ["not_text"]),
         ("run_start", {"job": "prnt"}, ['Did you mean "print"?', "Next: job_list {}"]),
         ("run_list", {"job": "prnt"}, ['Did you mean "print"?', "Next: job_list {}"]),
         ("run_list", {"cursor": "MQ==-abcdef"}, ["bad_cursor"]),
@@ -176,6 +182,33 @@ def test_an_error_names_the_next_call(
     assert answer.is_error
     for word in words:
         assert word in answer.text
+
+
+@pytest.mark.parametrize("key", ["x", "9" * 30, "-1", "1.5"])
+def test_a_cursor_with_a_key_of_another_kind_is_refused(server: RunServer, key: str) -> None:
+    for tool in (RUN_LIST, RUN_LOGS):
+        call = Call(tool=tool, arguments=tool.example, state=server.state)
+        cursor = f"{base64.urlsafe_b64encode(key.encode()).decode()}-{question_of(call)}"
+        answer = server.answer(tool.name, **tool.example, cursor=cursor)
+        assert answer.text.startswith("bad_cursor")
+
+
+def test_a_run_that_was_stored_is_named_although_the_database_left(
+    idle: RunServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application = application_of(idle.state)
+
+    def unreachable(run_id: int) -> Any:
+        raise Unreachable(f"run {run_id} cannot be read")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(application.runs, "get", unreachable)
+        answer = idle.answer("run_start", job="print")
+        arguments = {"name": "run_start", "arguments": {"job": "print"}}
+        as_task = idle.ask("tools/call", **arguments)
+    assert not answer.is_error
+    assert application.runs.get(answer.structured["run_id"]).run.job_name == "print"
+    assert as_task["structuredContent"]["run_id"] == answer.structured["run_id"] + 1
 
 
 def test_an_ended_run_cannot_be_canceled(server: RunServer) -> None:

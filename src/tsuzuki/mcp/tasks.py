@@ -143,7 +143,8 @@ class _TaskHandlers:
         self._source = source
 
     async def task_or(self, result: HandlerResult, tool: str) -> HandlerResult:
-        """The task that the call started; the result if it started none."""
+        """The task that the call started; the result if it started none, or if the source cannot tell: the work goes
+        on, and the result names it too."""
         wire: Mapping[str, Any] = (
             result.model_dump(by_alias=True, exclude_none=True)
             if isinstance(result, BaseModel)
@@ -151,7 +152,10 @@ class _TaskHandlers:
         )
         if wire.get("resultType", "complete") != "complete":
             return result
-        task = await _in_thread(lambda: self._source().started_by(tool, wire))
+        try:
+            task = await _in_thread(lambda: self._source().started_by(tool, wire))
+        except MCPError:
+            return result
         return result if task is None else {"resultType": "task", **task.as_wire()}
 
     async def get(self, context: Context, params: TaskParams) -> dict[str, Any]:

@@ -12,6 +12,8 @@ job_list shows what can be started; run_start answers at once with a run id; run
 run_logs shows what a run wrote, its end first; run_list shows what ran, the newest first."""
 
 WAIT_SECONDS_MAX = 30
+"""Clients end calls that take much longer."""
+
 _MODULE = "tsuzuki.mcp.runs"
 _RUN_ID = parameter("run_id", "integer", "id", "run", "task_id", required=True, minimum=1)
 _JOB = ("name", "job_name", "job_id")

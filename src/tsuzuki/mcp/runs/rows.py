@@ -52,6 +52,16 @@ def key_of(call: Call) -> str | None:
         raise foreign_cursor(cursor) from None
 
 
+def number_of(call: Call, *, digits_max: int) -> int | None:
+    """The same where keys are numbers, of so many digits that the database can compare them."""
+    key = key_of(call)
+    if key is None:
+        return None
+    if not (key.isascii() and key.isdigit() and len(key) <= digits_max):
+        raise foreign_cursor(str(call.get("cursor")))
+    return int(key)
+
+
 def rows_answer(call: Call, rows: Rows[Item]) -> ToolAnswer:
     """As many rows as fit, in the fullest form in which all fit."""
     if not rows.items:

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.runs.next_calls import told_next
-from tsuzuki.mcp.runs.rows import Rows, key_of, rows_answer
+from tsuzuki.mcp.runs.rows import Rows, key_of, number_of, rows_answer
+from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tool import Call
 from tsuzuki.model.run import Run
@@ -45,11 +46,11 @@ def job_list(call: Call) -> ToolAnswer:
 
 def run_list(call: Call) -> ToolAnswer:
     """Runs, the newest first."""
-    limit, before = int(call.get("limit", RUNS_DEFAULT)), key_of(call)
+    limit, before = int(call.get("limit", RUNS_DEFAULT)), number_of(call, digits_max=18)
     wanted = RunFilter(
-        job_name=call.get("job"),
+        job_name=job_of(call),
         states=frozenset({RunState(call.get("state"))} if call.get("state") else ()),
-        before_id=None if before is None else int(before),
+        before_id=before,
         limit=limit + 1,
     )
     with told_next("job_list", {}):
@@ -69,9 +70,9 @@ def run_list(call: Call) -> ToolAnswer:
 
 def run_logs(call: Call) -> ToolAnswer:
     """The end of a log, or its start; the cursor goes on from there."""
-    run_id, limit = call.arguments["run_id"], int(call.get("limit", min(call.budget, LINES_MAX)))
+    run_id, limit = run_id_of(call), int(call.get("limit", min(call.budget, LINES_MAX)))
     from_end = call.get("from", "end") == "end"
-    cursor = key_of(call)
+    cursor = number_of(call, digits_max=9)
     with told_next("run_list", {}):
         lines = _lines(call, run_id, limit, cursor, from_end=from_end)
     return rows_answer(
@@ -89,18 +90,17 @@ def run_logs(call: Call) -> ToolAnswer:
 
 
 def _lines(
-    call: Call, run_id: int, limit: int, cursor: str | None, *, from_end: bool
+    call: Call, run_id: int, limit: int, cursor: int | None, *, from_end: bool
 ) -> list[LogLine]:
     """One more than `limit`, if there are so many, in the order of the walk."""
     logs = application_of(call.state).logs
     if not from_end:
-        return logs.read(run_id, after_seq=int(cursor or 0), limit=limit + 1)
+        return logs.read(run_id, after_seq=cursor or 0, limit=limit + 1)
     if cursor is None:
         return logs.tail(run_id, limit + 1)[::-1]
     # Lines are numbered one by one.
-    before = int(cursor)
-    earlier = logs.read(run_id, after_seq=max(0, before - limit - 2), limit=limit + 1)
-    return [line for line in earlier if line.seq < before][::-1]
+    earlier = logs.read(run_id, after_seq=max(0, cursor - limit - 2), limit=limit + 1)
+    return [line for line in earlier if line.seq < cursor][::-1]
 
 
 def moment(at: datetime | None) -> str:

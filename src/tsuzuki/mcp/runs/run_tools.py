@@ -6,19 +6,18 @@ from typing import Any
 
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import call_words
+from tsuzuki.mcp.runs.definitions import WAIT_SECONDS_MAX
 from tsuzuki.mcp.runs.next_calls import told_next
+from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
 from tsuzuki.mcp.runs.run_lists import moment, progress_of, short_log_line
 from tsuzuki.mcp.runs.workspace import application_of, workspace_of
 from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable
 from tsuzuki.mcp.tool import Call
-from tsuzuki.model.errors import WaitTimedOut
+from tsuzuki.model.errors import Unreachable, WaitTimedOut
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
-from tsuzuki.services.runs import Request, RunView
+from tsuzuki.services.runs import Request, RunView, Submission
 from tsuzuki.wiring.application import Application
-
-WAIT_SECONDS = 30
-"""For `run_wait`, and the most that `run_get` waits: clients end calls that take longer."""
 
 LOG_LINES = 20
 FAILURES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
@@ -28,16 +27,28 @@ def run_start(call: Call) -> ToolAnswer:
     """Stored when this returns: it survives any process."""
     application = application_of(call.state)
     request = Request(
-        job=call.arguments["job"],
+        job=job_of(call) or "",
         arguments=call.get("arguments", {}),
         idempotency_key=call.get("key"),
     )
     with told_next("job_list", {}):
         application.jobs.apply()
         submission = application.runs.submit(request)
-    view = application.runs.get(submission.run_id)
+    try:
+        view = application.runs.get(submission.run_id)
+        facts = _facts(application, view)
+    except Unreachable:
+        return _only_stored(submission, request.job)
     said = [] if submission.is_new else ["That key was used before; this is the run of then."]
-    return _answer(call.budget, view, [*said, *_facts(application, view)], is_new=submission.is_new)
+    return _answer(call.budget, view, [*said, *facts], is_new=submission.is_new)
+
+
+def _only_stored(submission: Submission, job: str) -> ToolAnswer:
+    """The database left after it had stored the run. An error would make the agent start another one."""
+    about = {"run_id": submission.run_id, "job": job, "is_new": submission.is_new}
+    text = f"Next: {call_words('run_get', {'run_id': submission.run_id})}"
+    header = f"run {submission.run_id} of {job}: stored"
+    return ToolAnswer(header=header, text=text, structured={**about, "text": text})
 
 
 def run_get(call: Call) -> ToolAnswer:
@@ -45,12 +56,12 @@ def run_get(call: Call) -> ToolAnswer:
 
 
 def run_wait(call: Call) -> ToolAnswer:
-    return _looked_at(call, wait_seconds=call.get("wait_seconds", WAIT_SECONDS))
+    return _looked_at(call, wait_seconds=call.get("wait_seconds", WAIT_SECONDS_MAX))
 
 
 def run_cancel(call: Call) -> ToolAnswer:
     """Stop a run, or never let it start."""
-    run_id = call.arguments["run_id"]
+    run_id = run_id_of(call)
     application = application_of(call.state)
     with told_next("run_list", {}):
         application.runs.get(run_id)
@@ -61,7 +72,7 @@ def run_cancel(call: Call) -> ToolAnswer:
 
 
 def _looked_at(call: Call, *, wait_seconds: int) -> ToolAnswer:
-    run_id = call.arguments["run_id"]
+    run_id = run_id_of(call)
     application = application_of(call.state)
     with told_next("run_list", {}):
         application.runs.get(run_id)
@@ -119,11 +130,10 @@ def _facts(application: Application, view: RunView) -> list[str]:
 
 
 def _next(view: RunView) -> list[str]:
-    if view.retried_as is not None:
-        return [f"Next: {call_words('run_get', {'run_id': view.retried_as, 'wait_seconds': 30})}"]
-    if not view.run.state.is_final:
-        return [f"Next: {call_words('run_get', {'run_id': view.run.id, 'wait_seconds': 30})}"]
-    return []
+    if view.run.state.is_final and view.retried_as is None:
+        return []
+    wanted = {"run_id": view.retried_as or view.run.id, "wait_seconds": WAIT_SECONDS_MAX}
+    return [f"Next: {call_words('run_get', wanted)}"]
 
 
 def _answer(
