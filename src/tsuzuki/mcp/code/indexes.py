@@ -28,7 +28,9 @@ class CodeIndexes:
     """The trees of one server. Every method may be called from any thread."""
 
     def __init__(self, state: ServerState) -> None:
-        self.trees = Trees(root=state.root, cwd=state.cwd, environ=state.environ)
+        self.trees = Trees(
+            root=state.root, cwd=state.cwd, environ=state.environ, is_confined=state.is_confined
+        )
         self.builds = Builds(environ=state.environ)
         self._lock = threading.Lock()
         self._watched: set[Path] = set()

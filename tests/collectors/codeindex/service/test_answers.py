@@ -1,6 +1,7 @@
 """Answers about a real tree: always of one state of it, with or without an index, and refusals that help."""
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from collectors.codeindex.service.checkout import BRANCHES, git, two_branches
 from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
 from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
+from tsuzuki.collectors.codeindex.answers.git_state import head_commit
 from tsuzuki.collectors.codeindex.build_job import BuildStatus
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
@@ -45,6 +47,13 @@ def build(root: Path, environ: dict[str, str]) -> Callable[[], None]:
 def answers(root: Path, environ: dict[str, str]) -> CodeAnswers:
     root.mkdir(exist_ok=True)
     return CodeAnswers.of(str(root), cwd=root, environ=environ)
+
+
+def commit_of(root: Path) -> str:
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    return subprocess.run(
+        command, cwd=root, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def write(root: Path, **files: str) -> None:
@@ -140,6 +149,20 @@ def test_files_that_a_build_has_to_index_are_counted_and_not_parsed(
     assert (found.index.pending, found.index.reread) == (250, 0)
     assert found.value.names
     assert [one.symbol.name for one in found.value.names.found] == ["alpha"]
+
+
+def test_an_answer_names_the_commit_wherever_git_keeps_it(root: Path, tmp_path: Path) -> None:
+    two_branches(root, files=1)
+    wanted = commit_of(root)
+    assert head_commit(root) == wanted
+    git(root, "pack-refs", "--all")
+    assert head_commit(root) == wanted
+    git(root, "worktree", "add", "--quiet", "-b", "third", str(tmp_path / "second"))
+    assert head_commit(tmp_path / "second") == wanted
+    git(root, "checkout", "--quiet", "--detach")
+    assert head_commit(root) == wanted
+    (tmp_path / "plain").mkdir()
+    assert head_commit(tmp_path / "plain") is None
 
 
 def test_what_was_parsed_for_an_answer_is_stored_for_the_next(

@@ -66,6 +66,23 @@ def test_a_folder_inside_an_indexed_tree_is_a_part_of_it(
     assert trees(index_folder, tree.parent).find(str(tree / "shop")) == whole
 
 
+def test_a_confined_program_shows_nothing_around_its_root(
+    tree: Path, index_folder: Path, build: Build
+) -> None:
+    build()
+    environ = {FOLDER_VARIABLE: str(index_folder)}
+    confined = Trees(root=str(tree / "shop"), cwd=tree, environ=environ, is_confined=True)
+    assert confined.find(None) == Tree(root=tree / "shop")
+
+
+def test_a_repository_inside_an_indexed_tree_is_not_a_part_of_it(
+    tree: Path, index_folder: Path, build: Build
+) -> None:
+    build()
+    git(tree / "shop", "init", "--quiet")
+    assert trees(index_folder, tree, str(tree / "shop")).find(None) == Tree(root=tree / "shop")
+
+
 def test_a_repository_inside_the_tree_is_a_tree_of_its_own(
     repository: Path, index_folder: Path
 ) -> None:

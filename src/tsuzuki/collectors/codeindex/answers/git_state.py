@@ -52,18 +52,17 @@ def git_state(folder: Path | None) -> GitState:
 def head_commit(root: Path) -> str | None:
     """The commit that is checked out, shortened; None if there is none or git keeps it elsewhere."""
     folder = git_folder_of(root)
-    head = _content(folder / "HEAD").decode("ascii", "replace").strip() if folder else ""
+    if folder is None:
+        return None
+    head = _text(folder / "HEAD")
     label, _, name = head.partition(": ")
     if label != "ref":
         return head[:COMMIT_LENGTH] or None
-    shared = (
-        _content(folder / "commondir").decode("utf-8", "surrogateescape").strip() if folder else ""
-    )
-    for place in [folder, folder / shared] if folder else []:
-        if found := _content(place / name).decode("ascii", "replace").strip():
-            return found[:COMMIT_LENGTH]
-        for line in _content(place / "packed-refs").decode("utf-8", "replace").splitlines():
-            if line.endswith(f" {name}"):
+    # Branches of a worktree are kept with the repository that it belongs to.
+    for place in (folder, folder / _text(folder / "commondir")):
+        packed = _text(place / "packed-refs").splitlines()
+        for line in (_text(place / name), *(one for one in packed if one.endswith(f" {name}"))):
+            if line:
                 return line[:COMMIT_LENGTH]
     return None
 
@@ -89,3 +88,7 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def _text(path: Path) -> str:
+    return _content(path).decode("utf-8", "surrogateescape").strip()

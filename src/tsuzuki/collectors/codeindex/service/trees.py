@@ -1,6 +1,6 @@
 """Which tree a question is about: the one asked for, else that of the program, the environment, the current folder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +24,13 @@ class Tree:
 
 
 class Trees:
-    """Finds trees. `root` is what the program was told, if it was."""
+    """Finds trees. `root` is what the program was told, if it was; `is_confined` if it may show nothing around it."""
 
-    def __init__(self, *, root: str | None, cwd: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, *, root: str | None, cwd: Path, environ: Mapping[str, str], is_confined: bool = False
+    ) -> None:
         self._root = root
+        self._is_confined = is_confined
         self._cwd = cwd
         self._environ = environ
         self._folder = index_folder(environ)
@@ -48,7 +51,7 @@ class Trees:
         for text in told:
             if text:
                 folder = usable_root(self._cwd / Path(text).expanduser())
-                return _tree(next(self._indexed_around(folder), folder), folder)
+                return _tree(self._indexed_around(folder) or folder, folder)
         return Tree(root=usable_root(git_top(self._cwd) or self._cwd))
 
     def answers(self, tree: Tree) -> CodeAnswers:
@@ -75,8 +78,14 @@ class Trees:
                 return place if _is_usable(place) else None
         return None
 
-    def _indexed_around(self, folder: Path) -> Iterator[Path]:
-        return (place for place in (folder, *folder.parents) if self.is_indexed(place))
+    def _indexed_around(self, folder: Path) -> Path | None:
+        """The indexed tree that a folder is a part of. One around another repository is not."""
+        for place in (folder, *(() if self._is_confined else folder.parents)):
+            if self.is_indexed(place):
+                return place
+            if (place / ".git").exists():
+                return None
+        return None
 
 
 def _is_usable(folder: Path) -> bool:
