@@ -79,7 +79,7 @@ class ServerProcess:
                 result: dict[str, Any] = message["result"]
                 return result
 
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         return self.request("tools/call", {"name": name, "arguments": arguments})
 
     def _send(self, message: Mapping[str, Any]) -> None:
