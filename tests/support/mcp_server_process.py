@@ -81,7 +81,7 @@ class ServerProcess:
                 result: dict[str, Any] = message["result"]
                 return result
 
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         return self.request("tools/call", {"name": name, "arguments": arguments})
 
     def send_call(self, name: str, **arguments: Any) -> None:
