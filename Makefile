@@ -28,7 +28,7 @@ $(STAMP): $(UV) requirements/dev.txt pyproject.toml
 	@touch $(STAMP)
 
 run: setup ## start Tsuzuki on the embedded default in ./workspace
-	@mkdir -p workspace && cd workspace && ../$(BIN)/tsuzuki init --if-missing && exec ../$(BIN)/tsuzuki up
+	@mkdir -p workspace && cd workspace && ../$(BIN)/tsuzuki --quiet init --if-missing && exec ../$(BIN)/tsuzuki up
 
 lint: setup ## format check, ruff, mypy, import contracts
 	@$(BIN)/ruff format --check --quiet .

@@ -30,7 +30,11 @@ def test_a_good_file_is_told_to_machines_too(workspace: Workspace) -> None:
     assert workspace.ok("config", "check", "-o", "plain").out == f"{workspace.file}\t1\n"
     for output in ("json", "jsonl"):
         out = workspace.ok("config", "check", "-o", output).out
-        assert json.loads(out) == {"file": str(workspace.file), "jobs": 1}
+        assert json.loads(out) == {
+            "file": str(workspace.file),
+            "jobs": 1,
+            "unset_variables": [],
+        }
 
 
 def test_every_problem_is_told_once_with_its_place_and_a_hint(empty: Workspace) -> None:
@@ -83,7 +87,7 @@ def test_the_configuration_in_force_is_shown_with_its_origins(empty: Workspace) 
         TSUZUKI_DATABASE_URL="sqlite:///variable.db",
         TSUZUKI_REDIS_URL="redis://other/1",
     )
-    shown = {row["key"]: (row["value"], row["origin"]) for row in rows}
+    shown = {row["key"]: (row["value"], row["origin"]) for row in rows if "." not in row["key"]}
     assert shown == {
         "file": (str(empty.file), "found from here"),
         "database_url": (f"sqlite:///{empty.folder}/flag.db", "--database-url"),
@@ -124,3 +128,45 @@ def test_no_secret_is_shown(output: str, empty: Workspace) -> None:
     assert "hunter2" not in ended.out + ended.err
     assert "tsuzuki:***@db/jobs" in ended.out
     assert "TSUZUKI_REDIS_URL_FILE" in ended.out
+
+
+def test_sections_are_shown_with_their_defaults_and_without_secrets(empty: Workspace) -> None:
+    empty.file.write_text("books: {daily_limit: 7, api_key: '${KEY}'}\njobs: {}\n")
+    rows = empty.data("config", "show", KEY="hunter2", TSUZUKI_COMMITS_GITLAB_TOKEN="hunter2")
+    shown = {row["key"]: (row["value"], row["origin"]) for row in rows}
+    assert shown["books.daily_limit"] == (7, f"{empty.file}:1:22")
+    assert shown["books.api_key"][0] == "${KEY}"
+    assert shown["books.mail.port"] == (587, "default")
+    assert shown["commits.gitlab.token"] == ("***", "TSUZUKI_COMMITS_GITLAB_TOKEN")
+
+
+def test_variables_that_are_not_set_are_named(empty: Workspace) -> None:
+    empty.file.write_text("books: {api_key: '${KEY}', base_url: '${URL:-https://h/}'}\njobs: {}\n")
+    told = empty.ok("config", "check")
+    assert "1:18: the environment variable KEY is not set" in told.err
+    assert "URL" not in told.err
+    assert empty.ok("config", "check", "-o", "json").data["unset_variables"] == ["KEY"]
+    assert empty.data("config", "check", KEY="k")["unset_variables"] == []
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        "books: {api_key: hunter2}",
+        "books: {mail: {password: hunter2}}",
+        "commits: {gitlab: {token: hunter2}}",
+        "feeds: {models: {default: {provider: gemini, api_key: hunter2}}}",
+        "feeds: {accounts: {main: {type: webhook, url: 'https://h/', secret: hunter2}}}",
+        "feeds: {requests: {a: {headers: {Authorization: hunter2}}}}",
+    ],
+)
+def test_a_secret_that_is_written_out_is_refused_and_not_repeated(
+    section: str, empty: Workspace
+) -> None:
+    empty.file.write_text(f"{section}\njobs: {{}}\n")
+    ended = empty.run("config", "check")
+    assert ended.code == 3
+    assert "error[secret_in_file]" in ended.err
+    assert "hunter2" not in ended.err
+    empty.file.write_text(f"{section.replace('hunter2', '${SECRET}')}\njobs: {{}}\n")
+    assert "secret_in_file" not in empty.run("config", "check").err

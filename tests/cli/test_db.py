@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import stat
 from contextlib import closing
 from pathlib import Path
 
@@ -94,6 +95,14 @@ def test_a_backup_tells_its_path_and_its_size(output: str, workspace: Workspace)
         assert out == told[output]
     else:
         assert json.loads(out) == {"path": str(copy), "size_bytes": size}
+
+
+def test_only_their_owner_may_read_a_database_and_its_backup(empty: Workspace) -> None:
+    empty.ok("init", "new")
+    path = empty.data("db", "backup", "-c", "new/tsuzuki.yaml")["path"]
+    made = {"new": 0o700, "new/tsuzuki.db": 0o600, path: 0o600}
+    modes = {name: stat.S_IMODE((empty.folder / name).stat().st_mode) for name in made}
+    assert modes == made
 
 
 def test_a_backup_holds_what_the_database_held(workspace: Workspace) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from terminal_effects import acts_on_a_terminal
 
-from tsuzuki.cli.values import escape_field, json_text, neutralise
+from tsuzuki.cli.values import csv_cell, escape_field, json_text, neutralise
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()) | st.sampled_from("\x1b\x9b\\"))
 
@@ -91,3 +91,21 @@ def test_json_is_harmless_and_can_be_read_back(text: str, ascii_only: bool) -> N
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     read = json.loads(document)["value"]
     assert read.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") == whole
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\t=1", "\\t=1"),
+        ("a\r\nb\x1b[2J", "a\\r\\nb\\x1b[2J"),
+        ("名前", "名前"),
+        (-1, -1),
+        (None, None),
+    ],
+)
+def test_a_spreadsheet_finds_no_formula_in_a_cell(value: object, cell: object) -> None:
+    assert csv_cell(value) == cell

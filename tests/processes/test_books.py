@@ -48,7 +48,7 @@ def shop(
         f"""
 books:
   base_url: {server.url}/books/v1
-  api_key: any
+  api_key: "${{ANY:-any}}"
   daily_limit: 1000
   mail: {{host: {mail_server.host}, port: {mail_server.port}, encryption: none,
           from: a@example.org, to: b@example.org}}

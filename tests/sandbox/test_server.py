@@ -281,6 +281,32 @@ def test_the_log_over_http_hides_secrets(client: http.client.HTTPConnection) -> 
     assert json.loads(body)[0]["headers"]["Private-Token"] == "***"
 
 
+def test_the_log_over_http_hides_keys_of_a_query(client: http.client.HTTPConnection) -> None:
+    ask(client, "/greet/you?key=AIza-secret&q=x")
+    _, body = ask(client, "/_sandbox/requests")
+    assert json.loads(body)[0]["target"] == "/greet/you?key=***&q=x"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({}, 200),
+    ],
+)
+def test_a_page_of_another_origin_may_not_look_at_the_sandbox(
+    client: http.client.HTTPConnection, headers: dict[str, str], status: int
+) -> None:
+    client.request("GET", "/_sandbox", headers=headers)
+    response = client.getresponse()
+    response.read()
+    assert response.status == status
+
+
 def test_a_stopped_stand_in_leaves_no_connection_and_no_listener() -> None:
     stand_in = StandIn(missing)
     stand_in.start()

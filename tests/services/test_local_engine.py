@@ -147,6 +147,13 @@ def test_in_the_foreground_it_runs_until_asked_to_stop_and_serves_metrics(
     assert left_running == [0]
 
 
+def test_a_port_that_is_taken_is_a_conflict_in_plain_words(engine: LocalEngine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Conflict) as raised:
+        serve(engine, threading.Event(), metrics_port=taken.getsockname()[1])
+    assert raised.value.specific_code == "metrics_port"
+    assert "--metrics-port" in (raised.value.hint or "")
+
+
 @pytest.mark.parametrize("component", ["engine", "books"])
 def test_a_newer_version_that_upgrades_any_component_ends_it_with_a_clear_error(
     live_database: Database,

@@ -22,6 +22,7 @@ from tsuzuki.cli.commits_selection import (
 )
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.values import csv_cell
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
@@ -166,9 +167,9 @@ def _as_csv(row: dict[str, Any]) -> dict[str, Any]:
     """Teams separated by semicolons; true, false or nothing for `is_merge`."""
     is_merge = row["is_merge"]
     return {
-        **row,
+        **{key: csv_cell(value) for key, value in row.items()},
         "is_merge": "" if is_merge is None else str(is_merge).lower(),
-        "teams": ";".join(row["teams"]),
+        "teams": csv_cell(";".join(row["teams"])),
     }
 
 

@@ -9,10 +9,10 @@ import click
 
 from tsuzuki.cli.application import configuration_of
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.errors import mask_secrets
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
@@ -51,7 +51,14 @@ def check(invocation: Invocation, file: Path | None) -> None:
     for problem in configuration.refusals:
         raise problem
     count = len(configuration.jobs)
-    emit(invocation, {"file": configuration.file, "jobs": count})
+    unset = [variable.name for variable in configuration.unset_variables]
+    emit(
+        invocation,
+        {"file": configuration.file, "jobs": count, "unset_variables": list(dict.fromkeys(unset))},
+        columns=[Column("file"), Column("jobs")],
+    )
+    for variable in configuration.unset_variables:
+        warn(invocation, f"{variable.place}: the environment variable {variable.name} is not set")
     say(invocation, f"{count} {'job' if count == 1 else 'jobs'}, all well")
 
 
@@ -67,6 +74,10 @@ def show(invocation: Invocation) -> None:
     rows = [
         {"key": key, "value": value, "origin": configuration.origins.get(key, "default")}
         for key, value in _values(configuration).items()
+    ]
+    rows += [
+        {"key": ".".join(map(str, entry.path)), "value": entry.value, "origin": entry.origin}
+        for entry in configuration.sections
     ]
     emit(invocation, rows, columns=[Column("key"), Column("value"), Column("origin")])
 

@@ -5,7 +5,6 @@ next; for a caller who asked for JSON, the same as one object on one line. A tra
 for a bug of ours, and only when asked for.
 """
 
-import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ from tsuzuki.model.errors import (
     UsageError,
     WaitTimedOut,
 )
+from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.suggestion import did_you_mean
 
 
@@ -207,18 +207,3 @@ def _blanks_like(text: str) -> str:
     from rich.cells import cell_len  # noqa: PLC0415 - only a failure with an excerpt pays for it
 
     return " " * cell_len(_untabbed(text))
-
-
-_SECRETS = re.compile(
-    r"""
-      (?<=://) [^\s/?\#]* (?=@)                               # user:password@, token@
-    | (?<=://) [^\s/?\#@:]* : (?!\d+[/?\#]) [^\s"'<>]* (?=@)  # a password with a slash in it
-    | (?<=[?&]) (?P<name> [\w.-]* (?:password|passwd|secret|token|key|signature) ) = [^\s&\#"'<>]+
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-
-
-def mask_secrets(text: str) -> str:
-    """The text without the credentials of the URLs in it."""
-    return _SECRETS.sub(lambda match: f"{match['name']}=***" if match["name"] else "***", text)

@@ -44,9 +44,17 @@ def emit_event(
     """
     with open_application(invocation) as application:
         stored, is_new = application.events.emit(event_type, payload, dedupe_key=dedupe_key)
-    emit(invocation, {**asdict(stored), "is_new": is_new}, columns=COLUMNS)
+        listeners = application.events.listeners(event_type)
+    emit(invocation, {**asdict(stored), "is_new": is_new, "listeners": listeners}, columns=COLUMNS)
     if not is_new:
         say(invocation, f"The key {dedupe_key!r} was used before; this is the event of then.")
+    elif listeners:
+        say(invocation, f"It will run: {', '.join(listeners)}")
+    else:
+        say(
+            invocation,
+            f"No enabled job waits for {event_type!r}. A job does with `on_event: {event_type}`.",
+        )
 
 
 @event.command()

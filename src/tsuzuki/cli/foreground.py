@@ -4,9 +4,13 @@ The first SIGTERM or ^C lets what runs finish; the second ends it at once.
 """
 
 import logging
+import shlex
+import shutil
 import signal
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -75,13 +79,24 @@ class ProcessSignals:
         self.received.set()
 
 
+def _line_to_type(invocation: Invocation) -> str:
+    """A command that works in any terminal, whatever its folder and PATH."""
+    program = Path(sys.argv[0]).absolute()
+    is_on_path = shutil.which("tsuzuki") == str(program)
+    words = ["tsuzuki" if is_on_path or program.name != "tsuzuki" else str(program)]
+    if invocation.config_file:
+        words += ["--config", str(invocation.cwd.absolute() / invocation.config_file)]
+    folder = shlex.quote(str(invocation.cwd.absolute()))
+    return f"cd {folder} && {shlex.join([*words, 'run', 'ls'])}"
+
+
 def run_in_foreground(
     invocation: Invocation, *, lead: bool, work: bool, apply: bool, log_format: str, **options: Any
 ) -> None:
     """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first."""
 
     def greet() -> None:
-        say(invocation, f"Running on {database}. In another terminal: tsuzuki run ls")
+        say(invocation, f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
         say(invocation, "Stop with ^C.")
 
     def say_stopping() -> None:

@@ -71,7 +71,7 @@ def _written(file: Path, *, if_missing: bool) -> bool:
     from tsuzuki.services.configuration import write_starter
 
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as problem:
         raise Unreachable(
             f"the folder {file.parent} cannot be made: {problem.strerror}",

@@ -63,7 +63,8 @@ def run(
         if not watching:
             emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
             return
-        ended = watch_run(invocation, application, submission.run_id, timeout=timeout)
+        run_id = submission.run_id
+        ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
         emit(invocation, {"run_id": ended.id, "state": ended.state, "result": ended.result})
         exit_with_result(ended)
 

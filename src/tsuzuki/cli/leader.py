@@ -8,7 +8,20 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import emit, say
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.values import table_text
+
+COLUMNS = [
+    Column("epoch"),
+    Column("holder"),
+    Column(
+        "lease_expires_at",
+        # The row is made before the first term, with a lease that ended when time was first counted.
+        format=lambda moment: table_text(moment if moment.timestamp() > 0 else None),
+    ),
+    Column("taken_at"),
+    Column("is_valid"),
+]
 
 
 @click.group(cls=Group)
@@ -31,7 +44,7 @@ def show(invocation: Invocation) -> None:
     with open_application(invocation) as application:
         lead = application.workers.leader()
         is_alive = application.liveness.has_live_leader()
-    emit(invocation, asdict(lead))
+    emit(invocation, asdict(lead), columns=COLUMNS)
     if not is_alive:
         say(invocation, "No process leads. Start a leader with: tsuzuki up")
 

@@ -23,7 +23,8 @@ class Column:
     """One column of a table: the field or attribute `key` of each row.
 
     `format` turns the value into words and `style` into a rich style; both serve tables only, for
-    a machine reads the value itself.
+    a machine reads the value itself. In a table with a column that `shrinks`, each row stays on one line of a
+    terminal: such columns are cut where it is too narrow.
     """
 
     key: str
@@ -31,6 +32,7 @@ class Column:
     format: Callable[[Any], str] = table_text
     align: Literal["left", "right"] = "left"
     style: Callable[[Any], str] | None = None
+    shrinks: bool = False
 
     @property
     def heading(self) -> str:

@@ -12,35 +12,16 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
 from tsuzuki.cli.values import neutralise
+from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
-    from tsuzuki.model.run import Run
     from tsuzuki.services.logs import LogLine
 
-COLUMNS = [
-    Column("id", align="right"),
-    Column("job_name", "JOB"),
-    Column("state"),
-    Column("reason"),
-    Column("attempt", align="right"),
-    Column("progress"),
-    Column("scheduled_for", "DUE"),
-    Column("started_at", "STARTED"),
-    Column("finished_at", "FINISHED"),
-]
-HISTORY = [
-    Column("at"),
-    Column("from_state", "FROM"),
-    Column("to_state", "TO"),
-    Column("actor"),
-    Column("actor_id", "WHO"),
-    Column("epoch", align="right"),
-    Column("reason"),
-]
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
 
 run_id_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(1))
@@ -85,28 +66,40 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     shown = found[:limit]
     is_narrowed = states or any(value is not None for value in wanted.values())
     empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
-    emit(invocation, map(_row, shown), columns=COLUMNS, empty=empty)
+    if invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout):
+        rows, columns = terminal_list(shown, SystemClock().now())
+        emit(invocation, rows, columns=columns, empty=empty)
+    else:
+        emit(invocation, map(row, shown), columns=COLUMNS, empty=empty)
     if len(found) > limit:
         say(invocation, f"Older ones: tsuzuki run ls --before-id {shown[-1].id}")
 
 
 @run.command()
 @run_id_argument
+@click.option("--all", "everything", is_flag=True, help="Every field, the internal ones too.")
 @click.pass_obj
-def show(invocation: Invocation, run_id: int) -> None:
-    """Show all there is to know about one run, and its history.
+def show(invocation: Invocation, run_id: int, everything: bool) -> None:
+    """Show what became of one run, and its history.
 
     \b
     tsuzuki run show 7
+    tsuzuki run show 7 --all
     """
     with open_application(invocation) as application:
         view = application.runs.get(run_id)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, view.as_dict())
         return
-    emit(invocation, {**asdict(view.run), "retried_as": view.retried_as})
+    now = SystemClock().now()
+    if everything:
+        emit(invocation, {**asdict(view.run), "retried_as": view.retried_as})
+    else:
+        shown, columns = summary(view, now)
+        emit(invocation, shown, columns=columns)
     say(invocation, "History:")
-    emit(invocation, view.history, columns=HISTORY, empty="It has not moved yet.")
+    history = terminal_history(now) if is_terminal(sys.stdout) else HISTORY
+    emit(invocation, view.history, columns=history, empty="It has not moved yet.")
 
 
 @run.command()
@@ -148,8 +141,8 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
     tsuzuki run watch 7 --timeout 60
     """
     with open_application(invocation) as application:
-        ended = watch_run(invocation, application, run_id, timeout=timeout)
-    emit(invocation, _row(ended), columns=COLUMNS)
+        ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
+    emit(invocation, row(ended), columns=COLUMNS)
     exit_with_result(ended)
 
 
@@ -183,7 +176,9 @@ def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | 
         submission = application.runs.retry(run_id)
         emit(invocation, {"run_id": submission.run_id, "retry_of": run_id})
         if watching:
-            exit_with_result(watch_run(invocation, application, submission.run_id, timeout=timeout))
+            new_id = submission.run_id
+            ended = watch_run(invocation, application, new_id, timeout=timeout, with_log=True)
+            exit_with_result(ended)
 
 
 @run.command()
@@ -202,12 +197,6 @@ def explain(invocation: Invocation, run_id: int) -> None:
         return
     say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
     emit(invocation, explanation.reasons, columns=REASONS)
-
-
-def _row(one: "Run") -> dict[str, Any]:
-    total = "?" if one.progress_total is None else one.progress_total
-    shown = f"{one.progress_processed}/{total}" if one.progress_at else None
-    return {**asdict(one), "progress": shown}
 
 
 def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:

@@ -5,6 +5,7 @@ The exit code is the run's: 0 if it succeeded, 1 if not.
 """
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, is_terminal, say
 from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.values import neutralise, table_text
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.states import RunState
 
@@ -23,9 +25,15 @@ REASONS = [Column("cause"), Column("sentence"), Column("hint")]
 
 
 def watch_run(
-    invocation: Invocation, application: "Application", run_id: int, *, timeout: float | None
+    invocation: Invocation,
+    application: "Application",
+    run_id: int,
+    *,
+    timeout: float | None,
+    with_log: bool = False,
 ) -> "Run":
-    """Show how a run goes, and return it when it has ended. If it does not start, say why."""
+    """Show how a run goes, `with_log` what it writes too, and return it when it has ended. If it does not
+    start, say why; if it failed and will be retried, say when."""
 
     def say_why() -> None:
         reason = application.runs.explain(run_id).reasons[0]
@@ -34,10 +42,46 @@ def watch_run(
             say(invocation, reason.hint)
 
     wait = partial(application.runs.wait, run_id, timeout_seconds=timeout, on_late_start=say_why)
-    if invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr):
-        return wait(on_change=StateLines(invocation).show)
-    with ProgressBar(invocation) as bar:
-        return wait(on_change=bar.show)
+    if invocation.quiet or invocation.output.is_json:
+        return wait()
+    echo: Callable[[str], None] = partial(say, invocation)
+    if not is_terminal(sys.stderr):
+        on_look = _LogFollower(application, run_id, echo).show if with_log else lambda: None
+        ended = wait(on_change=StateLines(invocation).show, on_look=on_look)
+    else:
+        with ProgressBar(invocation) as bar:
+            on_look = _LogFollower(application, run_id, bar.echo).show if with_log else lambda: None
+            ended = wait(on_change=bar.show, on_look=on_look)
+        if with_log:
+            say(invocation, sentence(ended))
+    _say_when_retried(invocation, application, ended)
+    return ended
+
+
+def _say_when_retried(invocation: Invocation, application: "Application", ended: "Run") -> None:
+    retry_id = application.runs.get(ended.id).retried_as
+    if retry_id is None:
+        return
+    due = table_text(application.runs.get(retry_id).run.scheduled_for)
+    say(invocation, f"It will be tried again at {due}, as run {retry_id}.")
+    say(invocation, f"Watch that one: tsuzuki run watch {retry_id}")
+
+
+class _LogFollower:
+    """Echoes the lines of a run that were not echoed yet."""
+
+    def __init__(
+        self, application: "Application", run_id: int, echo: Callable[[str], None]
+    ) -> None:
+        self._read = partial(application.logs.read, run_id)
+        self._echo = echo
+        self._seq = 0
+
+    def show(self) -> None:
+        while lines := self._read(after_seq=self._seq):
+            self._seq = lines[-1].seq
+            for line in lines:
+                self._echo(line.body)
 
 
 def exit_with_result(run: "Run") -> None:
@@ -93,6 +137,12 @@ class ProgressBar:
 
     def __exit__(self, *_exc: object) -> None:
         self._progress.stop()
+
+    def echo(self, text: str) -> None:
+        """A line above the bar."""
+        self._progress.console.print(
+            neutralise(text), markup=False, highlight=False, soft_wrap=True
+        )
 
     def show(self, run: "Run") -> None:
         self._progress.update(

@@ -25,6 +25,7 @@ HARMFUL = re.compile(
     "\ud800-\udfff"  # halves of a surrogate pair: no encoding accepts them
     "]"
 )
+_FORMULA_STARTS = ("=", "+", "-", "@")
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -71,6 +72,15 @@ def plain_text(value: object) -> str:
     if data is None:
         return ""
     return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+
+
+def csv_cell(value: object) -> object:
+    """The value for a CSV file that a spreadsheet may open: text that it would take for a formula gets an
+    apostrophe before it, and a control character is a visible escape."""
+    if not isinstance(value, str):
+        return value
+    harmless = HARMFUL.sub(_visible_escape, value)
+    return f"'{harmless}" if harmless.startswith(_FORMULA_STARTS) else harmless
 
 
 def table_text(value: object) -> str:

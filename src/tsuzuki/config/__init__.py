@@ -6,13 +6,19 @@ and column and a hint. Imports go one way: `load` and `edit`, then `schema`, `ya
 
 from tsuzuki.config.edit import ConfigEditor
 from tsuzuki.config.environment.expansion import expand
-from tsuzuki.config.environment.urls import redact_url
 from tsuzuki.config.job_patch import Changes, Key, patched
-from tsuzuki.config.load import FILE_NAME, FILE_VARIABLE, Configuration, load_configuration
+from tsuzuki.config.load import (
+    FILE_NAME,
+    FILE_VARIABLE,
+    Configuration,
+    UnsetVariable,
+    load_configuration,
+)
 from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
+from tsuzuki.config.schema.sections import Entry
 from tsuzuki.config.starter_file import write_starter
 from tsuzuki.config.yaml.document import parse_value
 
@@ -22,17 +28,18 @@ __all__ = [
     "Changes",
     "ConfigEditor",
     "Configuration",
+    "Entry",
     "Expects",
     "InvalidFile",
     "InvalidValue",
     "JobKind",
     "Key",
+    "UnsetVariable",
     "VariableAlias",
     "expand",
     "load_configuration",
     "parse_job",
     "parse_value",
     "patched",
-    "redact_url",
     "write_starter",
 ]

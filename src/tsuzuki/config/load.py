@@ -4,14 +4,14 @@ Environment and current folder are handed in; nothing here looks at the process 
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from tsuzuki.config.environment.expansion import expand
+from tsuzuki.config.environment.expansion import expand, required_names, variable_names
 from tsuzuki.config.environment.urls import check_redis_url, normalise_database_url
 from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
 from tsuzuki.config.schema.config_file import ConfigFile, RefusedJob, read_config_file
@@ -19,12 +19,21 @@ from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section, section_models
 from tsuzuki.config.yaml.document import read_document
+from tsuzuki.model.errors import Place
 from tsuzuki.model.job import JobSpec
 
 FILE_NAME = "tsuzuki.yaml"
 FILE_VARIABLE = "TSUZUKI_CONFIG"
 
 _DEFAULT_DATABASE = ConfiguredValue(text="sqlite:///tsuzuki.db", name="database_url")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnsetVariable:
+    """A variable that the file refers to and that has no value, and where."""
+
+    name: str
+    place: Place | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +54,11 @@ class Configuration:
     """The settings for whole kinds of job, not yet expanded."""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The origin of each field: a flag, a variable or a place in the file. The rest are defaults."""
+
+    secret_variables: frozenset[str] = field(default=frozenset(), compare=False)
+    """The variables that URLs and sections are filled in from: no command inherits them."""
+    unset_variables: tuple[UnsetVariable, ...] = field(default=(), compare=False)
+    """The variables without a default that sections refer to and that are not set."""
 
     def section(self, kind: str, *, only: Collection[str] | None = None) -> BaseModel | None:
         """The section of a `kind` of job with its variables expanded, or `only` some keys of it; None for a
@@ -70,6 +84,7 @@ def load_configuration(
     content = read_config_file(read_document(path), kinds=kinds) if path else None
     workspace = path.parent if path else here
     given = _given_values(database_url, content, environ, here)
+    sections = _sections(content, kinds, environ, here)
     redis, archive = given.get("redis_url"), given.get("log_archive")
     return Configuration(
         workspace=workspace,
@@ -82,7 +97,9 @@ def load_configuration(
         log_archive=_absolute(archive.text, workspace) if archive else None,
         jobs=content.jobs if content else (),
         refused_jobs=content.refused_jobs if content else (),
-        sections=_sections(content, kinds, environ, here),
+        sections=sections,
+        secret_variables=_secret_variables(content, sections),
+        unset_variables=tuple(_unset_variables(sections, environ)),
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
             **(_key_places(content, ("timezone", "jobs")) if content else {}),
@@ -155,6 +172,26 @@ def _sections(
         )
         for name, model in section_models(kinds).items()
     }
+
+
+def _secret_variables(
+    content: ConfigFile | None, sections: Mapping[str, Section]
+) -> frozenset[str]:
+    written = [
+        getattr(content, key, None) or "" for key in ("database_url", "redis_url", "log_archive")
+    ]
+    in_sections = [text for section in sections.values() for _, text in section.texts()]
+    return frozenset().union(*map(variable_names, (*written, *in_sections)))
+
+
+def _unset_variables(
+    sections: Mapping[str, Section], environ: Mapping[str, str]
+) -> Iterator[UnsetVariable]:
+    for section in sections.values():
+        for path, text in section.texts():
+            place = section.document.place_of_value(path) if section.document else None
+            for name in sorted(required_names(text) - environ.keys()):
+                yield UnsetVariable(name=name, place=place)
 
 
 def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:

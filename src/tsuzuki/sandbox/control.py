@@ -7,9 +7,11 @@
     POST   /_sandbox/release   let go what hangs
 
 The fields of a fault are those of `faults.Fault`. A stand-in adds routes of its own under the same prefix.
+A page of another origin is refused: a browser would let it send requests here.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +20,9 @@ from .exchange import Application, Request, Response, Route, Router, json_respon
 from .faults import Fault, FaultKind, Faults
 
 PREFIX = "/_sandbox"
+SECRET_PARAMETER = re.compile(
+    r"(?<=[?&])([\w.-]*(?:key|token|secret|password)=)[^&]+", re.IGNORECASE
+)
 SECRET_HEADERS = {"authorization", "private-token", "job-token", "cookie", "x-goog-api-key"}
 
 
@@ -35,7 +40,7 @@ class Seen:
         }
         return {
             "method": self.request.method,
-            "target": self.request.target,
+            "target": SECRET_PARAMETER.sub(r"\g<1>***", self.request.target),
             "headers": headers,
             "status": self.status,
         }
@@ -77,7 +82,21 @@ def control(
         Route("POST", f"{PREFIX}/release", release),
         *more,
     ]
-    return Router(routes, otherwise=_unknown)
+    router = Router(routes, otherwise=_unknown)
+
+    def refusing_other_origins(request: Request) -> Response:
+        if _is_from_another_origin(request):
+            return json_response({"message": "refused: a request of another origin"}, status=403)
+        return router(request)
+
+    return refusing_other_origins
+
+
+def _is_from_another_origin(request: Request) -> bool:
+    origin = request.headers.get("Origin")
+    if origin is not None and origin != request.base_url:
+        return True
+    return request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
 
 
 def _fault(fields: Any) -> Fault:

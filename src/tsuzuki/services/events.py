@@ -5,7 +5,7 @@ from typing import Any
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import UsageError
-from tsuzuki.store import events
+from tsuzuki.store import events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
@@ -42,6 +42,11 @@ class Events:
             stored = self._emit(own, event_type, body, dedupe_key)
         self._wake_others({Channel.LEADER})
         return stored
+
+    def listeners(self, event_type: str) -> list[str]:
+        """The names of the jobs that run when such an event is emitted."""
+        with self._database.read() as connection:
+            return sorted(job.spec.name for job in jobs.find_by_event(connection, [event_type]))
 
     def find(
         self, *, event_type: str | None = None, before_id: int | None = None, limit: int = 50

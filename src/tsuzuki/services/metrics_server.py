@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tsuzuki.model.errors import Conflict
+
 if TYPE_CHECKING:
     from tsuzuki.engine.metrics import Metrics
 
@@ -16,7 +18,14 @@ def metrics_served(metrics: "Metrics", port: int | None) -> Iterator[None]:
         return
     from prometheus_client import start_http_server  # noqa: PLC0415 -- slow to load, rarely needed
 
-    server, thread = start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
+    try:
+        server, thread = start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
+    except OSError as problem:
+        raise Conflict(
+            f"metrics cannot be served on 127.0.0.1:{port}: {problem.strerror}",
+            hint="Choose another --metrics-port, or stop what listens there.",
+            code="metrics_port",
+        ) from problem
     try:
         yield
     finally:

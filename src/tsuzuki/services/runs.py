@@ -180,10 +180,12 @@ class Runs:
         timeout_seconds: float | None = None,
         on_change: Callable[[Run], None] = lambda _run: None,
         on_late_start: Callable[[], None] = lambda: None,
+        on_look: Callable[[], None] = lambda: None,
         stop: threading.Event | None = None,
     ) -> Run:
-        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_late_start`
-        is called once if it has not started after `LATE_START_SECONDS`. `stop` ends the waiting."""
+        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_look` is
+        called at each look, before `on_change`; `on_late_start` is called once if it has not started after
+        `LATE_START_SECONDS`. `stop` ends the waiting."""
         clock = self._database.clock
         late_at = clock.monotonic() + LATE_START_SECONDS
         end = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
@@ -191,6 +193,7 @@ class Runs:
         while True:
             with self._database.read() as connection:
                 run = require_run(connection, run_id)
+            on_look()
             if run != seen:
                 seen, pause = run, WAIT_FIRST_SECONDS
                 on_change(run)

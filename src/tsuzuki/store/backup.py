@@ -28,6 +28,8 @@ def back_up(database: Database, target: Path) -> int:
     partial = target.with_name(target.name + ".partial")
     try:
         partial.unlink(missing_ok=True)
+        # Empty, and for its owner only: both programs write into it and keep its mode.
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         if database.is_sqlite:
             _copy_sqlite(database, partial)
         else:

@@ -48,6 +48,7 @@ def build_engine(
                 kill_grace_seconds=kill_grace_seconds,
                 output_bytes_max=lambda: engine.settings().log_bytes_max_per_run,
                 environ=resources.environ,
+                secret_names=resources.configuration.secret_variables,
             ),
             "python": python,
         }

@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tsuzuki.config.environment.urls import (
     check_redis_url,
     holds_password,
     normalise_database_url,
-    redact_url,
 )
 from tsuzuki.config.environment.variables import ConfiguredValue
 from tsuzuki.model.errors import ConfigurationError
@@ -23,32 +20,16 @@ def named(url: str) -> ConfiguredValue:
 
 
 @pytest.mark.parametrize(
-    ("url", "redacted"),
+    ("url", "is_held"),
     [
-        ("postgresql://me:secret@host/db", "postgresql://me:***@host/db"),
-        ("postgresql://me:se/cr?et#@host/db", "postgresql://me:***@host/db"),
-        ("postgresql://me:p@ss@host/db", "postgresql://me:***@host/db"),
-        ("redis://:secret@host:6379/0", "redis://:***@host:6379/0"),
-        (
-            "postgresql://host/db?user=me&password=secret",
-            "postgresql://host/db?user=me&password=***",
-        ),
-        ("url: 's3://bucket?token=secret'", "url: 's3://bucket?token=***'"),
-        ("postgresql://me@host:5432/db", "postgresql://me@host:5432/db"),
-        ("redis://host:6379/0?name=a@b", "redis://host:6379/0?name=a@b"),
-        ("sqlite:////var/lib/tsuzuki.db", "sqlite:////var/lib/tsuzuki.db"),
-        ("no url at all", "no url at all"),
+        ("postgresql://me:secret@host/db", True),
+        ("postgresql://host/db?user=me&password=secret", True),
+        ("postgresql://me@host:5432/db", False),
+        ("no url at all", False),
     ],
 )
-def test_passwords_are_hidden_and_nothing_else(url: str, redacted: str) -> None:
-    assert redact_url(url) == redacted
-    assert holds_password(url) == (url != redacted)
-
-
-@given(st.text(st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=3))
-def test_no_password_shows_through(password: str) -> None:
-    redacted = redact_url(f"postgresql://me:{password}@host/db")
-    assert redacted == "postgresql://me:***@host/db" or password[0].isdigit()
+def test_a_password_in_a_url_is_found(url: str, is_held: bool) -> None:
+    assert holds_password(url) is is_held
 
 
 @pytest.mark.parametrize(

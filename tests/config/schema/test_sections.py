@@ -101,3 +101,8 @@ def test_a_wrong_variable_is_told_when_the_section_is_read(tmp_path: Path) -> No
     found = load(tmp_path, "", TSUZUKI_LIBRARY_CALLS_PER_DAY="many")
     with pytest.raises(ConfigurationError, match="`calls_per_day` must be a whole number"):
         found.section("library")
+
+
+def test_the_variables_of_sections_and_urls_are_secrets(tmp_path: Path) -> None:
+    text = "database_url: sqlite:///${DB:-a.db}\nlibrary: {key: '${KEY}', post: {host: '$${X}'}}\n"
+    assert load(tmp_path, text).secret_variables == {"DB", "KEY"}

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import stat
 import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -41,6 +42,14 @@ def test_a_log_is_one_file_in_the_folder_of_the_day_its_run_finished(
     assert ref.startswith("folder:2026/11/15/run-123-")
     assert ref.endswith(".jsonl.gz")
     assert files_in(folder) == [path_of(folder, ref)]
+
+
+def test_only_their_owner_may_read_logs(archive: FolderArchive, folder: Path) -> None:
+    path = path_of(folder, archive.write(1, FINISHED, LINES))
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_the_day_is_that_of_utc(archive: FolderArchive) -> None:

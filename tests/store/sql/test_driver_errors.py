@@ -20,7 +20,7 @@ from support.dialects import only_on_postgresql
 from support.factories import add_job, spec
 from support.threads import in_background
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import ConfigurationError, NotPermitted, Unreachable
 from tsuzuki.store import jobs
 from tsuzuki.store.sql import sqlite as sqlite_module
 from tsuzuki.store.sql.database import Database, open_database
@@ -179,6 +179,35 @@ def test_a_database_that_the_server_does_not_have_is_named(database_url: str) ->
     elsewhere = database_url.replace(name, "missing")
     with closing(open_database(elsewhere, clock=SystemClock())) as database:
         assert '"missing" does not exist' in error_of(database).message
+
+
+@only_on_postgresql
+def test_what_a_user_may_not_do_is_named_and_no_outage(live_database: Database) -> None:
+    as_guest = "CREATE ROLE guest; SET LOCAL ROLE guest; CREATE SCHEMA theirs"
+    with pytest.raises(NotPermitted) as raised, live_database.write() as connection:
+        connection.execute(text(as_guest))
+    assert "permission denied" in raised.value.message
+    assert "GRANT" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("url", "guess"),
+    [
+        ("postgresql+psycopg://h/d?sslmod=require", '"sslmode"'),
+        ("sqlite:////tmp/x.db?synchronus=full", '"synchronous"'),
+    ],
+)
+def test_a_parameter_that_is_not_known_is_refused(url: str, guess: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        open_database(url, clock=SystemClock())
+    assert raised.value.specific_code == "database_url"
+    assert guess in (raised.value.hint or "")
+
+
+def test_no_value_of_a_statement_is_in_an_error(database: Database) -> None:
+    with pytest.raises(DBAPIError) as raised, database.read() as connection:
+        connection.execute(text("SELECT * FROM missing WHERE a = :a"), {"a": "hunter2"})
+    assert "hunter2" not in str(raised.value)
 
 
 @only_on_postgresql

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tsuzuki.collectors.kit.git_environment import git_environment
+
 SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 TOP_SECONDS = 10.0
 LIST_SECONDS = 600.0
@@ -28,10 +30,9 @@ def git_paths(folder: Path) -> list[str] | None:
     return list(dict.fromkeys(os.fsdecode(listed).split("\0")[:-1]))
 
 
-def git_environment() -> dict[str, str]:
-    """Without variables that lead git to another repository."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+def quiet_environment() -> dict[str, str]:
+    """That of a git which only reads."""
+    return {**git_environment(os.environ), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 
 def _output(folder: Path, *arguments: str, seconds: float) -> bytes | None:
@@ -42,7 +43,7 @@ def _output(folder: Path, *arguments: str, seconds: float) -> bytes | None:
         done = subprocess.run(  # noqa: S603 -- git with our own arguments, no shell
             [program, *SETTINGS, *arguments],
             cwd=folder,
-            env=git_environment(),
+            env=quiet_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=seconds,

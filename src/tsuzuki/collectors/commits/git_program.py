@@ -21,6 +21,7 @@ from typing import IO
 
 from tsuzuki.collectors.commits.process_guard import GUARD
 from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
+from tsuzuki.collectors.kit.git_environment import git_environment
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import Clock
@@ -96,10 +97,9 @@ class Git:
                 running.kill()
 
     def _environment(self, folder: Path | None) -> dict[str, str]:
-        kept = {name: value for name, value in self.environ.items() if not _is_gits(name)}
         ssh = self.environ.get("GIT_SSH_COMMAND", "ssh")
         return {
-            **kept,
+            **git_environment(self.environ),
             "GIT_ALLOW_PROTOCOL": PROTOCOLS,
             "GIT_ASKPASS": "true",
             # A folder that is no repository is not to be taken for a part of one above it.
@@ -189,7 +189,3 @@ def _spawn(
         with suppress(OSError):  # a help only: some systems allow less
             fcntl.fcntl(process.stdout.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return process
-
-
-def _is_gits(name: str) -> bool:
-    return name.startswith(("GIT_", "SSH_ASKPASS")) and name != "GIT_SSL_CAINFO"

@@ -109,7 +109,7 @@ class MirrorSource:
                 )
 
     def _prepare(self) -> None:
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         answer = self._git.ask(None, "init", "--quiet", "--bare", "--", str(self._folder))
         if answer.code != 0:
             raise refusal(answer)

@@ -31,6 +31,27 @@ def expand(text: str, environ: Mapping[str, str], *, place: Place | None = None)
     return _substitute(text, value, place)
 
 
+def variable_names(text: str) -> frozenset[str]:
+    """The variables that `text` refers to."""
+    return frozenset(name for name, _ in _references(text))
+
+
+def required_names(text: str) -> frozenset[str]:
+    """The variables that must be set for `text`: those without a default."""
+    return frozenset(name for name, default in _references(text) if default is None)
+
+
+def _references(text: str) -> list[tuple[str, str | None]]:
+    found: list[tuple[str, str | None]] = []
+
+    def note(name: str, default: str | None) -> str:
+        found.append((name, default))
+        return ""
+
+    _substitute(text, note, None)
+    return found
+
+
 def literal_part(text: str) -> str:
     """The part of `text` that is readable in the file: defaults stay, variables are left out."""
     return _substitute(text, lambda _, default: default or "", None)

@@ -1,31 +1,18 @@
-"""URLs of databases and of Redis: normalise and check them, find and redact passwords in them."""
+"""URLs of databases and of Redis: normalise and check them, find passwords in them."""
 
-import re
 from pathlib import Path
 
 from tsuzuki.config.environment.variables import ConfiguredValue
 from tsuzuki.model.errors import ConfigurationError
-
-# A raw '/', '?' or '@' in a password is a mistake, but it must not reveal the rest of it. So the
-# password is everything up to the last '@', unless it begins like a port number.
-_PASSWORD = re.compile(r"(://[^:/@\s]*:)(?!\d+(?:[/?#]|$))(\S+)@")
-_SECRET_PARAMETER = re.compile(
-    r"([?&](?:ssl)?(?:password|passwd|pwd|secret|token)=)([^&\s\"']+)", re.I
-)
-_REDACTED = r"\g<1>***"
+from tsuzuki.model.secrets import mask_secrets
 
 _POSTGRESQL = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
 _REDIS = frozenset({"redis", "rediss", "unix"})
 
 
-def redact_url(text: str) -> str:
-    """Replace every password of a URL in `text` by `***`."""
-    return _SECRET_PARAMETER.sub(_REDACTED, _PASSWORD.sub(_REDACTED + "@", text))
-
-
 def holds_password(text: str) -> bool:
     """Whether `text` contains a URL with a password."""
-    return bool(_PASSWORD.search(text) or _SECRET_PARAMETER.search(text))
+    return mask_secrets(text) != text
 
 
 def normalise_database_url(given: ConfiguredValue, *, workspace: Path) -> str:
@@ -40,7 +27,7 @@ def normalise_database_url(given: ConfiguredValue, *, workspace: Path) -> str:
         return f"postgresql+psycopg://{rest}"
     raise _url_error(
         given,
-        f"must be the URL of a SQLite or PostgreSQL database, not {redact_url(given.text)!r}",
+        f"must be the URL of a SQLite or PostgreSQL database, not {mask_secrets(given.text)!r}",
         hint="Write sqlite:///tsuzuki.db or postgresql://user@host/database.",
         code="database_url",
     )
@@ -53,7 +40,7 @@ def check_redis_url(given: ConfiguredValue) -> str:
         return given.text
     raise _url_error(
         given,
-        f"must be the URL of a Redis, not {redact_url(given.text)!r}",
+        f"must be the URL of a Redis, not {mask_secrets(given.text)!r}",
         hint="Write redis://host:6379/0, or rediss:// for TLS, or unix:///path/to/socket.",
         code="redis_url",
     )

@@ -5,8 +5,9 @@ from enum import Enum
 from types import NoneType
 from typing import TypeGuard, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from tsuzuki.config.schema.field_types import Expects, VariableAlias
 from tsuzuki.config.yaml.nodes import KeyPath
@@ -31,6 +32,26 @@ def variable_alias(model: type[BaseModel], key: KeyPath) -> str | None:
     """The variable in the `VariableAlias` of a key."""
     parts = _parts(_annotation_at(model, key))
     return next((part.variable for part in parts if isinstance(part, VariableAlias)), None)
+
+
+def default_at(model: type[BaseModel], key: KeyPath) -> object:
+    """The value of a key that is not given, as a reader would write it; None if it has none."""
+    *parents, last = key
+    for step in parents:
+        nested = model_at(model, (step,))
+        if nested is None:
+            return None
+        model = nested
+    field = next(f for name, f in model.model_fields.items() if last in (name, f.alias))
+    default = field.get_default(call_default_factory=True, validated_data={})
+    if default is PydanticUndefined:
+        return None
+    return to_jsonable_python(default, fallback=str, exclude_none=True)
+
+
+def is_secret(model: type[BaseModel], key: KeyPath) -> bool:
+    """Whether the value at `key` is a secret."""
+    return SecretStr in _parts(_annotation_at(model, key))
 
 
 def model_at(model: type[BaseModel], key: KeyPath) -> type[BaseModel] | None:

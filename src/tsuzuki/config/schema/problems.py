@@ -1,7 +1,7 @@
 """Problems of a definition: found by key path, then reported with line and column of the file."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tsuzuki.config.yaml.document import Document
@@ -11,13 +11,15 @@ from tsuzuki.model.errors import ConfigurationError, Place
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One problem at `path`: of the key itself (`at_key`), or of its value."""
+    """One problem at `path`: of the key itself (`at_key`), or of its value. The line is not quoted if it
+    `is_secret`."""
 
     path: KeyPath
     message: str
     hint: str | None = None
     code: str = ConfigurationError.code
     at_key: bool = False
+    is_secret: bool = False
 
     def as_error(self, document: Document | None) -> ConfigurationError:
         """The problem as an error, with its place if it is in a file."""
@@ -29,7 +31,8 @@ class Problem:
         if document is None:
             return None
         find = document.place_of_key if self.at_key else document.place_of_value
-        return find(self.path)
+        place = find(self.path)
+        return replace(place, text=None) if place and self.is_secret else place
 
 
 class InvalidFile(ConfigurationError):

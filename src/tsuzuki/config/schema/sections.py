@@ -12,14 +12,30 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tsuzuki.config.environment.expansion import expand
-from tsuzuki.config.environment.variables import read_variable
-from tsuzuki.config.schema.annotations import keys_of, model_at, variable_alias
+from tsuzuki.config.environment.expansion import expand, variable_names
+from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
+from tsuzuki.config.schema.annotations import (
+    default_at,
+    is_secret,
+    keys_of,
+    model_at,
+    variable_alias,
+)
 from tsuzuki.config.schema.job_kinds import JobKind
-from tsuzuki.config.schema.problems import Problem, invalid
+from tsuzuki.config.schema.problems import Problem, format_path, invalid
 from tsuzuki.config.schema.validation import validate, wrong_value
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.config.yaml.nodes import KeyPath
+from tsuzuki.model.secrets import MASK
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One key of a section, for a reader."""
+
+    path: KeyPath
+    value: Any
+    origin: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +65,36 @@ class Section:
             raise invalid(problems, self.document)
         return section
 
+    def entries(self) -> "Iterator[Entry]":
+        """Each key of the section with the value in force as it was said, and its origin. Variables are not
+        expanded, and a secret from the environment is masked."""
+        for path in _leaf_paths(self.model):
+            written = _at(self.written, path)
+            variable = self._variable(path)
+            if variable is not None:
+                shown = MASK if is_secret(self.model, path) else variable.text
+                yield Entry(path=(self.name, *path), value=shown, origin=variable.origin)
+            elif written is not None:
+                place = self.document.place_of_value((self.name, *path)) if self.document else None
+                yield Entry(path=(self.name, *path), value=written, origin=str(place))
+            else:
+                default = default_at(self.model, path)
+                yield Entry(path=(self.name, *path), value=default, origin="default")
+
+    def texts(self) -> Iterator[tuple[KeyPath, str]]:
+        """Each text of the section as it is written, with the path to it."""
+        yield from _texts(self.written, (self.name,))
+
     def _from_environment(self, path: KeyPath) -> str | None:
+        value = self._variable(path)
+        return value.text if value else None
+
+    def _variable(self, path: KeyPath) -> ConfiguredValue | None:
         own = "_".join(("TSUZUKI", self.name, *map(str, path))).upper()
         for variable in (own, variable_alias(self.model, path)):
             value = read_variable(variable, self.environ, cwd=self.cwd) if variable else None
             if value is not None:
-                return value.text
+                return value
         return None
 
     def _expanded(self, value: Any, path: KeyPath) -> Any:
@@ -66,6 +106,17 @@ class Section:
         if isinstance(value, list):
             return [self._expanded(part, (*path, index)) for index, part in enumerate(value)]
         return value
+
+
+def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _texts(part, (*path, key))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _texts(part, (*path, index))
 
 
 def section_models(kinds: Mapping[str, JobKind]) -> dict[str, type[BaseModel]]:
@@ -91,8 +142,24 @@ def read_sections(
             expected = f"a mapping with the keys {', '.join(keys_of(model))}"
             problems.append(wrong_value((name,), (name,), expected, written))
         elif validate(model, written, path=(name,), problems=problems) is not None:
+            problems.extend(_literal_secrets(model, written, (name,)))
             sections[name] = written
     return sections
+
+
+def _literal_secrets(
+    model: type[BaseModel], written: Mapping[str, Any], path: KeyPath
+) -> Iterator[Problem]:
+    for place, text in _texts(written, path):
+        if text and is_secret(model, place[len(path) :]) and not variable_names(text):
+            yield Problem(
+                path=place,
+                message=f"`{format_path(place)}` is a secret, and it is written out",
+                hint="Keep secrets out of the file: write ${NAME} in its place and set that "
+                "environment variable.",
+                code="secret_in_file",
+                is_secret=True,
+            )
 
 
 def _leaf_paths(model: type[BaseModel], path: KeyPath = ()) -> Iterator[KeyPath]:
@@ -103,6 +170,13 @@ def _leaf_paths(model: type[BaseModel], path: KeyPath = ()) -> Iterator[KeyPath]
             yield (*path, key)
         else:
             yield from _leaf_paths(nested, (*path, key))
+
+
+def _at(body: Mapping[str, Any], path: KeyPath) -> Any:
+    found: Any = body
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
 
 
 def _set_path(body: dict[str, Any], path: KeyPath, value: str) -> None:

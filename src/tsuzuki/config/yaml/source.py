@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tsuzuki.config.environment.urls import redact_url
 from tsuzuki.model.errors import ConfigurationError, Place, Unreachable
+from tsuzuki.model.secrets import mask_secrets
 
 SIZE_MAX = 1024 * 1024
 BOM = "\ufeff"
@@ -66,7 +66,7 @@ class Source:
             file=self.file,
             line=bisect_right(self._line_starts, offset),
             column=self.column(offset) + 1,
-            text=redact_url(self.line_at(offset).rstrip("\r\n")),
+            text=mask_secrets(self.line_at(offset).rstrip("\r\n")),
         )
 
     def error(self, offset: int, message: str, *, hint: str, code: str) -> ConfigurationError:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from tsuzuki.engine.archive.format import (
     missing,
@@ -93,7 +93,7 @@ class FolderArchive:
         with self._translated_errors():
             incoming = self._new_file(run_id)
             try:
-                with incoming.open("xb") as file:
+                with _open_private(incoming) as file:
                     digest = write_lines(file, lines)
                     file.flush()
                     os.fsync(file.fileno())
@@ -143,12 +143,19 @@ class FolderArchive:
             raise unwritable(str(self._folder), problem.strerror) from problem
 
 
+def _open_private(path: Path) -> BinaryIO:
+    """A new file that only its owner may read."""
+    return os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"
+    )
+
+
 def _make_folder(folder: Path) -> None:
-    """Make a folder and its parents, each durable (fsync) before anything is put into it."""
+    """Make a folder and its parents for their owner only, each durable (fsync) before anything is put into it."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, mode=0o700)
     _sync_folder(folder.parent)
 
 

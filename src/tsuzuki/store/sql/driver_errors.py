@@ -8,7 +8,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, StatementError
 from sqlalchemy.exc import OperationalError as SqlOperationalError
 
-from tsuzuki.model.errors import TsuzukiError, Unreachable
+from tsuzuki.model.errors import NotPermitted, TsuzukiError, Unreachable
 from tsuzuki.store.sql.database_url import is_sqlite_url
 from tsuzuki.store.sql.sqlite import LOCK_TIMEOUT_SECONDS
 
@@ -54,6 +54,8 @@ POSTGRES_ERRORS = {
 }
 """By SQLSTATE."""
 
+INSUFFICIENT_PRIVILEGE = "42501"
+
 LIMIT_EXCEEDED = "54"
 """The class of SQLSTATE for a value or a statement that is too large."""
 
@@ -75,6 +77,8 @@ def translate_errors(url: URL) -> Iterator[None]:
             raise
         raise _unreachable(problem.orig, url) from problem
     except DBAPIError as problem:
+        if getattr(problem.orig, "sqlstate", None) == INSUFFICIENT_PRIVILEGE:
+            raise _not_permitted(problem.orig, url) from problem
         is_known = getattr(problem.orig, "sqlstate", None) in POSTGRES_ERRORS
         if problem.connection_invalidated or is_known or _is_corrupt(problem):
             raise _unreachable(problem.orig, url) from problem
@@ -103,13 +107,12 @@ def _is_corrupt(problem: DBAPIError) -> bool:
 
 
 def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
-    message = next(iter(str(problem or "").strip().splitlines()), "no answer")
+    message = _first_line(problem)
     if is_sqlite_url(url):
         for phrase, what, hint in SQLITE_ERRORS:
             if phrase in message.lower():
                 return _error(str(url.database), what, hint)
-    shown = url.difference_update_query(["password", "sslpassword"])
-    name = shown.render_as_string(hide_password=True)
+    name = _shown(url)
     if any(phrase in message for phrase in TOO_MANY_CONNECTIONS):
         hint = "Raise max_connections there, or run fewer processes: each keeps about four."
         return _error(name, "has no connection left", hint)
@@ -118,6 +121,24 @@ def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
         return _error(name, *known)
     hint = "Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL."
     return _error(name, f"does not answer: {message}", hint)
+
+
+def _not_permitted(problem: BaseException | None, url: URL) -> NotPermitted:
+    return NotPermitted(
+        f"the database {_shown(url)} refuses: {_first_line(problem)}",
+        hint="Let the owner grant it, for tables: GRANT CREATE, USAGE ON SCHEMA public TO the user.",
+        code="database_privilege",
+    )
+
+
+def _shown(url: URL) -> str:
+    return url.difference_update_query(["password", "sslpassword"]).render_as_string(
+        hide_password=True
+    )
+
+
+def _first_line(problem: BaseException | None) -> str:
+    return next(iter(str(problem or "").strip().splitlines()), "no answer")
 
 
 def _error(name: str, what: str, hint: str) -> Unreachable:

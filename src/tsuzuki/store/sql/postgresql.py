@@ -8,7 +8,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import NoSuchModuleError
 
 from tsuzuki.model.errors import extra_missing
-from tsuzuki.store.sql.database_url import invalid_url
+from tsuzuki.store.sql.database_url import check_parameters, invalid_url
 
 IDLE_TRANSACTION_SECONDS = 60
 """How long a transaction may be idle. There is no lock timeout: a lock wait ends with the transaction that
@@ -40,6 +40,8 @@ def create_engine(url: URL) -> Engine:
             pool_timeout=30,
             # The connection used last has its statements prepared and planned.
             pool_use_lifo=True,
+            # Values of a statement may be secrets, and an error is stored with its run.
+            hide_parameters=True,
         )
     except (ModuleNotFoundError, NoSuchModuleError):
         raise extra_missing(
@@ -47,8 +49,16 @@ def create_engine(url: URL) -> Engine:
             extra="postgres",
             code="driver_missing",
         ) from None
+    check_parameters(url, _known_parameters())
     event.listen(engine, "connect", _set_up_session)
     return engine
+
+
+def _known_parameters() -> list[str]:
+    """Those of this libpq."""
+    from psycopg.pq import Conninfo  # noqa: PLC0415 -- an extra; the engine has just loaded it
+
+    return [option.keyword.decode() for option in Conninfo.get_defaults()]
 
 
 def _set_up_session(raw: Any, _record: object) -> None:

@@ -1,7 +1,9 @@
 """SQLAlchemy's engine for SQLite: WAL, explicit BEGIN, pragmas, and our clock as an SQL function."""
 
+import os
 import sqlite3
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
-from tsuzuki.store.sql.database_url import invalid_url
+from tsuzuki.store.sql.database_url import check_parameters, invalid_url
 from tsuzuki.store.sql.types import to_text
 
 LOCK_TIMEOUT_SECONDS = 60.0
@@ -20,6 +22,9 @@ LOCK_TIMEOUT_SECONDS = 60.0
 
 WAL_PAUSE_SECONDS = 0.01
 VERSION_OLDEST = (3, 35, 0)
+PARAMETERS = ("synchronous", "timeout", "uri", "mode", "cache", "immutable", "nolock", "vfs")
+"""Of the URL: our own, those of Python's driver, and those of SQLite."""
+
 SYNCHRONOUS = ("full", "normal", "off", "extra")
 
 
@@ -32,6 +37,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
         )
     if url.database in (None, "", ":memory:"):
         raise invalid_url("an SQLite database needs a file, which several processes can share")
+    check_parameters(url, PARAMETERS)
     synchronous = _synchronous(url)
     engine = sqlalchemy.create_engine(
         url.difference_update_query(["synchronous"]),
@@ -39,6 +45,8 @@ def create_engine(url: URL, clock: Clock) -> Engine:
         pool_size=8,
         max_overflow=16,
         pool_use_lifo=True,
+        # Values of a statement may be secrets, and an error is stored with its run.
+        hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")
@@ -55,8 +63,18 @@ def create_engine(url: URL, clock: Clock) -> Engine:
         ):
             raw.execute(f"PRAGMA {pragma}")
 
+    event.listen(engine, "do_connect", _make_private_file)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _make_private_file(
+    _dialect: object, _record: object, arguments: list[Any], _named: Any
+) -> None:
+    """A new file is for its owner only; SQLite gives the files beside it (WAL) the same mode. What cannot be
+    made is reported when it is opened."""
+    with suppress(OSError):
+        os.close(os.open(arguments[0], os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def register_clock(raw: Any, clock: Clock) -> None:

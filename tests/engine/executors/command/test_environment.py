@@ -1,7 +1,11 @@
 """What a command gets: arguments, environment, working directory, and nothing that is not meant for it."""
 
+from functools import partial
+
 from support.commands import Commands
 from support.executions import a_task
+from tsuzuki.config import expand
+from tsuzuki.engine.executors.command.spec import command_spec_for
 from tsuzuki.engine.outcome import Failed, Succeeded
 from tsuzuki.engine.task import Task
 from tsuzuki.model.states import Reason
@@ -74,6 +78,24 @@ def test_secrets_of_tsuzuki_are_not_passed_on(commands: Commands) -> None:
     found = environment_of(commands, a_task("command", {"argv": ["env"]}))
     assert not found.keys() & secrets.keys()
     assert found["TSUZUKI_CONFIG"] == "tsuzuki.yaml"
+
+
+def test_a_secret_of_the_configuration_is_passed_on_only_to_a_job_that_names_it(
+    commands: Commands,
+) -> None:
+    commands.environ.update(BOOKS_KEY="hunter2", OTHER="x")
+    spec = partial(
+        command_spec_for,
+        expand=expand,
+        environ=commands.environ,
+        secret_names={"BOOKS_KEY"},
+        base_folder=commands.folder,
+    )
+    plain = spec(a_task("command", {"argv": ["env"]}))
+    assert "BOOKS_KEY" not in plain.environment
+    assert plain.environment["OTHER"] == "x"
+    named = {"argv": ["env"], "environment": {"BOOKS_KEY": "${BOOKS_KEY}"}}
+    assert spec(a_task("command", named)).environment["BOOKS_KEY"] == "hunter2"
 
 
 def test_a_job_that_names_such_a_secret_gets_it(commands: Commands) -> None:

@@ -46,13 +46,15 @@ def test_a_signal_without_a_name_has_its_number(commands: Commands) -> None:
 def test_a_program_that_is_not_there_is_named(commands: Commands) -> None:
     outcome, _ = commands.run("no-such-program", "-v")
     assert outcome == failed(
-        "the program 'no-such-program', or the one that its #! line names, was not found"
+        "the program 'no-such-program', or the one that its #! line names, was not found",
+        Reason.HANDLER_UNKNOWN,
     )
 
 
 def test_a_file_that_is_not_executable_is_named(commands: Commands) -> None:
     (commands.folder / "notes.txt").write_text("hello")
-    assert commands.run("./notes.txt")[0] == failed("'./notes.txt' is not an executable file")
+    outcome, _ = commands.run("./notes.txt")
+    assert outcome == failed("'./notes.txt' is not an executable file", Reason.HANDLER_UNKNOWN)
 
 
 def test_an_executable_file_that_is_no_program_is_named(commands: Commands) -> None:
@@ -60,7 +62,8 @@ def test_an_executable_file_that_is_no_program_is_named(commands: Commands) -> N
     (commands.folder / "notes.txt").chmod(0o755)
     outcome, _ = commands.run("./notes.txt")
     assert outcome == failed(
-        "'./notes.txt' is not a program: its format is unknown and it has no #! line"
+        "'./notes.txt' is not a program: its format is unknown and it has no #! line",
+        Reason.HANDLER_UNKNOWN,
     )
 
 

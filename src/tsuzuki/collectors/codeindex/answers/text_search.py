@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from tsuzuki.collectors.codeindex.answers.source_file import read_source
-from tsuzuki.collectors.codeindex.git import SETTINGS, git_environment, git_paths
+from tsuzuki.collectors.codeindex.git import SETTINGS, git_paths, quiet_environment
 from tsuzuki.model.errors import UsageError
 
 LINE_LENGTH_MAX = 300
@@ -111,7 +111,7 @@ def _git_grep(root: Path, query: TextQuery, expression: re.Pattern[str]) -> Foun
     try:
         process = subprocess.Popen(  # noqa: S603 - the expression is an argument behind -e
             _git_command(root, query),
-            env={**git_environment(), "LC_ALL": "C.UTF-8"},
+            env={**quiet_environment(), "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,9 +1,9 @@
 """The environment variables of a command: the worker's own, those its job adds, and those that name its run.
 
-Tsuzuki's own secrets are not inherited; a job that needs one names it.
+Secrets of Tsuzuki and of its configuration are not inherited; a job that needs one names it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from tsuzuki.engine.task import Task
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
@@ -20,12 +20,16 @@ _RUN_NAMES = frozenset(
 )
 
 
-def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables a command inherits from the worker: all but Tsuzuki's secrets.
+def inherited(environ: Mapping[str, str], *, secret_names: Collection[str] = ()) -> dict[str, str]:
+    """The variables a command inherits from the worker: all but Tsuzuki's secrets and `secret_names`.
 
     Those that name a run are left out too: the worker may itself have been started by a command.
     """
-    return {name: value for name, value in environ.items() if not _is_withheld(name)}
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in secret_names and not _is_withheld(name)
+    }
 
 
 def declared(

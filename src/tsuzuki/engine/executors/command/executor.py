@@ -7,7 +7,7 @@ thread of the worker serves them all.
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,8 @@ def _default_output_bytes() -> int:
 
 class CommandExecutor:
     """Runs `options["argv"]` in `options["cwd"]` (a path from `base_folder`) with the worker's
-    environment and `options["environment"]`, whose values `expand` expands.
+    environment, without the variables of `secret_names`, and `options["environment"]`, whose values `expand`
+    expands.
 
     `output_bytes_max` is a second limit, besides the size cap of the log itself: beyond it an output is
     dropped unparsed, so that a flood does not delay the other commands.
@@ -54,13 +55,15 @@ class CommandExecutor:
         kill_grace_seconds: Callable[[], float],
         output_bytes_max: Callable[[], int] = _default_output_bytes,
         environ: Mapping[str, str] = os.environ,
+        secret_names: Collection[str] = (),
     ) -> None:
         self._expand = expand
         self._base_folder = base_folder.absolute()
         self._kill_grace_seconds = kill_grace_seconds
         self._output_bytes_max = output_bytes_max
         self._environ = environ
-        self._supervisors = SupervisorClient()
+        self._secret_names = frozenset(secret_names)
+        self._supervisors = SupervisorClient(self._secret_names)
         self._loop = EventLoopThread(name="tsuzuki-commands")
         self._live: set[CommandExecution] = set()
         self._changed = threading.Condition()
@@ -69,7 +72,11 @@ class CommandExecutor:
         """Start the command. `on_outcome` is never called from within."""
         try:
             spec = command_spec_for(
-                task, expand=self._expand, environ=self._environ, base_folder=self._base_folder
+                task,
+                expand=self._expand,
+                environ=self._environ,
+                secret_names=self._secret_names,
+                base_folder=self._base_folder,
             )
             command = self._start_command(spec)
         except UsageError as problem:

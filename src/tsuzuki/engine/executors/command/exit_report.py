@@ -21,6 +21,7 @@ _PROGRAM_ERRORS = {
     errno.ENOEXEC: "{0!r} is not a program: its format is unknown and it has no #! line",
     errno.E2BIG: "the arguments and the environment for {0!r} are longer than the system allows",
 }
+_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
 
 
 def outcome_of(
@@ -30,7 +31,7 @@ def outcome_of(
     had ended by itself before the signal came. `stderr_tail` is what it wrote last to standard error."""
     facts: Mapping[str, Any] = json.loads(report) if report else {"stopped": cause is not None}
     if "refused" in facts:
-        return _failed(_start_error(facts, spec))
+        return Failed(reason=_start_reason(facts), error=_start_error(facts, spec))
     if facts["stopped"] and cause is not None:
         return Stopped(cause=cause)
     if "code" not in facts:
@@ -51,6 +52,12 @@ def _exit_error(code: int) -> str:
         return f"ended by signal {signal.Signals(-code).name}"
     except ValueError:
         return f"ended by signal {-code}"
+
+
+def _start_reason(facts: Mapping[str, Any]) -> Reason:
+    """A file that is no program will not be one in the next attempt: such a run is not retried."""
+    is_no_program = facts["refused"] in _NO_PROGRAM and not facts.get("at_folder")
+    return Reason.HANDLER_UNKNOWN if is_no_program else Reason.HANDLER_FAILED
 
 
 def _start_error(facts: Mapping[str, Any], spec: CommandSpec) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,13 +42,19 @@ class CommandSpec:
 
 
 def command_spec_for(
-    task: Task, *, expand: Expand, environ: Mapping[str, str], base_folder: Path
+    task: Task,
+    *,
+    expand: Expand,
+    environ: Mapping[str, str],
+    secret_names: Collection[str] = (),
+    base_folder: Path,
 ) -> CommandSpec:
     """The spec for this run. Raises `UsageError` for a value that no process can take, and
     `ConfigurationError` for a variable that cannot be expanded."""
     options = task.spec.options
     added = declared(_environment(options), expand=expand, environ=environ)
-    variables = {**inherited(environ), **added, **run_variables(task)}
+    passed_on = inherited(environ, secret_names=secret_names)
+    variables = {**passed_on, **added, **run_variables(task)}
     texts = json_variables(task)
     long_texts = {n: text for n, text in texts.items() if len(text.encode()) > INLINE_BYTES_MAX}
     short_texts = {n: text for n, text in texts.items() if n not in long_texts}

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,8 @@ class Command:
 class SupervisorClient:
     """Starts the supervisor server when it is first needed, and again if it died."""
 
-    def __init__(self) -> None:
+    def __init__(self, secret_names: Collection[str] = ()) -> None:
+        self._secret_names = secret_names
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
@@ -87,7 +88,7 @@ class SupervisorClient:
                     *(str(_HERE), str(theirs.fileno()), str(os.getpid())),
                 ],
                 pass_fds=[theirs.fileno()],
-                env=inherited(os.environ),
+                env=inherited(os.environ, secret_names=self._secret_names),
                 cwd=Path("/"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

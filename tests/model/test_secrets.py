@@ -1,0 +1,58 @@
+"""Credentials in URLs: masked wherever they stand, and nothing else is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsuzuki.model.secrets import mask_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("postgresql://u:p@h:5432/d is down", "postgresql://u:***@h:5432/d is down"),
+        ("postgresql+psycopg://u:p@ss@h/d", "postgresql+psycopg://u:***@h/d"),
+        ("postgres://u:p/w@h/d", "postgres://u:***@h/d"),
+        ("postgresql://me:se/cr?et#@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me:p@s/s@host/db", "postgresql://me:***@host/db"),
+        (
+            "redis://:p@h/0 and https://token@git.example/x",
+            "redis://:***@h/0 and https://***@git.example/x",
+        ),
+        ("https://api.example/v1?key=AIza&q=x", "https://api.example/v1?key=***&q=x"),
+        ("https://h/?q=x&private_token=t#a", "https://h/?q=x&private_token=***#a"),
+        ("postgresql://h/db?user=me&password=p", "postgresql://h/db?user=me&password=***"),
+        ("url: 's3://bucket?token=secret'", "url: 's3://bucket?token=***'"),
+    ],
+)
+def test_credentials_are_masked(text: str, masked: str) -> None:
+    assert mask_secrets(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sqlite:////var/lib/tsuzuki.db",
+        "Write sqlite:///tsuzuki.db or postgresql://user@host/database.",
+        "redis://host:6379/0?name=a@b",
+        "https://social.example/@user",
+        "http://localhost:8080/@user",
+        "git@example.org:me/it.git and ssh://git@example.org/me/it",
+        "write to me@example.org",
+        "postgresql://user:@host/database",
+        "no url at all",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert mask_secrets(text) == text
+
+
+@given(st.text(st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=3))
+def test_no_password_shows_through(password: str) -> None:
+    masked = mask_secrets(f"postgresql://me:{password}@host/db")
+    assert masked == "postgresql://me:***@host/db" or password[0].isdigit()
+
+
+@pytest.mark.parametrize("part", ["://", "://a:b", "https://a@", "?key", "&a.b", "://u:p/"])
+def test_a_text_of_megabytes_is_masked_before_the_test_times_out(part: str) -> None:
+    assert "hunter2" not in mask_secrets(part * 500_000 + " https://me:hunter2@host/")
