@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import warn
-from tsuzuki.model.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
@@ -21,13 +20,10 @@ if TYPE_CHECKING:
 @contextmanager
 def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[Application]":
     """Everything joined, and the database at this version; a `dry_run` does not bring it there."""
+    from tsuzuki.wiring.application import require_workspace
+
     with open_as_it_is(invocation) as application:
-        if application.configuration.file is None and not application.maintenance.exists():
-            raise ConfigurationError(
-                "there is no tsuzuki.yaml here or in a folder above, and no database either",
-                hint="Begin with: tsuzuki init",
-                code="no_workspace",
-            )
+        require_workspace(application)
         if dry_run:
             application.maintenance.require_existing()
             with _warning_of_new_refusals(invocation, application):

@@ -53,6 +53,10 @@ COMMANDS: dict[str, LazyCommand] = {
     "index": LazyCommand(
         "tsuzuki.cli.index:index", "Index the source code of a tree, and ask what is in it."
     ),
+    "mcp": LazyCommand(
+        "tsuzuki.cli.mcp:mcp",
+        "Serve coding agents: the source code of a tree, the runs of a workspace.",
+    ),
     "sandbox": LazyCommand(
         "tsuzuki.cli.sandbox:sandbox",
         "Start stand-ins for outside services, and say how to point Tsuzuki at them.",

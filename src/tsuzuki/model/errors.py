@@ -161,7 +161,7 @@ class RunFailed(TsuzukiError):
 
 
 class Interrupted(TsuzukiError):
-    """The user at the terminal asked to stop."""
+    """The user at the terminal, or the end of a server, asked to stop."""
 
     code = "interrupted"
     permanent = False

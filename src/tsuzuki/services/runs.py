@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import Conflict, UsageError, WaitTimedOut
+from tsuzuki.model.errors import Conflict, Interrupted, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, Transition, new_retry, retry_key
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
@@ -181,14 +181,15 @@ class Runs:
         on_change: Callable[[Run], None] = lambda _run: None,
         on_late_start: Callable[[], None] = lambda: None,
         on_look: Callable[[], None] = lambda: None,
+        stop: threading.Event | None = None,
     ) -> Run:
         """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_look` is
         called at each look, before `on_change`; `on_late_start` is called once if it has not started after
-        `LATE_START_SECONDS`."""
+        `LATE_START_SECONDS`. `stop` ends the waiting."""
         clock = self._database.clock
         late_at = clock.monotonic() + LATE_START_SECONDS
         end = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
-        pause, never, seen = WAIT_FIRST_SECONDS, threading.Event(), None
+        pause, stop, seen = WAIT_FIRST_SECONDS, stop or threading.Event(), None
         while True:
             with self._database.read() as connection:
                 run = require_run(connection, run_id)
@@ -206,7 +207,8 @@ class Runs:
                     f"run {run_id} is still {run.state} after {timeout_seconds:g} s",
                     hint=f"It goes on. Why it is where it is: tsuzuki run explain {run_id}",
                 )
-            clock.wait(never, pause)
+            if clock.wait(stop, pause):
+                raise Interrupted(f"waiting for run {run_id} was stopped; it is {run.state}")
             pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
 
     def _submit_known(self, request: Request) -> int | None:

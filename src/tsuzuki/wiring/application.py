@@ -171,9 +171,19 @@ def build_service(resources: Resources, name: str, **services: Any) -> Any:
     return guarded(name, resources.collectors.distributions.get(name), build)
 
 
-def local_actor() -> str:
-    """Who acts at this terminal, for the audit log."""
+def require_workspace(application: Application) -> None:
+    """Looking never makes anything: where there is neither a file nor a database, no stray one is left behind."""
+    if application.configuration.file is None and not application.maintenance.exists():
+        raise ConfigurationError(
+            "there is no tsuzuki.yaml here or in a folder above, and no database either",
+            hint="Begin with: tsuzuki init",
+            code="no_workspace",
+        )
+
+
+def local_actor(face: str = "cli") -> str:
+    """Who acts on this machine, and through which face, for the audit log."""
     try:
-        return f"cli:{getpass.getuser()}"
+        return f"{face}:{getpass.getuser()}"
     except (KeyError, OSError):
-        return f"cli:uid-{os.getuid()}"
+        return f"{face}:uid-{os.getuid()}"

@@ -1,6 +1,7 @@
 """Answers about a real tree: always of one state of it, with or without an index, and refusals that help."""
 
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from support.waiting import wait_until
 from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
 from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
+from tsuzuki.collectors.codeindex.answers.git_state import head_commit
 from tsuzuki.collectors.codeindex.build_job import BuildStatus
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
@@ -49,6 +51,13 @@ def build(root: Path, environ: dict[str, str]) -> Callable[[], None]:
 def answers(root: Path, environ: dict[str, str]) -> CodeAnswers:
     root.mkdir(exist_ok=True)
     return CodeAnswers.of(str(root), cwd=root, environ=environ)
+
+
+def commit_of(root: Path) -> str:
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    return subprocess.run(
+        command, cwd=root, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def write(root: Path, **files: str) -> None:
@@ -137,6 +146,37 @@ def test_new_changed_and_removed_files_count_at_once(
         answers.read(["gamma"])
 
 
+@pytest.mark.parametrize("were_known", [True, False])
+def test_files_that_a_build_has_to_index_are_counted_and_not_parsed(
+    were_known: bool, root: Path, answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    numbers = range(250)
+    write(root, alpha="def alpha(): pass\n")
+    os.utime(root / "alpha.py", (0, 0))
+    if were_known:
+        write(root, **{f"module_{number}": "" for number in numbers})
+    build()
+    write(root, **{f"module_{number}": f"def more_{number}(): pass\n" for number in numbers})
+    found = answers.search("alpha")
+    assert (found.index.pending, found.index.reread) == (250, 0)
+    assert found.value.names
+    assert [one.symbol.name for one in found.value.names.found] == ["alpha"]
+
+
+def test_an_answer_names_the_commit_wherever_git_keeps_it(root: Path, tmp_path: Path) -> None:
+    two_branches(root, files=1)
+    wanted = commit_of(root)
+    assert head_commit(root) == wanted
+    git(root, "pack-refs", "--all")
+    assert head_commit(root) == wanted
+    git(root, "worktree", "add", "--quiet", "-b", "third", str(tmp_path / "second"))
+    assert head_commit(tmp_path / "second") == wanted
+    git(root, "checkout", "--quiet", "--detach")
+    assert head_commit(root) == wanted
+    (tmp_path / "plain").mkdir()
+    assert head_commit(tmp_path / "plain") is None
+
+
 def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     root: Path, answers: CodeAnswers, build: Callable[[], None]
 ) -> None:
@@ -144,6 +184,19 @@ def test_what_was_parsed_for_an_answer_is_stored_for_the_next(
     build()
     write(root, a="def beta(): ...\n")
     assert [answers.read(["beta"]).index.reread for _ in range(2)] == [1, 0]
+
+
+def test_an_answer_does_not_wait_for_a_writer_nor_fail_because_of_it(
+    root: Path, environ: dict[str, str], answers: CodeAnswers, build: Callable[[], None]
+) -> None:
+    write(root, a="def alpha(): ...\n")
+    build()
+    write(root, a="def beta(): ...\n")
+    with (
+        IndexFile.open(root, folder=Path(environ[FOLDER_VARIABLE])) as other,
+        other.transaction(lambda _connection: True),
+    ):
+        assert answers.read(["beta"]).index.reread == 1
 
 
 def test_a_file_in_doubt_is_compared_once_and_then_trusted(

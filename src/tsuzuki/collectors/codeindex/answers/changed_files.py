@@ -38,8 +38,10 @@ def tree_changes(files: FreshFiles) -> TreeChanges:
     known = stored_files.known_files(files.connection)
     suspects = [file.path for file in scanned if _may_differ(file, known.get(file.path))]
     readable = [path for path in suspects if language_of(path, b"") or path in known]
-    paths = [] if len(readable) > COMPARED_FILES_MAX else _really_changed(files, readable)
-    pending = len(readable) if len(readable) > COMPARED_FILES_MAX else len(paths)
+    new = sum(path not in known for path in readable)
+    are_many = new > PARSED_FILES_MAX or len(readable) > COMPARED_FILES_MAX
+    paths = [] if are_many else _really_changed(files, readable)
+    pending = len(readable) if are_many else len(paths)
     if pending > PARSED_FILES_MAX:
         return TreeChanges(scanned=[file.path for file in scanned], pending=pending)
     return TreeChanges(scanned=[file.path for file in scanned], paths=paths)

@@ -56,6 +56,11 @@ class FreshFile:
         return self.stored is None
 
     @property
+    def is_parsed(self) -> bool:
+        """Whether its symbols were asked for, and the index did not have them."""
+        return "_parsed" in vars(self)
+
+    @property
     def language(self) -> str:
         return (self.stored.language or "") if self.stored else self._parsed.language
 
@@ -118,8 +123,8 @@ class FreshFiles:
 
     @property
     def reread(self) -> list[FreshFile]:
-        """The files of which the index did not have the symbols."""
-        return [file for file in self._read.values() if file and file.was_parsed and file.language]
+        """The files that were parsed because the index did not have their symbols."""
+        return [file for file in self._read.values() if file and file.is_parsed and file.language]
 
     def settled(self) -> bool:
         """Whether every file is still what it was when it was read."""

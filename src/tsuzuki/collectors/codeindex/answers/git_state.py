@@ -18,6 +18,7 @@ class GitState:
 
 
 NO_GIT = GitState(locked=False)
+COMMIT_LENGTH = 12
 
 
 def git_folder_of(root: Path) -> Path | None:
@@ -48,6 +49,24 @@ def git_state(folder: Path | None) -> GitState:
     )
 
 
+def head_commit(root: Path) -> str | None:
+    """The commit that is checked out, shortened; None if there is none or git keeps it elsewhere."""
+    folder = git_folder_of(root)
+    if folder is None:
+        return None
+    head = _text(folder / "HEAD")
+    label, _, name = head.partition(": ")
+    if label != "ref":
+        return head[:COMMIT_LENGTH] or None
+    # Branches of a worktree are kept with the repository that it belongs to.
+    for place in (folder, folder / _text(folder / "commondir")):
+        packed = _text(place / "packed-refs").splitlines()
+        for line in (_text(place / name), *(one for one in packed if one.endswith(f" {name}"))):
+            if line:
+                return line[:COMMIT_LENGTH]
+    return None
+
+
 def lock_age_seconds(folder: Path, *, now: float) -> float:
     """How old the lock is; 0 if it has gone."""
     try:
@@ -69,3 +88,7 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def _text(path: Path) -> str:
+    return _content(path).decode("utf-8", "surrogateescape").strip()

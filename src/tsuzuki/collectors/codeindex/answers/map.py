@@ -5,7 +5,7 @@ definitions says little, and the hundredth use says less than the first. The sam
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,13 +167,14 @@ def code_map(
     symbols_max: int,
     focus_paths: Iterable[str] = (),
     focus_names: Iterable[str] = (),
+    path_filter: Callable[[str], bool] = lambda _path: True,
 ) -> list[RankedFile]:
-    """The `limit` highest files, each with its most used definitions in the order of their lines."""
+    """The `limit` highest files that pass the filter, each with its most used definitions by line."""
     ranked: list[RankedFile] = []
     for path, rank, names in ranked_files(files, focus_paths=focus_paths, focus_names=focus_names):
         if len(ranked) == limit:
             break
-        file = files.get(path)
+        file = files.get(path) if path_filter(path) else None
         if file is None:
             continue
         used = sorted(

@@ -25,6 +25,8 @@ class Search:
     languages: Sequence[str] = ()
     paths: Sequence[str] = ()
     limit: int = 20
+    lines_limit: int | None = None
+    """Of lines of text, if it is another than that of names."""
 
     def name_query(self, path_filter: PathFilter) -> Query | None:
         if not self.names or self.regex or not self.text.strip("/ "):

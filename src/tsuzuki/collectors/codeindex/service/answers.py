@@ -15,6 +15,7 @@ from tsuzuki.collectors.codeindex import owner
 from tsuzuki.collectors.codeindex.answers.changed_files import TreeChanges, tree_changes
 from tsuzuki.collectors.codeindex.answers.consistent_answer import answer_consistently
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
+from tsuzuki.collectors.codeindex.answers.git_state import head_commit
 from tsuzuki.collectors.codeindex.answers.map import RankedFile, code_map
 from tsuzuki.collectors.codeindex.answers.outline import OutlineEntry, outline
 from tsuzuki.collectors.codeindex.answers.path_filter import PathFilter
@@ -41,10 +42,19 @@ from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder
 from tsuzuki.collectors.codeindex.queries import builds, meta
 from tsuzuki.collectors.codeindex.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
-__all__ = ["Answer", "CodeAnswers", "Excerpt", "IndexState", "RankedFile"]
+__all__ = [
+    "Answer",
+    "CodeAnswers",
+    "Excerpt",
+    "Found",
+    "IndexState",
+    "OutlineEntry",
+    "RankedFile",
+    "Reference",
+]
 
 Value = TypeVar("Value")
 REFERENCE_KINDS = ("call", "type", "import", "inherit", "read")
@@ -61,6 +71,9 @@ class IndexState:
 
     at: str | None = None
     """When the last build completed."""
+
+    head: str | None = None
+    """The commit that is checked out, shortened."""
 
     percent: int | None = None
     """How far a running build is."""
@@ -88,8 +101,12 @@ class CodeAnswers:
         cwd: Path,
         folder: Path | None = None,
         clock: Clock | None = None,
+        scope: str = "",
     ) -> None:
         self.root = root
+        self.scope = scope
+        """The folder or file that answers are about; empty for the whole tree."""
+
         self._cwd = cwd
         self._folder = folder
         self._clock = clock or SystemClock()
@@ -103,7 +120,7 @@ class CodeAnswers:
     def search(self, text: str, **said: Any) -> Answer[Found]:
         """Definitions whose names match, and lines that have the text."""
         search = Search(text=text, **said)
-        path_filter = PathFilter(search.paths)
+        path_filter = PathFilter(search.paths, scope=self.scope)
         query = search.name_query(path_filter)
         line_query = search.text_query(path_filter)
         if query is None and line_query is None:
@@ -120,7 +137,12 @@ class CodeAnswers:
                 else None
             )
             lines, has_more = (
-                search_text(self.root, line_query, limit=search.limit, scanned=changes.scanned)
+                search_text(
+                    self.root,
+                    line_query,
+                    limit=search.lines_limit or search.limit,
+                    scanned=changes.scanned,
+                )
                 if line_query
                 else ([], False)
             )
@@ -138,6 +160,24 @@ class CodeAnswers:
                 self._read_one(files, text, lines=lines, changed=changes.paths, whole=whole)
                 for text in texts
             ]
+
+        return self._answer(make)
+
+    def read_each(
+        self, texts: Sequence[str], *, lines: str | None = None
+    ) -> Answer[list[Excerpt | TsuzukiError]]:
+        """As `read`; in place of what cannot be read stands the error that says why."""
+
+        def make(files: FreshFiles, changes: TreeChanges) -> list[Excerpt | TsuzukiError]:
+            found: list[Excerpt | TsuzukiError] = []
+            for text in texts:
+                try:
+                    found.append(
+                        self._read_one(files, text, lines=lines, changed=changes.paths, whole=False)
+                    )
+                except TsuzukiError as problem:
+                    found.append(problem)
+            return found
 
         return self._answer(make)
 
@@ -174,7 +214,7 @@ class CodeAnswers:
         tests: bool = True,
     ) -> Answer[list[Reference]]:
         """Where the symbol of a name, a path or `file:name` is used."""
-        path_filter = PathFilter(paths)
+        path_filter = PathFilter(paths, scope=self.scope)
         wanted = known_words("kind", kinds, REFERENCE_KINDS)
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[Reference]:
@@ -206,7 +246,7 @@ class CodeAnswers:
         wanted = known_words("kind", kinds, list(SymbolKind))
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[OutlineEntry]:
-            path = find_path(self.root, text, cwd=self._cwd) if text else ""
+            path = find_path(self.root, text, cwd=self._cwd) if text else self.scope
             file = files.get(path) if path else None
             below = [one for one in changes.scanned if path == "" or one.startswith(f"{path}/")]
             if path is None or (path and file is None and not below):
@@ -233,6 +273,7 @@ class CodeAnswers:
                 symbols_max=symbols_max,
                 focus_paths=[path for path in found if path in scanned],
                 focus_names=focus,
+                path_filter=PathFilter(scope=self.scope),
             )
 
         return self._answer(make, needs_index=True)
@@ -271,7 +312,8 @@ class CodeAnswers:
     ) -> IndexState:
         root = str(self.root)
         if index is None:
-            return IndexState(root=root, state="missing" if is_settled else "changing")
+            state = "missing" if is_settled else "changing"
+            return IndexState(root=root, state=state, head=head_commit(self.root))
         build = builds.read(index.connection)
         stats = meta.index_stats(index.connection)
         percent = None
@@ -283,6 +325,7 @@ class CodeAnswers:
             root=root,
             state=ready if is_settled else "changing",
             at=stats.last_indexed_at if stats else None,
+            head=head_commit(self.root),
             percent=percent,
             pending=changes.pending,
             reread=reread,

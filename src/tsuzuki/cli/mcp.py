@@ -1,0 +1,74 @@
+"""`tsuzuki mcp`: tools for coding agents, over the Model Context Protocol."""
+
+import sys
+
+import click
+
+from tsuzuki.cli.commands import Command, load
+from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import is_terminal, say
+from tsuzuki.model.errors import UsageError, extra_missing
+
+DEFAULT_PORT = 8940
+
+
+@click.command(cls=Command)
+@click.option(
+    "--root",
+    metavar="FOLDER",
+    help="The tree that is asked about; without it that of the client or around this folder.",
+)
+@click.option(
+    "--tools",
+    type=click.Choice(["code", "runs", "all"]),
+    default="code",
+    help="Which tools to offer: for source code, for the runs of a workspace, or both.",
+)
+@click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help=f"Port of --http; {DEFAULT_PORT} unless said, 0 takes a free one.",
+)
+@click.pass_obj
+def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: int | None) -> None:
+    """Serve coding agents: the source code of a tree, the runs of a workspace.
+
+    An agent starts it itself, and speaks to it on stdin and stdout. Only the tools for runs need a workspace.
+
+    \b
+    tsuzuki mcp
+    tsuzuki mcp --root ~/src/django
+    tsuzuki mcp --tools all
+    tsuzuki mcp --http --port 8940
+    """
+    if port is not None and not http:
+        raise UsageError("--port is for --http", hint="Say: tsuzuki mcp --http --port PORT")
+    try:
+        state = load("tsuzuki.mcp.serve:server_state")(
+            environ=invocation.environ,
+            cwd=invocation.cwd,
+            root=root,
+            sources=invocation.sources,
+            is_confined=http,
+        )
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
+            raise
+        raise extra_missing(
+            "agents cannot be served: the MCP SDK is not installed", extra="mcp"
+        ) from None
+    if http:
+        was_interrupted = load("tsuzuki.mcp.serve:serve_http")(
+            tools,
+            state,
+            port=DEFAULT_PORT if port is None else port,
+            on_start=lambda url: say(invocation, f"Serving agents on {url}. Stop with ^C."),
+        )
+        if was_interrupted:
+            raise ExitWith(EXIT_INTERRUPTED)
+        return
+    if is_terminal(sys.stdin):
+        say(invocation, "An agent speaks to this on stdin and stdout. Stop with ^C.")
+    load("tsuzuki.mcp.serve:serve_stdio")(tools, state)

@@ -1,0 +1,56 @@
+"""One call from name and arguments to an answer. What goes wrong is an ordinary answer that the caller can read."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tsuzuki.mcp.answer import ToolAnswer, refusal
+from tsuzuki.mcp.arguments import checked_arguments, next_call
+from tsuzuki.mcp.tool import Call, Progress, ServerState, Tool, ToolFunction
+from tsuzuki.model.errors import TsuzukiError, extra_missing
+from tsuzuki.model.suggestion import did_you_mean
+
+REFUSAL_BUDGET = 500
+"""Tokens of an error about the call itself."""
+
+_log = logging.getLogger(__name__)
+
+
+def answer_call(
+    tools: Sequence[Tool],
+    name: str,
+    arguments: Mapping[str, Any] | None,
+    *,
+    state: ServerState,
+    progress: Progress,
+) -> ToolAnswer:
+    """Call a tool, listed or not. Nothing is raised."""
+    tool = next((one for one in tools if one.name == name), None)
+    if tool is None:
+        listed = [one.name for one in tools if one.is_listed]
+        told = f'There is no tool "{name}". {did_you_mean(name, listed)}'
+        return refusal(told.strip(), f"Tools: {', '.join(listed)}", budget=REFUSAL_BUDGET)
+    call = None
+    try:
+        checked = checked_arguments(tool, arguments or {})
+        call = Call(tool=tool, arguments=checked, state=state, progress=progress)
+        return _loaded(tool)(call)
+    except TsuzukiError as problem:
+        place = f"{problem.place}: " if problem.place else ""
+        told, hint = f"{problem.specific_code}: {place}{problem.message}", problem.hint
+    except Exception as problem:  # noqa: BLE001 -- a fault of ours must not end the connection
+        _log.exception("the tool %s failed", name)
+        told = f"internal_error: {name} failed: {type(problem).__name__}: {problem}"
+        hint = f"This is a fault of Tsuzuki. Another call may work: {next_call(tool)}"
+    return refusal(told, hint, budget=call.budget if call else REFUSAL_BUDGET)
+
+
+def _loaded(tool: Tool) -> ToolFunction:
+    try:
+        return tool.load()
+    except ModuleNotFoundError as missing:
+        if not (missing.name or "").startswith(("tree_sitter", "pathspec")):
+            raise
+        raise extra_missing(
+            "code cannot be indexed: the parsers are not installed", extra="codeindex"
+        ) from None

@@ -1,0 +1,135 @@
+"""The server object: lists the tools of a preset, and calls each in a thread of its own.
+
+The SDK's low-level server is used: the other one drops arguments that a tool does not have.
+"""
+
+import logging
+import threading
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import anyio
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.session import ServerSession
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp_types import Tool as ListedTool
+
+from tsuzuki.mcp.answer import ToolAnswer
+from tsuzuki.mcp.calls import answer_call
+from tsuzuki.mcp.presets import Preset
+from tsuzuki.mcp.tasks import serve_tasks
+from tsuzuki.mcp.tool import Progress, ServerState, Tool
+
+PROGRESS_SECONDS = 2.0
+"""Clients end a call of which they hear nothing; the shortest limit we know is much longer."""
+
+WARM_UP_SECONDS = 0.3
+"""After the tools were listed: the answer is on its way before anything else takes the processor."""
+
+LIST_CACHE_MS = 3_600_000
+
+_log = logging.getLogger(__name__)
+
+
+class ToolServer:
+    """The tools of one preset, for any number of connections. `server` is what a transport runs."""
+
+    def __init__(self, preset: Preset, state: ServerState) -> None:
+        self._preset = preset
+        self._state = state
+        self._is_warm = False
+        self.server: Server[Any] = Server(
+            "tsuzuki",
+            version=version("tsuzuki"),
+            instructions=preset.instructions,
+            cache_hints={"tools/list": CacheHint(ttl_ms=LIST_CACHE_MS, scope="public")},
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+        if preset.tasks is not None:
+            make = partial(_made, preset.tasks, state)
+            serve_tasks(self.server, make, started_by=preset.task_tools)
+
+    async def _list_tools(
+        self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        if not self._is_warm:
+            self._is_warm = True
+            timer = threading.Timer(WARM_UP_SECONDS, self._warm_up)
+            timer.daemon = True
+            timer.start()
+        return ListToolsResult(tools=[listed(one) for one in self._preset.tools if one.is_listed])
+
+    async def _call_tool(
+        self, context: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        progress = Progress()
+        work = partial(
+            answer_call,
+            self._preset.tools,
+            params.name,
+            params.arguments,
+            state=self._state,
+            progress=progress,
+        )
+        async with anyio.create_task_group() as group:
+            group.start_soon(tell_progress, context.session, progress)
+            answer = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            group.cancel_scope.cancel()
+        return result_of(answer)
+
+    def _warm_up(self) -> None:
+        for target in self._preset.warm_up:
+            try:
+                _made(target, self._state)
+            except Exception:  # noqa: BLE001 -- the first call says what is wrong
+                _log.debug("warming up failed", exc_info=True)
+
+
+def _made(target: str, state: ServerState) -> Any:
+    """What a function or class by import string makes of the server's state."""
+    module_name, _, attribute = target.partition(":")
+    return getattr(import_module(module_name), attribute)(state)
+
+
+async def tell_progress(session: ServerSession, progress: Progress) -> None:
+    """Tell the client how far a call is until cancelled; every number is higher than the one before."""
+    told, number = 0.0, 0
+    while True:
+        await anyio.sleep(PROGRESS_SECONDS)
+        number += 1
+        done, total, message = progress.read()
+        told = done if done > told else told + 0.001
+        known_total = total if total is not None and total >= told else None
+        words = message or f"{number * PROGRESS_SECONDS:.0f} s"
+        await session.report_progress(told, known_total, words)
+
+
+def listed(tool: Tool) -> ListedTool:
+    """The definition as it is sent."""
+    return ListedTool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        annotations=ToolAnnotations(read_only_hint=True) if tool.is_read_only else None,
+        _meta={"anthropic/alwaysLoad": True} if tool.is_always_loaded else None,
+    )
+
+
+def result_of(answer: ToolAnswer) -> CallToolResult:
+    return CallToolResult(
+        content=[TextContent(type="text", text=answer.content)],
+        structured_content=dict(answer.structured) or None,
+        is_error=answer.is_error,
+    )

@@ -1,0 +1,131 @@
+"""A tool as it is listed and called. Definitions are plain data: nothing is loaded to list them."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tsuzuki.mcp.answer import ToolAnswer
+
+BUDGET_MIN = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """An argument of a tool. `aliases` are what callers often write instead."""
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A tool: its definition, and by import string the function that answers a call."""
+
+    name: str
+    description: str
+    function: str
+    """`package.module:attribute`, of a `ToolFunction`."""
+
+    parameters: tuple[Parameter, ...]
+    example: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of a call that can be made; an error shows it."""
+
+    budget_default: int
+    budget_max: int
+    is_read_only: bool = True
+    is_always_loaded: bool = False
+    """Whether clients that hide tools behind a search are asked to show it from the start."""
+
+    is_listed: bool = True
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        required = [one.name for one in self.parameters if one.required]
+        return {
+            "type": "object",
+            "properties": {one.name: dict(one.schema) for one in self.parameters},
+            **({"required": required} if required else {}),
+            "additionalProperties": False,
+        }
+
+    def load(self) -> "ToolFunction":
+        module_name, _, attribute = self.function.partition(":")
+        function: ToolFunction = getattr(import_module(module_name), attribute)
+        return function
+
+
+class Progress:
+    """How far a call is: written by the thread that answers, read by the loop that tells the client."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._done, self._total, self._message = 0.0, None, ""  # type: float, float | None, str
+
+    def report(self, done: float, total: float | None, message: str) -> None:
+        with self._lock:
+            self._done, self._total, self._message = done, total, message
+
+    def read(self) -> tuple[float, float | None, str]:
+        with self._lock:
+            return self._done, self._total, self._message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of a tool, its arguments checked and under their own names."""
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    state: "ServerState"
+    progress: Progress = field(default_factory=Progress)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.arguments.get(name, default)
+
+    @property
+    def budget(self) -> int:
+        """Tokens that the answer may have."""
+        asked = int(self.arguments.get("budget") or self.tool.budget_default)
+        return min(asked, self.tool.budget_max)
+
+
+ToolFunction = Callable[[Call], "ToolAnswer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerState:
+    """What all calls to one server share. Parts that the presets need are made once, when first asked for."""
+
+    environ: Mapping[str, str] = field(repr=False)
+    cwd: Path
+    root: str | None = None
+    """The tree that questions without a path are about, if the server was told."""
+
+    is_confined: bool = False
+    """Whether questions about other trees are refused, because other users may ask."""
+
+    sources: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What a workspace's configuration is read from, for presets that need one."""
+
+    _parts: dict[str, Any] = field(default_factory=dict, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    def part(self, name: str, make: Callable[["ServerState"], Any]) -> Any:
+        """The one part of that name; `make` is called the first time."""
+        with self._lock:
+            if name not in self._parts:
+                self._parts[name] = make(self)
+            return self._parts[name]
+
+    def close(self) -> None:
+        """End what the parts have under way."""
+        with self._lock:
+            for made in self._parts.values():
+                made.close()
+            self._parts.clear()
