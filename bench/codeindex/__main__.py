@@ -26,7 +26,7 @@ from bench.engine.peer_folders import NotInstalled, interpreter
 
 RESULTS = Path(__file__).parents[1] / "results"
 PEER = Path(__file__).with_name("peer.py")
-MEASURES = ("cold", "peer", "unchanged", "worktree", "answers", "lookups", "memory")
+MEASURES = ("cold", "peer", "unchanged", "worktree", "answers", "watch", "mcp", "lookups", "memory")
 UNCHANGED_ROUNDS = "15"
 
 
@@ -105,6 +105,8 @@ def single(name: str, tree: str) -> dict[str, Any]:
         "unchanged": "build without a change",
         "worktree": "second worktree, built and searched",
         "answers": "start of a build and status while it runs",
+        "watch": "save of a file until it is in the index",
+        "mcp": "MCP server: start, build and status",
     }
     return {"measure": titles[name], "program": "ours", **figures}
 
@@ -117,7 +119,7 @@ def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield from cold(tree, options.rounds)
     if "peer" in wanted:
         yield from peer(tree)
-    for name in ("unchanged", "worktree", "answers"):
+    for name in ("unchanged", "worktree", "answers", "watch", "mcp"):
         if name in wanted:
             yield single(name, tree)
     if "lookups" in wanted:

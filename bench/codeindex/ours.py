@@ -5,18 +5,23 @@ python -m bench.codeindex.ours unchanged <root> <folder> <rounds>
 python -m bench.codeindex.ours worktree <root> <folder> <place of the worktree>
 python -m bench.codeindex.ours lookups <folder> <symbols>
 python -m bench.codeindex.ours answers <root> <folder>
+python -m bench.codeindex.ours watch <root> <folder>
+python -m bench.codeindex.ours mcp <root> <folder>
 """
 
+import os
 import random
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench.codeindex.million import filled
+from bench.codeindex.stdio_client import StdioClient
 from bench.feeds.figures import processor_seconds, say
 from tsuzuki.collectors.codeindex import parse_pool
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
@@ -24,10 +29,12 @@ from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.queries import lookups
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.service.watcher import Watcher, WatchEvent, WatchState
 
 WAIT_SECONDS = 3_600.0
 LOOKUPS = 5_000
 SUBSTRINGS = 500
+EDITS = 20
 SEARCHED = "handler"
 
 
@@ -159,6 +166,69 @@ def answer_times(root: str, folder: str) -> dict[str, Any]:
     }
 
 
+def watch_times(root: str, folder: str) -> dict[str, Any]:
+    """From the save of a file to the completed build that has it."""
+    tree, builds = Path(root), builds_in(folder)
+    saved = tree / "bench_watched.py"
+    built_at: list[float] = []
+    is_built = threading.Event()
+
+    def on_event(event: WatchEvent) -> None:
+        if event.state is WatchState.WATCHING and event.job is not None:
+            built_at.append(time.perf_counter())
+            is_built.set()
+
+    seconds = []
+    try:
+        with Watcher(tree, builds=builds, on_event=on_event):
+            is_built.wait(WAIT_SECONDS)
+            for number in range(EDITS):
+                is_built.clear()
+                started = time.perf_counter()
+                saved.write_text(f"def edit_{number}():\n    pass\n", encoding="utf-8")
+                is_built.wait(WAIT_SECONDS)
+                seconds.append(built_at[-1] - started)
+                time.sleep(0.3)
+    finally:
+        saved.unlink(missing_ok=True)
+    return {"save_to_index_seconds": statistics.median(seconds), "worst_seconds": max(seconds)}
+
+
+def mcp_times(root: str, folder: str) -> dict[str, Any]:
+    """A server on stdio: from the start of its process to the list of its tools, on a tree that is not indexed;
+    then the start of a build, and its status while it runs."""
+    environ = {**os.environ, FOLDER_VARIABLE: folder}
+    started = time.perf_counter()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tsuzuki", "mcp", "--root", root],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environ,
+        text=True,
+    )
+    with server:
+        client = StdioClient(server)
+        client.shake_hands()
+        client.request("tools/list", {})
+        listed = time.perf_counter() - started
+        build_seconds = timed(lambda: client.call("code_index_build"))
+        status_seconds = []
+        while True:
+            before = time.perf_counter()
+            told = client.call("code_index_status")["structuredContent"]
+            status_seconds.append(time.perf_counter() - before)
+            if told["job"]["status"] != "running":
+                break
+        assert server.stdin is not None
+        server.stdin.close()
+    return {
+        "tools_list_seconds": listed,
+        "build_answer_seconds": build_seconds,
+        "status_seconds_max": max(status_seconds),
+        "asked": len(status_seconds),
+    }
+
+
 MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "build": build,
     "definitions": definitions,
@@ -166,6 +236,8 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "worktree": worktree,
     "lookups": lookup_times,
     "answers": answer_times,
+    "watch": watch_times,
+    "mcp": mcp_times,
 }
 
 

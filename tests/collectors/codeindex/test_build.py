@@ -272,9 +272,9 @@ def test_a_file_that_vanished_for_a_moment_keeps_its_symbols(
         (tree / "main.py").unlink()
         return found
 
-    def complete_later(builder: build_module.Builder, gone: set[str]) -> BuildJob:
+    def complete_later(builder: build_module.Builder, *sets: set[str]) -> BuildJob:
         (tree / "main.py").write_text("def written_again():\n    pass\n")
-        return real_complete(builder, gone)
+        return real_complete(builder, *sets)
 
     with monkeypatch.context() as patch:
         patch.setattr(build_module, "scan_tree", scan_then_remove)

@@ -1,7 +1,8 @@
-"""The indexes that questions are answered from: found, built in the background, and brought up to date.
+"""The indexes that questions are answered from: found, built in the background, and kept up to date.
 
-A tree that was never indexed is built with the first question about it; one that was is caught up with once. There
-is one build per tree at a time, however many servers run: the index file decides.
+A tree that was never indexed is built with the first question about it, one that was is caught up with, and from
+then on it is watched. There is one build per tree at a time and one watcher at work, however many servers run: the
+index file decides.
 """
 
 import threading
@@ -12,6 +13,7 @@ from typing import Any, TypeVar, cast
 from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, IndexState
 from tsuzuki.collectors.codeindex.service.builds import Builds, Started
 from tsuzuki.collectors.codeindex.service.trees import Tree, Trees
+from tsuzuki.collectors.codeindex.service.watcher import Watcher
 from tsuzuki.mcp.code.refusals import refused
 from tsuzuki.mcp.tool import Call, ServerState
 from tsuzuki.model.errors import NotPermitted, TsuzukiError
@@ -33,7 +35,7 @@ class CodeIndexes:
         )
         self.builds = Builds(environ=state.environ)
         self._lock = threading.Lock()
-        self._watched: set[Path] = set()
+        self._watchers: dict[Path, Watcher] = {}
         self._started: set[str] = set()
 
     def tree(self, call: Call) -> Tree:
@@ -64,13 +66,14 @@ class CodeIndexes:
             return question(answers)
 
     def start_watching(self, root: Path) -> None:
-        """Build or catch up in the background, once for each tree."""
+        """Build or catch up in the background, and watch from then on; once for each tree."""
         with self._lock:
-            if root in self._watched:
+            if root in self._watchers:
                 return
-            self._watched.add(root)
+            self._watchers[root] = Watcher(root, builds=self.builds)
         is_first = not self.trees.is_indexed(root)
         started = self.build(root)
+        self._watchers[root].start()
         if is_first:
             self.builds.jobs.wait(started.id, FIRST_BUILD_SECONDS)
 
@@ -82,7 +85,11 @@ class CodeIndexes:
         return started
 
     def close(self) -> None:
-        """Cancel the builds of this server. What they stored is kept."""
+        """End the watchers and cancel the builds of this server. What they stored is kept."""
+        with self._lock:
+            watchers = [*self._watchers.values()]
+        for watcher in watchers:
+            watcher.close(STOP_SECONDS)
         running = [one for one in self._started if self.builds.jobs.cancel(one)]
         for one in running:
             self.builds.jobs.wait(one, STOP_SECONDS)

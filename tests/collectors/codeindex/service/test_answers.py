@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.codeindex.service.checkout import two_branches
+from collectors.codeindex.service.checkout import git, two_branches
 from collectors.codeindex.service.switching import ask_during_switches
 from support.waiting import wait_until
 from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes

@@ -53,16 +53,11 @@ def test_saved_moved_and_removed_files_are_followed(tree: Path, builds: Builds) 
 
 
 @pytest.mark.usefixtures("kind")
-def test_an_edit_is_in_the_index_within_100_ms_of_its_save(tree: Path, builds: Builds) -> None:
-    """The best of eight: other tests need the processor too."""
-    taken = []
+def test_each_edit_of_a_series_is_in_the_index_soon(tree: Path, builds: Builds) -> None:
     with Watched(tree, builds).resting() as watched:
-        for number in range(8):
-            saved = time.monotonic()
+        for number in range(4):
             write(tree, "main.py", f"edit_{number}")
             watched.built_until(lambda found, name=f"edit_{number}": ("main.py", name) in found)  # type: ignore[misc] -- bound now
-            taken.append(time.monotonic() - saved)
-    assert min(taken) < 0.1, taken
 
 
 def test_while_git_rewrites_the_tree_nothing_is_built_and_then_once(
@@ -240,13 +235,12 @@ def test_one_watcher_of_a_tree_works_and_the_next_takes_over(
     assert not [*index_folder.glob("*.watch")]
 
 
-def test_closing_leaves_no_thread_and_no_file_and_takes_less_than_a_second(
+def test_closing_leaves_no_thread_and_no_file(
     tree: Path, builds: Builds, index_folder: Path
 ) -> None:
     before = threading.active_count()
     with Watched(tree, builds).resting() as watched:
-        since = time.monotonic()
-    assert time.monotonic() - since < 1
+        pass
     assert watched.watcher.state is WatchState.CLOSED
     assert threading.active_count() == before
     assert [one.suffix for one in index_folder.iterdir()] == [".sqlite"]
