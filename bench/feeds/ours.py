@@ -64,10 +64,17 @@ def run(application: Application, **arguments: Any) -> tuple[dict[str, float], d
     return {"seconds": seconds, "cpu_seconds": processor_seconds() - used}, ended.result
 
 
+def variable(text: str) -> str:
+    """As a secret may stand in the file."""
+    return f"${{NOT_SET:-{text}}}"
+
+
 def items(site: str, gemini: str, mastodon: str, count: str, folder: str) -> None:
     section = {
-        "models": {"default": {"provider": "gemini", "base_url": gemini, "api_key": KEY}},
-        "accounts": {"default": {"type": "mastodon", "base_url": mastodon, "access_token": TOKEN}},
+        "models": {"default": {"provider": "gemini", "base_url": gemini, "api_key": variable(KEY)}},
+        "accounts": {
+            "default": {"type": "mastodon", "base_url": mastodon, "access_token": variable(TOKEN)}
+        },
     }
     feed = {"url": site + FEED_PATH, "backfill": "all", "caps": NO_CAPS}
     job = {"feeds": {"news": feed}, "items_per_run": int(count)}

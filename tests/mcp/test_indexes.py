@@ -104,14 +104,16 @@ def test_a_build_and_its_status_are_told_at_once(
 def test_a_tree_that_was_asked_about_is_watched_until_the_server_ends(
     new_state: Callable[[], ServerState], root: Path
 ) -> None:
+    others = {*threading.enumerate()}
     state = new_state()
     ask(state, "code_index_update")
     ask(state, "code_references", name="total")
+    assert "watch" in [thread.name for thread in {*threading.enumerate()} - others]
     before = status(state)["stats"]["total"]
     (root / "later.py").write_text("def later(): pass\n")
     wait_until(lambda: status(state)["stats"]["total"] > before, "it is indexed unasked")
     state.close()
-    assert "watch" not in [thread.name for thread in threading.enumerate()]
+    assert "watch" not in [thread.name for thread in {*threading.enumerate()} - others]
 
 
 def test_an_indexed_tree_is_caught_up_with_when_a_server_starts(

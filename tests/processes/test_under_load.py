@@ -78,8 +78,9 @@ def test_a_process_paused_under_load_until_its_runs_were_taken_changes_nothing(
             lambda: not running_on(quick_database, name), what="its work to be taken from it"
         )
         assert (leader_of(quick_database, one, other) is leader) == (paused == "worker")
+        ended = paused_daemon.count("run ended")
         paused_daemon.send(signal.SIGCONT)
-        paused_daemon.wait_for("attached again")
+        eventually(lambda: paused_daemon.count("run ended") > ended, what="it to work again")
         load.wait_for_ends(10)
     runs = load.settle(was_paused=True)
     # On a busy machine another process may have been too slow as well; that must do no harm either.

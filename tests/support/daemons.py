@@ -99,6 +99,10 @@ class Daemon:
             what=f"{event!r} from {self.process.args!r}; it wrote {self.other_lines} {self.events[-5:]}",
         )
 
+    def count(self, event: str) -> int:
+        """How many events of that name it wrote so far."""
+        return sum(one.get("event") == event for one in self.events)
+
     @property
     def worker_id(self) -> str:
         return str(self.wait_for("started")["worker"])

@@ -81,9 +81,9 @@ class ProcessSignals:
 
 def _line_to_type(invocation: Invocation) -> str:
     """A command that works in any terminal, whatever its folder and PATH."""
-    program = Path(sys.argv[0]).absolute()
-    is_on_path = shutil.which("tsuzuki") == str(program)
-    words = ["tsuzuki" if is_on_path or program.name != "tsuzuki" else str(program)]
+    started_as = sys.argv[0]
+    is_elsewhere = "/" in started_as and shutil.which("tsuzuki") != started_as
+    words = [str(Path(started_as).absolute()) if is_elsewhere else "tsuzuki"]
     if invocation.config_file:
         words += ["--config", str(invocation.cwd.absolute() / invocation.config_file)]
     folder = shlex.quote(str(invocation.cwd.absolute()))

@@ -126,7 +126,12 @@ def test_a_pdf_with_many_pages_is_read_in_part(extractor: TextExtractor) -> None
 def test_a_pdf_that_takes_too_long_or_too_much_memory_leaves_a_note() -> None:
     with TextExtractor(seconds_max=0.02) as extractor:
         found = of_pdf(extractor, bomb_pdf(70_000_000))
-    assert found == ExtractedText(text="", notes=("the PDF took too much time or memory to read",))
+    # The process itself may notice before its first page, or be ended in the midst of it.
+    assert found.text == ""
+    assert found.notes in {
+        ("the PDF took too much time or memory to read",),
+        ("only 0 of 1 pages of the PDF were read",),
+    }
 
 
 def test_a_process_that_was_killed_is_replaced(extractor: TextExtractor) -> None:

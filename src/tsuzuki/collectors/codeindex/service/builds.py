@@ -6,10 +6,9 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from tsuzuki.collectors.codeindex import owner
 from tsuzuki.collectors.codeindex.build import (
@@ -48,13 +47,11 @@ from tsuzuki.collectors.codeindex.lsp.settings import (
     read_said,
     server_commands,
 )
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
-from tsuzuki.collectors.codeindex.queries.files import FileCounts
-from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
+from tsuzuki.collectors.codeindex.service.index_status import IndexEntry, IndexStatus, problems_of
 from tsuzuki.collectors.codeindex.tree_part import TreePart
 from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pid
 from tsuzuki.model.clock import Clock, SystemClock
@@ -62,7 +59,6 @@ from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiE
 
 __all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started", "read_said"]
 
-PROBLEMS_SHOWN_MAX = 20
 START_LOOK_SECONDS = 0.02
 
 
@@ -73,55 +69,6 @@ class Started:
     id: str
     is_new: bool
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class IndexStatus:
-    """How the index of a tree is. `job` is the build that runs, or that ended in the last five minutes."""
-
-    root: str
-    index_file: str
-    job: BuildJob | None
-    stats: IndexStats | None
-    outcomes: Mapping[str, int] = field(default_factory=dict)
-    languages: Mapping[str, int] = field(default_factory=dict)
-    extractors: Mapping[str, int] = field(default_factory=dict)
-    problems: tuple[Mapping[str, str], ...] = ()
-
-    @property
-    def state(self) -> str:
-        """`missing`, `building`, `ready`, or `incomplete` if no build completed so far."""
-        if self.job is not None and self.job.status is BuildStatus.RUNNING:
-            return "building"
-        if self.stats is not None:
-            return "ready"
-        return "incomplete" if self.outcomes or self.job else "missing"
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "root": self.root,
-            "state": self.state,
-            "index_file": self.index_file,
-            "job": self.job.as_json() if self.job else None,
-            "stats": self.stats.as_json() if self.stats else None,
-            "outcomes": dict(self.outcomes),
-            "languages": dict(self.languages),
-            "extractors": dict(self.extractors),
-            "problems": list(self.problems),
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class IndexEntry:
-    """One index file. `state` is `ready`, `building`, `incomplete`, `corrupt`, `newer` or `root gone`."""
-
-    root: str
-    state: str
-    files: int
-    symbols: int
-    last_indexed_at: str | None
-    bytes: int
-    index_file: str
 
 
 class Builds:
@@ -233,7 +180,7 @@ class Builds:
                 outcomes=counts.outcomes,
                 languages=counts.languages,
                 extractors=counts.extractors,
-                problems=_problems(connection, counts),
+                problems=problems_of(connection, counts),
             )
 
     def job(self, root: Path, job_id: str) -> BuildJob | None:
@@ -383,13 +330,6 @@ class Builds:
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
-
-
-def _problems(connection: sqlite3.Connection, counts: FileCounts) -> tuple[Mapping[str, str], ...]:
-    """The first of them; most trees have none, which needs no look at the files."""
-    if not any(FileOutcome(outcome).keeps_old_symbols for outcome in counts.outcomes):
-        return ()
-    return tuple(files.problems(connection, limit=PROBLEMS_SHOWN_MAX))
 
 
 def _ended(builder: Builder, part: TreePart | None) -> BuildJob:
