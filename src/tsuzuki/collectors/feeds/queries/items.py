@@ -15,7 +15,7 @@ from sqlalchemy import (
     Connection,
     bindparam,
     func,
-    literal,
+    literal_column,
     null,
     or_,
     select,
@@ -67,6 +67,11 @@ _RUN = bindparam("run_id", type_=BigInteger())
 _ITEM = bindparam("that_item", type_=BigInteger())
 
 
+# Written out, not as parameters: PostgreSQL plans a LIMIT that it does not know anew at each execution.
+_ONE = literal_column("1")
+_READY = literal_column(f"'{WaitingState.READY.value}'")
+
+
 def _first_of_feed(*, is_pending: bool) -> Any:
     """The item of a feed that is next, among its pending or its other items."""
     candidate = waiting_items.alias("candidate")
@@ -74,12 +79,12 @@ def _first_of_feed(*, is_pending: bool) -> Any:
         select(candidate.c.item_id)
         .where(
             candidate.c.feed_id == feeds.c.id,
-            candidate.c.state == WaitingState.READY.value,
-            candidate.c.is_pending == literal(is_pending),
+            candidate.c.state == _READY,
+            candidate.c.is_pending.is_(is_pending),
             or_(candidate.c.drawn_by_run.is_(None), candidate.c.drawn_by_run != _RUN),
         )
         .order_by(candidate.c.order_at, candidate.c.item_id)
-        .limit(1)
+        .limit(_ONE)
         .correlate(feeds)
         .scalar_subquery()
     )
@@ -93,7 +98,7 @@ def _next_item(*, is_pending: bool) -> Any:
         .select_from(feeds.join(first, first.c.item_id == _first_of_feed(is_pending=is_pending)))
         .where(in_list(feeds.c.id, "feed_ids"))
         .order_by(first.c.order_at, first.c.item_id)
-        .limit(1)
+        .limit(_ONE)
         .scalar_subquery()
     )
 
@@ -103,7 +108,7 @@ _NEXT = func.coalesce(_next_item(is_pending=True), _NEXT_OTHER)
 _SELECT_NEXT_ID = select(_NEXT)
 _TAKE = (
     update(waiting_items)
-    .where(waiting_items.c.item_id == _NEXT, waiting_items.c.state == WaitingState.READY.value)
+    .where(waiting_items.c.item_id == _NEXT, waiting_items.c.state == _READY)
     .values(state=WaitingState.TAKEN.value, held_by_run=_RUN, drawn_by_run=_RUN)
     .returning(waiting_items.c.item_id)
 )
