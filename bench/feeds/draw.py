@@ -3,8 +3,8 @@
 python -m bench.feeds.draw <database URL> [<processed> <waiting>]
 
 Open feeds have items for approval and some that are ready; the feeds at a cap have ready items only. Every draw is one
-call of `queries.items.draw` in a transaction of its own, as in a run; its start and its commit are not measured, because
-a run draws in the transaction that records the post before. Prints milliseconds.
+call of `queries.items.draw` in a transaction of its own, as in a run. Its start and its commit are not measured: a run
+draws in the transaction that records the post before. Prints milliseconds.
 """
 
 import statistics

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     bindparam,
     func,
@@ -68,8 +69,8 @@ _ITEM = bindparam("that_item", type_=BigInteger())
 
 
 # Written out, not as parameters: PostgreSQL plans a LIMIT that it does not know anew at each execution.
-_ONE = literal_column("1")
-_READY = literal_column(f"'{WaitingState.READY.value}'")
+_ONE: ColumnElement[int] = literal_column("1")
+_READY: ColumnElement[str] = literal_column(f"'{WaitingState.READY.value}'")
 
 
 def _first_of_feed(*, is_pending: bool) -> Any:
