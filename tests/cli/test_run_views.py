@@ -8,55 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from support.executions import RUN
 from support.workspace import Workspace
 from tsuzuki.cli import terminal
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.run_views import short_time, summary, terminal_history, terminal_list
-from tsuzuki.model.run import Run, Transition
-from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
+from tsuzuki.model.run import Transition
+from tsuzuki.model.states import Actor, Reason, RunState
 from tsuzuki.services.runs import RunView
 
 NOW = datetime(2026, 11, 17, 3, 30, tzinfo=UTC)
 DUE = NOW - timedelta(minutes=10)
 TERMINAL = Invocation(environ={}, no_color=True)
-FAILED = Run(
+FAILED = replace(
+    RUN,
     id=1_234_567,
-    job_definition_id=1,
-    job_name="hello",
     state=RunState.FAILED,
-    version=3,
-    trigger=Trigger.MANUAL,
     scheduled_for=DUE,
-    created_at=DUE,
-    priority=0,
-    arguments={},
     attempt=2,
-    retries_used=1,
-    orphan_count=0,
-    orphans_free=0,
-    losses=0,
-    losses_free=0,
-    retry_of=None,
-    origin_id=None,
-    idempotency_key=None,
-    concurrency_key=None,
-    event_id=None,
-    covers_ticks=1,
-    covers_until=None,
-    assigned_worker_id="host-4711-abcdef",
-    assigned_at=DUE,
-    leader_epoch=1,
     started_at=DUE,
     finished_at=DUE + timedelta(seconds=90),
-    continuation_state=ContinuationState.NONE,
-    continuation_check_deadline_at=None,
     reason=Reason.HANDLER_FAILED,
     error="exit code 3",
-    result=None,
-    progress_processed=0,
-    progress_total=None,
-    progress_at=None,
-    log_ref=None,
 )
 
 
@@ -129,6 +102,7 @@ def test_every_field_of_a_run_is_shown_when_asked_for(workspace: Workspace) -> N
 
 
 def test_a_watched_run_shows_its_log_and_when_it_is_tried_again(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")  # its moment may come, and its run takes an id
     workspace.ok("job", "add", "bad", "--max-retries", "1", "--", "sh", "-c", "echo said; exit 3")
     run_id = str(workspace.data("job", "run", "bad")["run_id"])
     assert workspace.run("run-due", "--quiet").code == 1

@@ -80,7 +80,7 @@ class ProcessSignals:
 
 
 def _line_to_type(invocation: Invocation) -> str:
-    """A command that works in any terminal, whatever its folder and PATH."""
+    """A command that works in every terminal, with any folder and PATH."""
     started_as = sys.argv[0]
     is_elsewhere = "/" in started_as and shutil.which("tsuzuki") != started_as
     words = [str(Path(started_as).absolute()) if is_elsewhere else "tsuzuki"]

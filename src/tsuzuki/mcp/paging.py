@@ -88,7 +88,7 @@ def foreign_cursor(text: str) -> UsageError:
 
 
 def question_of(call: Call) -> str:
-    """What the question is, whatever the page and the budget."""
+    """What the question is, on every page and with any budget."""
     told = {key: call.arguments[key] for key in sorted(call.arguments)}
     told = {key: value for key, value in told.items() if key not in ("cursor", "budget")}
     return short_hash(call.tool.name + compact_json(told))
@@ -108,7 +108,7 @@ class Page(Generic[Item]):
     total: int
     is_total_exact: bool = True
     size: int | None = None
-    """How many a page may have, whatever the budget."""
+    """How many a page may have at most, with any budget."""
 
     ends: Sequence[int] = ()
     """Where a page ends, if not anywhere."""

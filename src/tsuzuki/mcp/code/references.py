@@ -77,7 +77,7 @@ def _nothing(call: Call, indexes: CodeIndexes, tree: Tree) -> str:
 
 
 def _summary(uses: Sequence[Use]) -> str:
-    """Of all of them, whatever is shown."""
+    """Of all of them, shown or not."""
     exact = sum(one.reference.confidence.is_exact for one in uses)
     files = len({one.path for one in uses})
     return f"{len(uses)} references in {files} files, {exact} exact."

@@ -160,7 +160,7 @@ class LspClient:
         raise AssertionError("the loop has no end of its own")
 
     def _answer_to(self, method: str, params: Any, deadline: float) -> Message:
-        """The response to a request, whatever comes before it."""
+        """The response to a request; other messages may come before it."""
         number = next(self._numbers)
         request: Message = {"id": number, "method": method}
         self._process.send(request if params is None else {**request, "params": params})

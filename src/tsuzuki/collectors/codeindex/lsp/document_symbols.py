@@ -21,7 +21,7 @@ DEPTH_MAX = 100
 NAME_CHARACTERS_MAX = 500
 TYPE_PARAMETER = 26
 DATA_LANGUAGES = frozenset({"json", "yaml", "toml"})
-"""Languages whose definitions are keys, whatever kind of value they have."""
+"""Languages whose definitions are keys, of any kind of value."""
 
 _KINDS = {
     1: SymbolKind.MODULE,

@@ -1,7 +1,7 @@
 """The process of a language server, and messages to and from it, with limits.
 
 Input, output and error stream are served by one loop, so that a server that writes while we write never blocks both.
-It runs in a process group of its own, which is killed at the end, whatever it started.
+It runs in a process group of its own, which is killed at the end, with all that it started.
 """
 
 import os
@@ -157,7 +157,7 @@ class ServerProcess:
         return f" with {ended}{words}" if ended else words
 
     def end(self) -> None:
-        """Kill it and whatever it started in its group."""
+        """Kill it and all that it started in its group."""
         with suppress(ProcessLookupError, PermissionError):
             # Its id is not free before `wait`, so the group is its own.
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -27,7 +27,7 @@ from tsuzuki.model.suggestion import did_you_mean
 CONFIG_VARIABLE = "TSUZUKI_CODEINDEX_CONFIG"
 CONFIG_NAME = "codeindex.yaml"
 NONE = "none"
-"""In place of a command: no server for this language, whatever the user's file says."""
+"""In place of a command: no server for this language, even if the user's file names one."""
 
 LspCommands = dict[str, tuple[str, ...]]
 """The words of the command by language; no words mean no server."""

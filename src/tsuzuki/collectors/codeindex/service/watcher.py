@@ -219,7 +219,7 @@ class Watcher:
             self._tell(self._resting_state, note=self._note)
 
     def _part(self, changed: Changed) -> TreePart | None:
-        """What is to be compared with the index; None for the whole tree whatever the index says."""
+        """What is to be compared with the index; None for the whole tree, even if the index is up to date."""
         if self._must_build:
             return None
         part = None if changed.whole else scan_part(self.root, changed.paths)
