@@ -1,0 +1,96 @@
+"""Who may do what: rights, the roles that have them, and the principal that a request acts for.
+
+A route and a tool declare one right. A principal has the rights of its role; a token narrows them to its
+scopes, and never widens them. What has no declared right is refused.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Right(StrEnum):
+    """What may be asked of the product; also the scopes of a token."""
+
+    JOBS_READ = "jobs:read"
+    JOBS_OPERATE = "jobs:operate"
+    """Enable, disable and run jobs."""
+    JOBS_WRITE = "jobs:write"
+    """Create, edit and delete definitions: what a definition says is executed."""
+    RUNS_READ = "runs:read"
+    RUNS_OPERATE = "runs:operate"
+    """Cancel and retry, one by one or in bulk; acknowledge failures."""
+    EVENTS_READ = "events:read"
+    EVENTS_EMIT = "events:emit"
+    WORKERS_READ = "workers:read"
+    WORKERS_OPERATE = "workers:operate"
+    """Drain and detach workers, let the leader step down."""
+    COLLECTORS_READ = "collectors:read"
+    COLLECTORS_OPERATE = "collectors:operate"
+    """Collect, retry, reset, approve, requeue; add and remove targets and feeds."""
+    CODE_READ = "code:read"
+    CODE_BUILD = "code:build"
+    SETTINGS_READ = "settings:read"
+    SETTINGS_WRITE = "settings:write"
+    AUDIT_READ = "audit:read"
+    ACCESS_OWN = "access:own"
+    """One's own sessions, tokens and password."""
+    ACCESS_MANAGE = "access:manage"
+    """Users, and the tokens and sessions of others."""
+
+
+class Role(StrEnum):
+    """Each role has the rights of the one before it."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        return _RIGHTS[self]
+
+
+_VIEWER = frozenset(right for right in Right if right.endswith(":read")) - {
+    Right.AUDIT_READ,
+    Right.SETTINGS_READ,
+    Right.CODE_READ,
+} | {Right.ACCESS_OWN}
+_OPERATOR = _VIEWER | {
+    Right.SETTINGS_READ,
+    Right.AUDIT_READ,
+    Right.CODE_READ,
+    Right.CODE_BUILD,
+    Right.JOBS_OPERATE,
+    Right.RUNS_OPERATE,
+    Right.EVENTS_EMIT,
+    Right.WORKERS_OPERATE,
+    Right.COLLECTORS_OPERATE,
+}
+_RIGHTS = MappingProxyType(
+    {Role.VIEWER: _VIEWER, Role.OPERATOR: _OPERATOR, Role.ADMIN: frozenset(Right)}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Principal:
+    """For whom a request acts. `actor` is what the audit log stores."""
+
+    actor: str
+    role: Role
+    scopes: frozenset[Right] | None = None
+    """What a token is narrowed to; None: everything the role has."""
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        rights = self.role.rights
+        return rights if self.scopes is None else rights & self.scopes
+
+    def may(self, right: Right) -> bool:
+        return right in self.rights
+
+    def may_grant(self, role: Role, scopes: Collection[Right] | None) -> bool:
+        """Whether it may make a token or a user with these rights: never more than it has itself."""
+        granted = role.rights if scopes is None else role.rights & frozenset(scopes)
+        return granted <= self.rights
