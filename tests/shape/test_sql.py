@@ -20,7 +20,9 @@ FILTERS = {
     "collectors/feeds/queries/item_lists.py: find",
     "store/audit.py: find",
     "store/events.py: find",
+    "store/runs/runs.py: count",
     "store/runs/runs.py: find",
+    "store/runs/runs.py: page_of",
 }
 """Functions that assemble a statement from a filter, and send it by `Connection.execute`."""
 

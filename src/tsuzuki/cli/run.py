@@ -13,6 +13,7 @@ from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
 from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.cli.run_bulk import bulk
 from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
 from tsuzuki.cli.values import neutralise
@@ -197,6 +198,9 @@ def explain(invocation: Invocation, run_id: int) -> None:
         return
     say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
     emit(invocation, explanation.reasons, columns=REASONS)
+
+
+run.add_command(bulk)
 
 
 def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import Conflict, Interrupted, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
-from tsuzuki.model.run import NewRun, Run, Transition, new_retry, retry_key
+from tsuzuki.model.run import NewRun, Run, Transition, new_retry
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
@@ -103,8 +103,13 @@ class Runs:
             return self._submit(connection, requests)
         with self._database.write() as own:
             submissions = self._submit(own, requests)
-        self._tell_leader()
+        self.tell_leader()
         return submissions
+
+    def tell_leader(self) -> None:
+        """There are new runs, and they are committed."""
+        self._wake()
+        self._wake_others({Channel.LEADER})
 
     def find(self, wanted: RunFilter) -> list[Run]:
         """Runs, newest first."""
@@ -116,7 +121,7 @@ class Runs:
     def get(self, run_id: int) -> RunView:
         with self._database.read() as connection:
             run = require_run(connection, run_id)
-            retry = runs.get_by_key(connection, retry_key(run_id))
+            retry = runs.get_retry(connection, run_id)
             return RunView(
                 run=run,
                 history=runs.history(connection, run_id),
@@ -161,7 +166,7 @@ class Runs:
                 connection, [new_retry(run, scheduled_for=self._database.now(connection))]
             )
             if new_id is None:
-                other = runs.get_by_key(connection, retry_key(run_id))
+                other = runs.get_retry(connection, run_id)
                 raise Conflict(
                     f"run {run_id} was retried already, as run {other.id if other else '?'}",
                     hint="Retry that one, if it failed too.",
@@ -170,7 +175,7 @@ class Runs:
             self._note(
                 connection, "run.retry", run, after={"state": run.state, "retried_as": new_id}
             )
-        self._tell_leader()
+        self.tell_leader()
         return Submission(run_id=new_id, is_new=True)
 
     def wait(
@@ -224,12 +229,8 @@ class Runs:
         with self._database.statement() as connection:
             (run_id,) = runs.create(connection, [wanted], of=job)
         if run_id is not None:
-            self._tell_leader()
+            self.tell_leader()
         return run_id
-
-    def _tell_leader(self) -> None:
-        self._wake()
-        self._wake_others({Channel.LEADER})
 
     def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
         found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}

@@ -16,6 +16,7 @@ from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, NotFound
 from tsuzuki.services import configuration as configuration_service
 from tsuzuki.services.audit import Audit
+from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
@@ -42,6 +43,7 @@ class Application:
     configuration: ConfigurationView
     jobs: Jobs
     runs: Runs
+    bulk: BulkActions
     events: Events
     workers: Workers
     liveness: Liveness
@@ -128,6 +130,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         configuration=configuration_service.view(resources.configuration),
         jobs=jobs,
         runs=runs,
+        bulk=BulkActions(database=database, actor=actor, runs=runs),
         events=Events(database=database, wake_others=wake_others),
         workers=workers,
         liveness=liveness,

@@ -27,7 +27,7 @@ OURS: tuple[Collector, ...] = (COMMITS, BOOKS, FEEDS, CODEINDEX)
 """Every collector of this distribution, named here and nowhere else."""
 
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
-BUILT_IN_KINDS = ("command", "python")
+BUILT_IN_KINDS = ("command", "python", "bulk")
 RESERVED_NAMES = frozenset(
     "init up job run event worker leader settings audit db config index mcp sandbox completion".split()
 ) | frozenset("version database_url redis_url timezone log_archive jobs".split())

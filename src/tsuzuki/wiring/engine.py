@@ -14,6 +14,8 @@ from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.services import bulk
+from tsuzuki.services.bulk_handler import bulk_handler
 from tsuzuki.store import jobs
 from tsuzuki.wiring.collectors import guarded
 from tsuzuki.wiring.resources import Resources
@@ -30,7 +32,7 @@ def build_engine(
     def kill_grace_seconds() -> float:
         return engine.settings().kill_grace_seconds
 
-    handlers = collector_handlers(resources)
+    handlers = {**collector_handlers(resources), bulk.HANDLER: bulk_handler(database)}
     _require_handlers_of_enabled_jobs(resources)
     python = PythonExecutor(
         functions={**handlers, **functions},

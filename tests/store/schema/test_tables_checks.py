@@ -9,6 +9,7 @@ from support import raw_statements
 from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
+from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
 from tsuzuki.store.sql.database import Database
 
@@ -52,6 +53,17 @@ WORKER = {
     "started_at": MOMENT,
     "heartbeat_at": MOMENT,
 }
+BULK = {
+    "id": 1,
+    "verb": "cancel",
+    "filter": {},
+    "ceiling_id": 9,
+    "matched": 1,
+    "created_at": MOMENT,
+    "created_by": "ada",
+}
+CONFIRMED = {**BULK, "confirmed_at": MOMENT, "confirmed_by": "ada"}
+BULK_RUN = {"bulk_id": 1, "run_id": 1, "result": "retried", "new_run_id": 2}
 LEADERSHIP = {"id": 1, "epoch": 0, "lease_expires_at": MOMENT}
 
 
@@ -154,6 +166,29 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
         (workers, {**WORKER, "state": "DETACHED"}),
         (workers, {**WORKER, "detach_reason": "silent"}),
     ],
+    "ck_bulk_actions_verb": [(bulk_actions, {**BULK, "verb": "delete"})],
+    "ck_bulk_actions_matched": [
+        (bulk_actions, {**BULK, "matched": -1}),
+        (bulk_actions, {**CONFIRMED, "done": -1}),
+    ],
+    "ck_bulk_actions_position": [
+        (bulk_actions, {**CONFIRMED, "position": 10}),
+        (bulk_actions, {**CONFIRMED, "position": -1}),
+    ],
+    "ck_bulk_actions_confirmed": [
+        (bulk_actions, {**BULK, "confirmed_at": MOMENT}),
+        (bulk_actions, {**BULK, "run_id": 1}),
+        (bulk_actions, {**BULK, "finished_at": MOMENT}),
+        (bulk_actions, {**BULK, "stopped_at": MOMENT}),
+        (bulk_actions, {**BULK, "done": 1}),
+    ],
+    "ck_bulk_action_runs_result": [
+        (bulk_action_runs, {**BULK_RUN, "result": "lost", "new_run_id": None})
+    ],
+    "ck_bulk_action_runs_new_run_id": [
+        (bulk_action_runs, {**BULK_RUN, "new_run_id": None}),
+        (bulk_action_runs, {**BULK_RUN, "result": "canceled"}),
+    ],
     "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
     "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
 }
@@ -165,6 +200,10 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (job_runs, run_row(S.RUNNING, progress_processed=0, progress_total=0)),
     (workers, WORKER),
     (workers, {**WORKER, "id": "b", "state": "DETACHED", "detach_reason": "operator"}),
+    (bulk_actions, BULK),
+    (bulk_actions, {**CONFIRMED, "id": 2, "position": 9, "done": 1, "finished_at": MOMENT}),
+    (bulk_action_runs, BULK_RUN),
+    (bulk_action_runs, {"bulk_id": 1, "run_id": 3, "result": "canceled"}),
     (leadership, LEADERSHIP),
 ]
 

@@ -16,17 +16,19 @@ from sqlalchemy import (
     Integer,
     Text,
     bindparam,
+    cast,
     exists,
     func,
     insert,
     literal,
+    not_,
     select,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
 from tsuzuki.model.job import Job
-from tsuzuki.model.run import NewRun, Run, Transition
+from tsuzuki.model.run import NewRun, Run, Transition, retry_key
 from tsuzuki.model.states import (
     Actor,
     ContinuationState,
@@ -170,6 +172,10 @@ class RunFilter:
     states: frozenset[RunState] = frozenset()
     worker_id: str | None = None
     reason: Reason | None = None
+    is_retried: bool | None = None
+    """Whether another run retries it; None: either."""
+    but_job: str | None = None
+    """None of this job."""
     before_id: int | None = None
     limit: int = 50
 
@@ -207,24 +213,76 @@ def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
     return None if row is None else run_from(row)
 
 
+def get_retry(connection: Connection, run_id: int) -> Run | None:
+    """The run that retries another."""
+    return get_by_key(connection, retry_key(run_id))
+
+
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
-    statement = SELECT_RUNS.limit(wanted.limit)
+    statement = SELECT_RUNS.where(*_conditions(wanted)).limit(wanted.limit)
     if wanted.states and wanted.states <= set(HELD_STATES):
         # Few, and in an index of their own: sort them (the `+ 0`), instead of scanning past all ended runs.
         statement = statement.order_by((job_runs.c.id + 0).desc())
     else:
         statement = statement.order_by(job_runs.c.id.desc())
-    if wanted.states:
-        statement = statement.where(in_indexed_state(*sorted(wanted.states)))
-    if wanted.job_name is not None:
-        statement = statement.where(job_definitions.c.name == wanted.job_name)
-    if wanted.worker_id is not None:
-        statement = statement.where(job_runs.c.assigned_worker_id == wanted.worker_id)
-    if wanted.reason is not None:
-        statement = statement.where(job_runs.c.reason == wanted.reason)
-    if wanted.before_id is not None:
-        statement = statement.where(job_runs.c.id < wanted.before_id)
     return [run_from(row._asdict()) for row in connection.execute(statement)]
+
+
+def page_of(
+    connection: Connection, wanted: RunFilter, *, after_id: int, up_to_id: int
+) -> list[Run]:
+    """Runs between two ids, the second included, oldest first."""
+    statement = (
+        SELECT_RUNS.where(*_conditions(wanted), job_runs.c.id > after_id, job_runs.c.id <= up_to_id)
+        .order_by(job_runs.c.id)
+        .limit(wanted.limit)
+    )
+    return [run_from(row._asdict()) for row in connection.execute(statement)]
+
+
+def count(connection: Connection, wanted: RunFilter, *, limit: int) -> int:
+    """How many runs there are, counted up to `limit` only."""
+    matched = (
+        select(job_runs.c.id)
+        .join_from(job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
+        .where(*_conditions(wanted))
+        .limit(limit)
+        .subquery()
+    )
+    return int(connection.execute(select(func.count()).select_from(matched)).scalar_one())
+
+
+def newest_id(connection: Connection) -> int:
+    """The id of the newest run; 0 if there is none."""
+    return int(execute(connection, _NEWEST_ID).scalar_one())
+
+
+_NEWEST_ID = select(func.coalesce(func.max(job_runs.c.id), 0))
+_RETRY = job_runs.alias("retry")
+_IS_RETRIED = exists(
+    select(_RETRY.c.id).where(
+        _RETRY.c.idempotency_key == literal("retry:") + cast(job_runs.c.id, Text)
+    )
+)
+
+
+def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.states:
+        conditions.append(in_indexed_state(*sorted(wanted.states)))
+    if wanted.job_name is not None:
+        conditions.append(job_definitions.c.name == wanted.job_name)
+    if wanted.but_job is not None:
+        conditions.append(job_definitions.c.name != wanted.but_job)
+    if wanted.worker_id is not None:
+        conditions.append(job_runs.c.assigned_worker_id == wanted.worker_id)
+    if wanted.reason is not None:
+        conditions.append(job_runs.c.reason == wanted.reason)
+    if wanted.is_retried is not None:
+        conditions.append(_IS_RETRIED if wanted.is_retried else not_(_IS_RETRIED))
+    if wanted.before_id is not None:
+        conditions.append(job_runs.c.id < wanted.before_id)
+    return conditions
 
 
 def find_live(connection: Connection, job_id: int) -> list[Run]:

@@ -1,0 +1,284 @@
+"""Bulk actions: cancel or retry every run that a filter matches.
+
+Preview, confirm, follow, stop. A preview freezes the filter, and the newest run it may reach; it is confirmed
+once, within the hour, and refused if far more runs match by then. From there a run of the engine carries it
+out (`services.bulk_handler`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from tsuzuki.model.bulk import BulkState, BulkVerb, grew_too_much
+from tsuzuki.model.errors import Conflict, NotFound, UsageError
+from tsuzuki.model.job import JobSpec
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.retry import RetryPolicy
+from tsuzuki.model.run import Run
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.services import job_changes
+from tsuzuki.services.lookup import require_job
+from tsuzuki.services.runs import Request, RunFilter, Runs
+from tsuzuki.store import audit, bulk
+from tsuzuki.store.bulk import BulkAction, ResultOfRun
+from tsuzuki.store.runs import runs
+from tsuzuki.store.sql.database import Connection, Database
+
+HANDLER = "bulk"
+JOB_NAME = "bulk-actions"
+SAMPLES = 10
+MATCHED_MAX = 1_000_000
+PREVIEW_VALID = timedelta(hours=1)
+PREVIEWS_KEPT = timedelta(days=1)
+ACTIONS_KEPT = timedelta(days=90)
+_NEWEST = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkView:
+    """An action as people see it. `samples` are runs that match, at its preview only."""
+
+    action: BulkAction
+    state: BulkState
+    samples: list[Run]
+
+    def as_dict(self) -> dict[str, Any]:
+        action = self.action
+        return {
+            "id": action.id,
+            "verb": action.verb,
+            "state": self.state,
+            "filter": action.filter,
+            "matched": action.matched,
+            "done": action.done,
+            "run_id": action.run_id,
+            "created_at": action.created_at,
+            "created_by": action.created_by,
+            "confirmed_at": action.confirmed_at,
+            "confirmed_by": action.confirmed_by,
+            "stopped_at": action.stopped_at,
+            "finished_at": action.finished_at,
+        }
+
+
+class BulkActions:
+    def __init__(self, *, database: Database, actor: str, runs: Runs) -> None:
+        self._database = database
+        self._actor = actor
+        self._runs = runs
+
+    def preview(self, verb: BulkVerb, wanted: RunFilter) -> BulkView:
+        """Freeze the filter, and count what it matches. Nothing is changed but the preview stored."""
+        wanted = _within(verb, wanted)
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            bulk.delete_old(
+                connection, previews_before=now - PREVIEWS_KEPT, all_before=now - ACTIONS_KEPT
+            )
+            if wanted.job_name is not None:
+                require_job(connection, wanted.job_name)
+            ceiling_id = runs.newest_id(connection)
+            samples = runs.page_of(
+                connection, replace(wanted, limit=SAMPLES), after_id=0, up_to_id=ceiling_id
+            )
+            bulk_id = bulk.create(
+                connection,
+                verb=verb,
+                frozen=filter_as_dict(wanted),
+                ceiling_id=ceiling_id,
+                matched=_count(connection, wanted, ceiling_id),
+                actor=self._actor,
+            )
+            return replace(self._view(connection, bulk_id), samples=samples)
+
+    def confirm(self, bulk_id: int) -> BulkView:
+        """Have it carried out. Raises `Conflict` if it was confirmed before, is older than an hour, or would
+        reach far more runs than its preview said."""
+        with self._database.write() as connection:
+            action = self._require(connection, bulk_id)
+            wanted = filter_from_dict(action.filter)
+            now = _count(connection, wanted, action.ceiling_id)
+            if grew_too_much(previewed=action.matched, now=now):
+                raise Conflict(
+                    f"{now} runs match now, and the preview said {action.matched}",
+                    hint="Make the preview again, and look at it.",
+                    code="bulk_grew",
+                )
+            made_after = self._database.now(connection) - PREVIEW_VALID
+            if not bulk.confirm(connection, bulk_id, actor=self._actor, made_after=made_after):
+                raise _not_confirmed(self._require(connection, bulk_id))
+            _define_job(connection, actor=self._actor)
+            request = Request(
+                job=JOB_NAME, arguments={"bulk": bulk_id}, idempotency_key=f"bulk:{bulk_id}"
+            )
+            (submission,) = self._runs.submit_many([request], connection=connection)
+            bulk.take(connection, bulk_id, run_id=submission.run_id)
+            self._note(connection, "bulk.confirm", action)
+            view = self._view(connection, bulk_id)
+        self._runs.tell_leader()
+        return view
+
+    def stop(self, bulk_id: int) -> BulkView:
+        """Let it go no further. What was done stays done."""
+        with self._database.write() as connection:
+            action = self._require(connection, bulk_id)
+            if not bulk.stop(connection, bulk_id):
+                state = self._view(connection, bulk_id).state
+                raise Conflict(
+                    f"bulk action {bulk_id} is {state}: there is nothing to stop",
+                    code="bulk_not_running",
+                )
+            self._note(connection, "bulk.stop", action)
+            return self._view(connection, bulk_id)
+
+    def get(self, bulk_id: int) -> BulkView:
+        with self._database.read() as connection:
+            return self._view(connection, bulk_id)
+
+    def find(self, *, before_id: int | None = None, limit: int = 50) -> list[BulkView]:
+        """Newest first."""
+        with self._database.read() as connection:
+            found = bulk.find(connection, before_id=before_id or _NEWEST, limit=limit)
+            return [
+                BulkView(action=action, state=_state(connection, action), samples=[])
+                for action in found
+            ]
+
+    def results(
+        self, bulk_id: int, *, after_run_id: int = 0, limit: int = 100
+    ) -> list[ResultOfRun]:
+        """What became of its runs, by run id."""
+        with self._database.read() as connection:
+            self._require(connection, bulk_id)
+            return bulk.results(connection, bulk_id, after_run_id=after_run_id, limit=limit)
+
+    def _view(self, connection: Connection, bulk_id: int) -> BulkView:
+        action = self._require(connection, bulk_id)
+        return BulkView(action=action, state=_state(connection, action), samples=[])
+
+    def _require(self, connection: Connection, bulk_id: int) -> BulkAction:
+        action = bulk.get(connection, bulk_id)
+        if action is None:
+            raise NotFound(
+                f"there is no bulk action {bulk_id}",
+                hint="List them with: tsuzuki run bulk ls",
+                code="bulk_unknown",
+            )
+        return action
+
+    def _note(self, connection: Connection, name: str, action: BulkAction) -> None:
+        audit.record(
+            connection,
+            actor=self._actor,
+            action=name,
+            object_type="bulk",
+            object_id=str(action.id),
+            after={
+                "verb": action.verb,
+                "filter": action.filter,
+                "matched": action.matched,
+                "done": action.done,
+            },
+        )
+
+
+def filter_as_dict(wanted: RunFilter) -> dict[str, Any]:
+    """The conditions of a filter as JSON, without the page."""
+    values = {
+        "job": wanted.job_name,
+        "states": sorted(wanted.states),
+        "worker": wanted.worker_id,
+        "reason": wanted.reason,
+        "is_retried": wanted.is_retried,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def filter_from_dict(frozen: Mapping[str, Any]) -> RunFilter:
+    return RunFilter(
+        job_name=frozen.get("job"),
+        states=frozenset(RunState(state) for state in frozen["states"]),
+        worker_id=frozen.get("worker"),
+        reason=Reason(frozen["reason"]) if "reason" in frozen else None,
+        is_retried=frozen.get("is_retried"),
+        but_job=JOB_NAME,
+    )
+
+
+def _within(verb: BulkVerb, wanted: RunFilter) -> RunFilter:
+    """The filter with the states the verb can act on; it never reaches the runs that carry it out."""
+    impossible = wanted.states - verb.possible_states
+    if impossible:
+        raise UsageError(
+            f"runs that are {', '.join(sorted(impossible))} cannot be "
+            + ("canceled: they have ended" if verb is BulkVerb.CANCEL else "retried: they go on"),
+            hint=f"Possible are: {', '.join(sorted(verb.possible_states))}.",
+            code="bulk_states",
+        )
+    return replace(
+        wanted,
+        states=wanted.states or verb.default_states,
+        is_retried=False if verb is BulkVerb.RETRY else wanted.is_retried,
+        but_job=JOB_NAME,
+    )
+
+
+def _count(connection: Connection, wanted: RunFilter, ceiling_id: int) -> int:
+    """Exact: what is acted on must be known. Raises `UsageError` where that would take too long."""
+    bounded = replace(wanted, before_id=ceiling_id + 1)
+    matched = runs.count(connection, bounded, limit=MATCHED_MAX + 1)
+    if matched > MATCHED_MAX:
+        raise UsageError(
+            f"more than {MATCHED_MAX:,} runs match",
+            hint="Narrow it, by job or by state.",
+            code="bulk_too_many",
+        )
+    return matched
+
+
+def _not_confirmed(action: BulkAction) -> Conflict:
+    if action.confirmed_at is not None:
+        return Conflict(
+            f"bulk action {action.id} was confirmed already, by {action.confirmed_by}",
+            hint=f"See: tsuzuki run bulk show {action.id}",
+            code="bulk_confirmed",
+        )
+    return Conflict(
+        f"the preview of bulk action {action.id} is older than an hour",
+        hint="Make it again, and look at it.",
+        code="bulk_expired",
+    )
+
+
+def _state(connection: Connection, action: BulkAction) -> BulkState:
+    if action.confirmed_at is None:
+        return BulkState.PREVIEWED
+    if action.finished_at is not None:
+        return BulkState.DONE
+    if action.stopped_at is not None:
+        return BulkState.STOPPED
+    run = runs.get(connection, action.run_id) if action.run_id is not None else None
+    return _state_by_run(connection, run)
+
+
+def _state_by_run(connection: Connection, run: Run | None) -> BulkState:
+    """By the run that carries it out: failed if that has ended, and no retry of it goes on."""
+    while run is not None and run.state.is_final:
+        run = runs.get_retry(connection, run.id)
+    return BulkState.CONFIRMED if run is not None else BulkState.FAILED
+
+
+def _define_job(connection: Connection, *, actor: str) -> None:
+    """The job whose runs carry bulk actions out; made when first needed."""
+    job_changes.define(
+        connection,
+        JobSpec(
+            name=JOB_NAME,
+            handler=HANDLER,
+            description="Carries out bulk actions, one run each.",
+            concurrency_policy=ConcurrencyPolicy.ALLOW,
+            retry=RetryPolicy(max_retries=10),
+        ),
+        actor=actor,
+    )
