@@ -18,8 +18,9 @@ from tsuzuki.store.sql.types import to_text
 if TYPE_CHECKING:
     from simulation.world import World
 
-QUIESCE_SECONDS = 90.0
-"""Generous: it costs nothing if everything ends sooner."""
+QUIESCE_SECONDS = 180.0
+"""Generous: it costs nothing if everything ends sooner. An event that came while the database's clock was ahead is
+due when that time comes again, and a few steps ahead add up to more than a minute."""
 
 CHECK_INTERVAL_SECONDS = 1.0
 

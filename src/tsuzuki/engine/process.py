@@ -11,6 +11,8 @@ from random import Random
 
 from tsuzuki.engine.archive.archivist import Archivist
 from tsuzuki.engine.archive.log_archive import LogArchive
+from tsuzuki.engine.archive.retention import Retention
+from tsuzuki.engine.archive.rollups import HourlyRollups
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.coordination.steps import CoordinationSteps
 from tsuzuki.engine.leader.leader import Leader
@@ -136,7 +138,9 @@ class Engine:
         self.leader_steps = LeaderSteps(
             lease=self.lease,
             leader=self.leader,
-            archivist=self.archivist,
+            retention=Retention(
+                rollups=HourlyRollups(database=self._database), archivist=self.archivist
+            ),
             settings=self.settings,
             metrics=self.metrics,
             wakeup=self.wakeups.leader,

@@ -28,6 +28,7 @@ from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
+from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.resources import Resources, open_resources
@@ -44,6 +45,7 @@ class Application:
     jobs: Jobs
     runs: Runs
     bulk: BulkActions
+    statistics: RunStatistics
     events: Events
     workers: Workers
     liveness: Liveness
@@ -131,6 +133,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         jobs=jobs,
         runs=runs,
         bulk=BulkActions(database=database, actor=actor, runs=runs),
+        statistics=RunStatistics(database=database),
         events=Events(database=database, wake_others=wake_others),
         workers=workers,
         liveness=liveness,

@@ -31,7 +31,7 @@ class Candidate:
         self.wakeup = WakeUp(clock)
         self.archived: list[Archived] = []
         self.lease = Lease(database=database, clock=clock, settings=settings, holder=holder)
-        archivist: Any = SimpleNamespace(tick=lambda _term: self.archived.pop(0))
+        retention: Any = SimpleNamespace(tick=lambda _term: self.archived.pop(0))
         listener: Any = SimpleNamespace(is_open=False)
         self.steps = LeaderSteps(
             lease=self.lease,
@@ -41,7 +41,7 @@ class Candidate:
                 random=Random(1),
                 coordination=NoCoordination(),
             ),
-            archivist=archivist,
+            retention=retention,
             settings=settings,
             metrics=Metrics(),
             wakeup=self.wakeup,

@@ -10,6 +10,7 @@ from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
+from tsuzuki.store.schema.rollup_tables import run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
 from tsuzuki.store.sql.database import Database
 
@@ -64,6 +65,14 @@ BULK = {
 }
 CONFIRMED = {**BULK, "confirmed_at": MOMENT, "confirmed_by": "ada"}
 BULK_RUN = {"bulk_id": 1, "run_id": 1, "result": "retried", "new_run_id": 2}
+RUN_HOUR = {
+    "hour": MOMENT,
+    "job_definition_id": 1,
+    "outcome": "FAILED",
+    "bucket": 0,
+    "runs": 1,
+    "seconds": 0.0,
+}
 LEADERSHIP = {"id": 1, "epoch": 0, "lease_expires_at": MOMENT}
 
 
@@ -189,6 +198,10 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
         (bulk_action_runs, {**BULK_RUN, "new_run_id": None}),
         (bulk_action_runs, {**BULK_RUN, "result": "canceled"}),
     ],
+    "ck_run_hours_outcome": [(run_hours, {**RUN_HOUR, "outcome": "RUNNING"})],
+    "ck_run_hours_bucket": [(run_hours, {**RUN_HOUR, "bucket": -1})],
+    "ck_run_hours_runs": [(run_hours, {**RUN_HOUR, "runs": 0})],
+    "ck_run_hours_progress_single": [(run_hours_progress, {"id": 2, "until": MOMENT})],
     "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
     "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
 }
@@ -204,6 +217,8 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (bulk_actions, {**CONFIRMED, "id": 2, "position": 9, "done": 1, "finished_at": MOMENT}),
     (bulk_action_runs, BULK_RUN),
     (bulk_action_runs, {"bulk_id": 1, "run_id": 3, "result": "canceled"}),
+    (run_hours, RUN_HOUR),
+    (run_hours_progress, {"id": 1, "until": MOMENT}),
     (leadership, LEADERSHIP),
 ]
 

@@ -6,7 +6,8 @@ A step does nothing of a leader's while this process does not lead.
 import threading
 from random import Random
 
-from tsuzuki.engine.archive.archivist import Archived, Archivist
+from tsuzuki.engine.archive.archivist import Archived
+from tsuzuki.engine.archive.retention import Retention
 from tsuzuki.engine.leader.leader import Leader, LeaderRound
 from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.log import log
@@ -27,7 +28,7 @@ class LeaderSteps:
         *,
         lease: Lease,
         leader: Leader,
-        archivist: Archivist,
+        retention: Retention,
         settings: SettingsCache,
         metrics: Metrics,
         wakeup: WakeUp,
@@ -36,7 +37,7 @@ class LeaderSteps:
     ) -> None:
         self._lease = lease
         self._leader = leader
-        self._archivist = archivist
+        self._retention = retention
         self._settings = settings
         self._metrics = metrics
         self._wakeup = wakeup
@@ -82,7 +83,7 @@ class LeaderSteps:
     def archive_step(self) -> float:
         term = self._lease.term
         if term is not None:
-            archived = self._archivist.tick(term)
+            archived = self._retention.tick(term)
             if archived.runs or archived.pruned:
                 log.info("archived", **_counts(archived))
             if archived.more:

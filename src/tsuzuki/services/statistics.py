@@ -1,0 +1,93 @@
+"""How runs ended over time: closed hours from the rollups, the open ones counted from the history.
+
+Every number is exact. What it costs depends on the hours asked for and on what ended since the last closed hour,
+not on how many runs there are.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tsuzuki.model.durations import percentile
+from tsuzuki.model.errors import UsageError
+from tsuzuki.model.states import RunState
+from tsuzuki.services.lookup import require_job
+from tsuzuki.store import jobs, rollups
+from tsuzuki.store.rollups import HOUR, HourCount, hour_of
+from tsuzuki.store.sql.database import Connection, Database
+
+HOURS_MAX = 24 * 400
+
+
+@dataclass(kw_only=True)
+class Outcomes:
+    """How many runs ended how, and how long they took."""
+
+    runs: Counter[RunState] = field(default_factory=Counter)
+    buckets: Counter[int] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def add(self, count: HourCount) -> None:
+        self.runs[count.outcome] += count.runs
+        self.buckets[count.bucket] += count.runs
+        self.seconds += count.seconds
+
+    def duration(self, share: float) -> float | None:
+        """The seconds that `share` of the started runs did not exceed, to within a factor of two."""
+        return percentile(self.buckets, share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HourOfRuns:
+    """What ended in one hour."""
+
+    hour: datetime
+    outcomes: Outcomes
+
+
+class RunStatistics:
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    def by_hour(
+        self, *, hours: int = 24, job_name: str | None = None, end: datetime | None = None
+    ) -> list[HourOfRuns]:
+        """The last `hours` hours up to now, or up to `end`: each is there, oldest first, empty ones too."""
+        if not 1 <= hours <= HOURS_MAX:
+            raise UsageError(f"hours are from 1 to {HOURS_MAX}, not {hours}", code="hours")
+        with self._database.read() as connection:
+            last = hour_of(end or self._database.now(connection))
+            first = last - HOUR * (hours - 1)
+            found = {first + HOUR * number: Outcomes() for number in range(hours)}
+            for hour, count in self._counts(connection, first, last + HOUR, job_name):
+                found[hour].add(count)
+        return [HourOfRuns(hour=hour, outcomes=outcomes) for hour, outcomes in found.items()]
+
+    def by_job(self, *, hours: int = 24) -> dict[str, Outcomes]:
+        """The same hours together, for each job that had a run end in them."""
+        with self._database.read() as connection:
+            last = hour_of(self._database.now(connection))
+            found: dict[int, Outcomes] = {}
+            for _, count in self._counts(connection, last - HOUR * (hours - 1), last + HOUR, None):
+                found.setdefault(count.job_id, Outcomes()).add(count)
+            names = {job.id: job.spec.name for job in jobs.find(connection)}
+        return {names[job_id]: outcomes for job_id, outcomes in found.items() if job_id in names}
+
+    def _counts(
+        self, connection: Connection, start: datetime, end: datetime, job_name: str | None
+    ) -> Iterator[tuple[datetime, HourCount]]:
+        job_id = None if job_name is None else require_job(connection, job_name).id
+        closed = rollups.counted_until(connection)
+        if closed is not None and closed > start:
+            stored = rollups.hours_between(connection, start, min(closed, end), job_id=job_id)
+            yield from ((row.hour, row.counted) for row in stored)
+        for hour in _hours(max(start, closed or start), end):
+            counts = rollups.ended_between(connection, hour, hour + HOUR)
+            yield from ((hour, count) for count in counts if job_id in (None, count.job_id))
+
+
+def _hours(start: datetime, end: datetime) -> Iterable[datetime]:
+    while start < end:
+        yield start
+        start += HOUR

@@ -1,0 +1,136 @@
+"""Hourly rollups: each closed hour is counted once, and together with the open ones every number is exact."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from support.factories import add_worker, depose_and_take, run_in_state, take_lead
+from support.moving_clock import NOON, MovingClock
+from support.threads import at_once
+from tsuzuki.engine.archive.rollups import HourlyRollups
+from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.states import FINAL_STATES, RunState
+from tsuzuki.services.statistics import RunStatistics
+from tsuzuki.store import rollups
+from tsuzuki.store.leadership import Term
+from tsuzuki.store.sql.database import Database
+
+HOUR = timedelta(hours=1)
+FAILED, SUCCEEDED = RunState.FAILED, RunState.SUCCEEDED
+
+
+@pytest.fixture
+def term(database: Database) -> Term:
+    add_worker(database)
+    return take_lead(database, lease_seconds=600.0)
+
+
+def ended(database: Database, term: Term, state: RunState, count: int) -> None:
+    for _ in range(count):
+        run_in_state(database, state, term)
+
+
+def stored(database: Database) -> dict[tuple[datetime, RunState], int]:
+    with database.read() as connection:
+        rows = rollups.hours_between(connection, NOON - 30 * HOUR, NOON + 20_000 * HOUR)
+    return {(row.hour, row.counted.outcome): row.counted.runs for row in rows}
+
+
+def tick_all(database: Database, term: Term) -> None:
+    duty = HourlyRollups(database=database)
+    while duty.tick(term):
+        pass
+
+
+def test_an_hour_is_counted_when_it_is_over_and_settled(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    ended(database, term, FAILED, 2)
+    ended(database, term, SUCCEEDED, 1)
+    clock.advance(3600 + 299)
+    tick_all(database, term)
+    assert stored(database) == {}
+    clock.advance(2)
+    tick_all(database, term)
+    assert stored(database) == {(NOON, FAILED): 2, (NOON, SUCCEEDED): 1}
+
+
+def test_each_hour_is_counted_once_however_many_count(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    ended(database, term, FAILED, 3)
+    clock.advance(2 * 3600)
+    at_once(4, lambda _number: HourlyRollups(database=database).tick(term))
+    tick_all(database, term)
+    assert stored(database) == {(NOON, FAILED): 3}
+
+
+def test_empty_hours_between_are_passed_over_in_one_step(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    ended(database, term, FAILED, 1)
+    clock.advance(1000 * 3600)
+    ended(database, term, FAILED, 1)
+    clock.advance(2 * 3600)
+    duty = HourlyRollups(database=database)
+    assert [duty.tick(term) for _ in range(3)] == [True, True, False]
+    assert stored(database) == {(NOON, FAILED): 1, (NOON + 1000 * HOUR, FAILED): 1}
+
+
+def test_a_leader_of_the_past_stores_nothing(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    ended(database, term, FAILED, 1)
+    clock.advance(2 * 3600)
+    depose_and_take(database)
+    assert not HourlyRollups(database=database).tick(term)
+    assert stored(database) == {}
+
+
+def test_counts_are_kept_for_400_days(database: Database, term: Term, clock: MovingClock) -> None:
+    ended(database, term, FAILED, 1)
+    clock.advance(2 * 3600)
+    tick_all(database, term)
+    clock.advance(401 * 86_400)
+    ended(database, term, SUCCEEDED, 1)
+    clock.advance(2 * 3600)
+    tick_all(database, term)
+    assert [outcome for _, outcome in stored(database)] == [SUCCEEDED]
+
+
+# --- what people ask ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_closed_and_open_hours_together_are_exact(
+    database: Database, term: Term, clock: MovingClock, is_counted: bool
+) -> None:
+    for number, state in enumerate(sorted(FINAL_STATES), start=1):
+        ended(database, term, state, number)
+    clock.advance(3 * 3600)
+    ended(database, term, FAILED, 5)
+    if is_counted:
+        tick_all(database, term)
+    hours = RunStatistics(database=database).by_hour(hours=5)
+    assert [one.hour for one in hours] == [NOON + number * HOUR for number in range(-1, 4)]
+    assert [dict(one.outcomes.runs) for one in hours] == [
+        {},
+        {state: n for n, state in enumerate(sorted(FINAL_STATES), start=1)},
+        {},
+        {},
+        {FAILED: 5},
+    ]
+    by_job = RunStatistics(database=database).by_job(hours=5)
+    assert by_job["hello"].runs[FAILED] == 2 + 5
+    assert by_job["hello"].duration(0.5) is not None
+
+
+def test_one_job_alone_and_one_that_is_not_there(database: Database, term: Term) -> None:
+    ended(database, term, FAILED, 1)
+    statistics = RunStatistics(database=database)
+    (hour,) = statistics.by_hour(hours=1, job_name="hello")
+    assert hour.outcomes.runs == {FAILED: 1}
+    with pytest.raises(NotFound):
+        statistics.by_hour(job_name="other")
+    with pytest.raises(UsageError):
+        statistics.by_hour(hours=0)
