@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from tsuzuki.model.job import JobSource, JobSpec
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.store import jobs, leadership, workers
+from tsuzuki.store import events, jobs, leadership, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Database
@@ -73,6 +73,14 @@ def create_run(database: Database, job_id: int, **changes: Any) -> RunRef:
         (run_id,) = runs.create(connection, [new_run(database, job_id, **changes)])
     assert run_id is not None
     return RunRef(id=run_id, version=1)
+
+
+def emit_event(database: Database, dedupe_key: str | None = None) -> int:
+    with database.write() as connection:
+        event, _ = events.emit(
+            connection, event_type="paid", payload={"n": 1}, dedupe_key=dedupe_key
+        )
+    return event.id
 
 
 def ref(database: Database, run_id: int) -> RunRef:
