@@ -102,7 +102,7 @@ def fill(database: Database, job_id: int) -> None:
             text(
                 "UPDATE job_runs SET state = 'RUNNING', version = 3, assigned_worker_id = 'w',"
                 f" assigned_at = {moment}, started_at = {moment}, leader_epoch = 1,"
-                f" moved_at = {moment}, moved_as = 'leader', moved_by = 'me'"
+                f" moved_at = {moment}, moved_as = 'leader', moved_by = 'me', moved_epoch = 1"
             )
         )
         connection.execute(
