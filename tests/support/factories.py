@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from tsuzuki.model.job import JobSource, JobSpec
 from tsuzuki.model.run import NewRun, RunRef
@@ -10,6 +10,7 @@ from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.store import events, jobs, leadership, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.schema.tables import job_definitions
 from tsuzuki.store.sql.database import Database
 
 WORKER = "host-1-aaaa"
@@ -22,6 +23,14 @@ def spec(name: str = "hello", **changes: Any) -> JobSpec:
 def add_job(database: Database, job: JobSpec | None = None) -> int:
     with database.write() as connection:
         return jobs.add(connection, job or spec(), source=JobSource.DATABASE)
+
+
+def make_schedule_unreadable(database: Database, job_id: int) -> None:
+    """As if another machine had stored it, which knows that time zone."""
+    document = {"daily_at": "07:00", "timezone": "Mars/Olympus"}
+    changed = update(job_definitions).where(job_definitions.c.id == job_id)
+    with database.write() as connection:
+        connection.execute(changed.values(schedule=document, version=job_definitions.c.version + 1))
 
 
 def take_lead(database: Database, holder: str = "leader-1", lease_seconds: float = 60.0) -> Term:

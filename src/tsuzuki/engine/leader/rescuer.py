@@ -68,9 +68,6 @@ class _Found:
     stale: Sequence[Run]
     lost: Sequence[Run]
     removed: Sequence[RunRef]
-    lost_alone: frozenset[str]
-    """Workers."""
-
     jobs: Mapping[int, Job]
 
 
@@ -139,9 +136,6 @@ class Rescuer:
 
     def _find(self, connection: Connection, settings: EngineSettings) -> _Found:
         lost = rescue.lost(connection, silent_after_seconds=settings.lost_after_seconds)
-        silent = workers.silent_heartbeats(
-            connection, silent_after_seconds=settings.worker_ttl_seconds
-        )
         return _Found(
             stale=rescue.stale_assignments(
                 connection,
@@ -150,10 +144,14 @@ class Rescuer:
             ),
             lost=lost,
             removed=rescue.waiting_of_removed_jobs(connection, limit=REMOVED_MAX),
-            lost_alone=lost_alone(
-                silent, heartbeat_interval_seconds=settings.heartbeat_interval_seconds
-            ),
             jobs=_jobs_of(connection, lost),
+        )
+
+    def _lost_alone(self, connection: Connection, settings: EngineSettings) -> frozenset[str]:
+        """In the transaction that uses it: others may have fallen silent since the runs were found."""
+        return lost_alone(
+            workers.silent_heartbeats(connection, silent_after_seconds=settings.worker_ttl_seconds),
+            heartbeat_interval_seconds=settings.heartbeat_interval_seconds,
         )
 
     # --- the transactions -------------------------------------------------------------------------
@@ -162,7 +160,7 @@ class Rescuer:
         """Orphan and fail what was found, then let go of workers that hold nothing any more."""
         orphaned: set[int] = set()
         may_go_on = self._in_batches(
-            this, found.stale, lambda c, runs: self._orphan(c, this, runs, found, orphaned)
+            this, found.stale, lambda c, runs: self._orphan(c, this, runs, orphaned)
         ) and self._in_batches(
             this, found.lost, lambda c, runs: self._fail_lost(c, this, runs, found, rescued)
         )
@@ -190,7 +188,6 @@ class Rescuer:
         connection: Connection,
         this: _Round,
         runs: Sequence[Run],
-        found: _Found,
         orphaned: set[int],
     ) -> None:
         orphaned |= moves.orphan(
@@ -199,7 +196,7 @@ class Rescuer:
             runs=[run.ref for run in runs],
             reassign_after_seconds=this.settings.reassign_after_seconds,
             silent_after_seconds=this.settings.worker_ttl_seconds,
-            lost_alone=found.lost_alone,
+            lost_alone=self._lost_alone(connection, this.settings),
         )
 
     def _fail_lost(
@@ -218,7 +215,13 @@ class Rescuer:
         )
         ended = [run for run in runs if run.id in failed]
         self._retry(
-            connection, this, ended, Reason.WORKER_LOST, found.jobs, rescued, alone=found.lost_alone
+            connection,
+            this,
+            ended,
+            Reason.WORKER_LOST,
+            found.jobs,
+            rescued,
+            alone=self._lost_alone(connection, this.settings),
         )
 
     def _fail_orphaned(self, this: _Round, rescued: Rescued) -> None:
