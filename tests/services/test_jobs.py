@@ -1,14 +1,19 @@
 """The database follows the file as it is, never as it was a moment ago."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from support.databases import opened
+from support.factories import add_job, make_schedule_unreadable, spec
 from tsuzuki.config import Configuration, load_configuration
+from tsuzuki.model.errors import ScheduleError
+from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.services.jobs import Jobs, SyncState
+from tsuzuki.store import jobs as store_jobs
 from tsuzuki.store.sql.database import Database
 
 
@@ -40,3 +45,27 @@ def test_a_job_added_by_another_process_meanwhile_is_not_removed(
     jobs_of(live_database, read_while_others_act).apply()
     (view,) = theirs.find()
     assert (view.name, view.sync_state) == ("theirs", SyncState.APPLIED)
+
+
+def test_a_job_whose_schedule_cannot_be_read_here_is_listed_with_the_others(
+    live_database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "tsuzuki.yaml").write_text("jobs: {}\n")
+    jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
+    job_id = add_job(live_database, spec("far", schedule=parse_schedule("every 1h")))
+    add_job(live_database, spec("near", schedule=parse_schedule("every 1h")))
+    make_schedule_unreadable(live_database, job_id)
+    far, near = jobs.find()
+    assert far.schedule_words.startswith("cannot be read here: ")
+    assert "Mars/Olympus" in far.schedule_words
+    assert far.next_at is None
+    assert near.next_at is not None
+    with pytest.raises(ScheduleError, match="cannot be read here"):
+        jobs.next_times("far", 3)
+    with live_database.write() as connection:
+        stored = store_jobs.get(connection, job_id)
+        assert stored is not None
+        assert store_jobs.change(connection, job=stored, spec=replace(stored.spec, priority=7))
+        changed = store_jobs.get(connection, job_id)
+    assert changed is not None
+    assert changed.spec.schedule == stored.spec.schedule

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from tsuzuki.model.job import JobSource, JobSpec
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.store import jobs, leadership, workers
+from tsuzuki.store import events, jobs, leadership, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.schema.tables import job_definitions
 from tsuzuki.store.sql.database import Database
 
 WORKER = "host-1-aaaa"
@@ -22,6 +23,14 @@ def spec(name: str = "hello", **changes: Any) -> JobSpec:
 def add_job(database: Database, job: JobSpec | None = None) -> int:
     with database.write() as connection:
         return jobs.add(connection, job or spec(), source=JobSource.DATABASE)
+
+
+def make_schedule_unreadable(database: Database, job_id: int) -> None:
+    """As if another machine had stored it, which knows that time zone."""
+    document = {"daily_at": "07:00", "timezone": "Mars/Olympus"}
+    changed = update(job_definitions).where(job_definitions.c.id == job_id)
+    with database.write() as connection:
+        connection.execute(changed.values(schedule=document, version=job_definitions.c.version + 1))
 
 
 def take_lead(database: Database, holder: str = "leader-1", lease_seconds: float = 60.0) -> Term:
@@ -73,6 +82,14 @@ def create_run(database: Database, job_id: int, **changes: Any) -> RunRef:
         (run_id,) = runs.create(connection, [new_run(database, job_id, **changes)])
     assert run_id is not None
     return RunRef(id=run_id, version=1)
+
+
+def emit_event(database: Database, dedupe_key: str | None = None) -> int:
+    with database.write() as connection:
+        event, _ = events.emit(
+            connection, event_type="paid", payload={"n": 1}, dedupe_key=dedupe_key
+        )
+    return event.id
 
 
 def ref(database: Database, run_id: int) -> RunRef:

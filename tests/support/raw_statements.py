@@ -40,6 +40,16 @@ COLUMNS_OF_STATE: dict[RunState, dict[str, Any]] = {
 }
 """The columns that the CHECK constraints demand in each state."""
 
+RUN_COLUMNS = (
+    "job_definition_id, state, version, trigger, scheduled_for, priority, arguments, attempt,"
+    " retries_used, created_at, idempotency_key"
+)
+COPIED_RUN = (
+    "job_definition_id, 'PENDING', 1, trigger, scheduled_for, priority, arguments, attempt,"
+    " retries_used, created_at, idempotency_key"
+)
+"""A copy of a run: `INSERT INTO job_runs (RUN_COLUMNS) SELECT COPIED_RUN FROM job_runs`."""
+
 
 def move(run_id: int, target: RunState, actor: Actor, **changes: Any) -> Executable:
     """A complete move: actor set, version raised, every column as the target state demands."""
@@ -49,6 +59,7 @@ def move(run_id: int, target: RunState, actor: Actor, **changes: Any) -> Executa
         "moved_at": MOMENT,
         "moved_as": actor,
         "moved_by": "operator-1",
+        "moved_epoch": 1,
         **COLUMNS_OF_STATE[target],
         **changes,
     }

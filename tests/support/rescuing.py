@@ -1,5 +1,7 @@
 """For tests of the rescuer: workers that send heartbeats, ask for confirmation, or fall silent."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from random import Random
 
 from support.factories import (
@@ -8,6 +10,7 @@ from support.factories import (
     ref,
 )
 from support.moving_clock import MovingClock
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings
@@ -15,7 +18,7 @@ from tsuzuki.model.worker import Worker
 from tsuzuki.store import workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Connection, Database
 
 SETTINGS = EngineSettings(
     worker_ttl_seconds=6.0,
@@ -25,6 +28,22 @@ SETTINGS = EngineSettings(
     continuation_retry_interval_seconds=0.3,
     max_orphans=3,
 ).checked()
+
+
+class SecondWrite(UnreliableDatabase):
+    """`meanwhile` is called before the second write: between the read that finds runs and the write that moves
+    them. The first write judges workers."""
+
+    def __init__(self, database: Database, meanwhile: Callable[[], object]) -> None:
+        super().__init__(database)
+        self._writes = 0
+        self._meanwhile = meanwhile
+
+    def write(self) -> AbstractContextManager[Connection]:
+        self._writes += 1
+        if self._writes == 2:
+            self._meanwhile()
+        return super().write()
 
 
 TTL = SETTINGS.worker_ttl_seconds

@@ -64,8 +64,7 @@ def show(invocation: Invocation, name: str) -> None:
     """
     with open_application(invocation) as application:
         view = application.jobs.get(name)
-        due = view.spec.enabled and view.spec.schedule
-        next_times = application.jobs.next_times(name, SHOWN_TIMES) if due else []
+        next_times = application.jobs.next_times(name, SHOWN_TIMES) if view.next_at else []
     emit(invocation, {**view.as_dict(), "next_times": next_times}, columns=job_views.OBJECT)
 
 

@@ -20,6 +20,7 @@ from tsuzuki.model.schedule_words import (
 )
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.timetable import EPOCH, MONDAY_TO_FRIDAY, AtMinutes, AtTimes, Every, Weekday
+from tsuzuki.model.unreadable_schedule import UnreadableSchedule
 from tsuzuki.model.zones import zone_named
 
 __all__ = [
@@ -29,12 +30,14 @@ __all__ = [
     "Cron",
     "Every",
     "Schedule",
+    "UnreadableSchedule",
     "Weekday",
     "parse_schedule",
+    "read_stored",
     "upcoming",
 ]
 
-Schedule: TypeAlias = Every | AtTimes | AtMinutes | Cron
+Schedule: TypeAlias = Every | AtTimes | AtMinutes | Cron | UnreadableSchedule
 
 _FORMS = (
     'Valid forms: cron: "*/5 * * * *" · every: 10m · daily_at: "07:00" · hourly_at_minute: 15 · '
@@ -59,6 +62,14 @@ def parse_schedule(value: object, *, default_timezone: str = "UTC") -> Schedule:
             return _from_mapping(value, default_timezone)
         case _:
             raise ScheduleError(f"{value!r} is not a schedule", hint=_FORMS)
+
+
+def read_stored(mapping: Mapping[str, Any]) -> Schedule:
+    """A schedule as it was stored, perhaps by another machine: what cannot be read here says so itself."""
+    try:
+        return parse_schedule(mapping)
+    except ScheduleError as problem:
+        return UnreadableSchedule(stored=mapping, problem=problem)
 
 
 def upcoming(schedule: Schedule, after: datetime, count: int) -> list[datetime]:

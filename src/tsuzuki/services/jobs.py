@@ -25,7 +25,7 @@ from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
 from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
-from tsuzuki.model.schedule import upcoming
+from tsuzuki.model.schedule import UnreadableSchedule, upcoming
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.job_changes import Change
@@ -280,14 +280,15 @@ class Jobs:
         source = JobSource.FILE if in_file else (stored.source if stored else JobSource.FILE)
         if stored and stored.source is JobSource.DATABASE:
             source, spec = JobSource.DATABASE, stored.spec
-        due = spec.enabled and spec.schedule
+        schedule = spec.schedule
+        has_next = spec.enabled and not isinstance(schedule, UnreadableSchedule)
         return JobView(
             spec=spec,
             source=source,
             sync_state=_sync_state(in_file, stored),
             job=stored,
-            next_at=spec.schedule.next_after(self._database.clock.now())
-            if due and spec.schedule
+            next_at=schedule.next_after(self._database.clock.now())
+            if has_next and schedule
             else None,
         )
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, column, func, or_, select, text
+from sqlalchemy import Connection, Select, Table, and_, column, exists, func, or_, select, text
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.migrate import ENGINE, Component, require_current
-from tsuzuki.store.schema.tables import job_run_transitions, job_runs, leadership
+from tsuzuki.store.schema.tables import job_run_logs, job_run_transitions, job_runs, leadership
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.prepared import execute
@@ -17,12 +17,15 @@ GUARDS = {
     "job_runs_history job_runs_history_of_two job_run_transitions_insert "
     "job_run_transitions_update "
     "job_run_transitions_delete audit_log_insert audit_log_update audit_log_delete "
-    "leadership_insert leadership_update leadership_delete",
+    "leadership_insert leadership_update leadership_delete "
+    "job_runs_fixed job_runs_attempt job_runs_held job_runs_replace job_definitions_id "
+    "job_definitions_replace job_definitions_replace_by_update events_keep events_replace",
     "postgresql": "job_runs_birth job_runs_move job_runs_version job_runs_finished job_runs_keep "
     "job_runs_job job_runs_same_job job_definitions_keep job_definitions_truncate "
     "job_runs_truncate job_runs_history job_run_transitions_insert job_run_transitions_update "
     "job_run_transitions_delete job_run_transitions_truncate audit_log_change "
-    "audit_log_truncate leadership_update leadership_delete leadership_truncate",
+    "audit_log_truncate leadership_update leadership_delete leadership_truncate "
+    "job_runs_signed job_runs_fixed job_runs_attempt job_runs_held events_keep",
 }
 
 TRIGGERS = {
@@ -61,6 +64,17 @@ _BROKEN_HISTORY = (
 )
 
 
+def _without_run(table: Table) -> Select[tuple[int]]:
+    """The first ids of runs that are missing but have rows in `table`."""
+    run_id = table.c.run_id
+    is_missing = ~exists(select(job_runs.c.id).where(job_runs.c.id == run_id))
+    return select(run_id).where(is_missing).distinct().order_by(run_id).limit(10)
+
+
+_HISTORY_WITHOUT_RUN = _without_run(job_run_transitions)
+_LOGS_WITHOUT_RUN = _without_run(job_run_logs)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """The result of one check. `problem` is None if there is none."""
@@ -89,6 +103,11 @@ def inspect_database(
         ("guards", _guards, "A trigger was removed; restore a backup or recreate it."),
         ("leadership", _leadership, "Restore a backup: the one row of leadership is missing."),
         ("history", _history, "Moves were made around the guards; compare with a backup."),
+        (
+            "runs",
+            _missing_runs,
+            "These runs were deleted around the guards; compare with a backup.",
+        ),
     ]
     with database.read() as connection:
         for subject, check, hint in checks:
@@ -134,3 +153,12 @@ def _history(connection: Connection) -> list[str]:
     """Every run has one history row per move, and the last one ends in the run's state."""
     broken = execute(connection, _BROKEN_HISTORY).scalars()
     return [f"run {run_id} and its history disagree" for run_id in broken]
+
+
+def _missing_runs(connection: Connection) -> list[str]:
+    """A run is deleted together with its history, and after its log."""
+    history = execute(connection, _HISTORY_WITHOUT_RUN).scalars()
+    logs = execute(connection, _LOGS_WITHOUT_RUN).scalars()
+    return [f"run {run_id} is missing, its history is there" for run_id in history] + [
+        f"run {run_id} is missing, its log is there" for run_id in logs
+    ]

@@ -19,12 +19,11 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.schedule import parse_schedule
+from tsuzuki.model.schedule import UnreadableSchedule, read_stored
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.tables import job_definitions
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
@@ -221,23 +220,17 @@ def find_scheduled(
     connection: Connection,
     *,
     known: Mapping[int, Job] = NONE_KNOWN,
-    on_unreadable: Callable[[int, TsuzukiError], None] | None = None,
+    on_unreadable: Callable[[Job, UnreadableSchedule], None] = lambda _job, _schedule: None,
 ) -> list[Job]:
     """Every enabled job with a schedule. A job that `known` has in its current version is not read again. A job
-    that this machine cannot read, because it lacks a time zone for example, is passed to `on_unreadable` and left
-    out."""
+    whose schedule this machine cannot read is passed to `on_unreadable` and left out."""
     heads = execute(connection, _HEADS_SCHEDULED).all()
-    try:
-        return _read_changed(connection, heads, known)
-    except TsuzukiError:
-        if on_unreadable is None:
-            raise
     found: list[Job] = []
-    for head in heads:
-        try:
-            found += _read_changed(connection, [head], known)
-        except TsuzukiError as problem:
-            on_unreadable(head[0], problem)
+    for job in _read_changed(connection, heads, known):
+        if isinstance(job.spec.schedule, UnreadableSchedule):
+            on_unreadable(job, job.spec.schedule)
+        else:
+            found.append(job)
     return found
 
 
@@ -262,7 +255,7 @@ def columns_of(spec: JobSpec) -> dict[str, Any]:
 def job_from(row: Mapping[str, Any]) -> Job:
     values = dict(row)
     spec = {name: values.pop(name) for name in _SPEC}
-    spec["schedule"] = parse_schedule(row["schedule"]) if row["schedule"] else None
+    spec["schedule"] = read_stored(row["schedule"]) if row["schedule"] else None
     spec["misfire"] = Misfire(row["misfire"])
     spec["concurrency_policy"] = ConcurrencyPolicy(row["concurrency_policy"])
     spec["retry"] = RetryPolicy(**row["retry"])

@@ -18,6 +18,7 @@ from support.factories import (
     add_worker,
     create_run,
     depose_and_take,
+    make_schedule_unreadable,
     new_run,
     read_run,
     ref,
@@ -307,3 +308,17 @@ def test_an_assignment_whose_reply_was_lost_is_not_made_twice(
     assert assigner.tick(term) == 0
     assert assigned_ids(database) == ids[:2]
     assert {run.version for run in assigned_runs(database)} == {2}
+
+
+def test_runs_of_a_job_whose_schedule_cannot_be_read_here_are_assigned_with_the_others(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "w")
+    unreadable = add_free_job(database)
+    runs_of_both = [
+        create_run(database, unreadable).id,
+        create_run(database, add_job(database, spec("other"))).id,
+    ]
+    make_schedule_unreadable(database, unreadable)
+    assert an_assigner(database).tick(term) == 2
+    assert {read_run(database, run_id).state for run_id in runs_of_both} == {RunState.ASSIGNED}

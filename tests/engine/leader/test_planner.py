@@ -1,15 +1,16 @@
 """Every due tick becomes a run or a recorded skip, once, in a race between planners and under clock skew too."""
 
+import logging
 from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from support.factories import (
     add_job,
     create_run,
     depose_and_take,
+    make_schedule_unreadable,
     read_run,
     spec,
 )
@@ -268,15 +269,18 @@ def test_whatever_the_downtime_every_due_tick_is_a_run_or_a_recorded_skip(
 
 
 def test_a_schedule_that_this_machine_cannot_read_stops_only_its_own_job(
-    database: Database, clock: MovingClock, term: Term
+    database: Database, clock: MovingClock, term: Term, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A time zone that only other machines know, or a schedule of a newer version."""
     unreadable = scheduled(database)
     add_job(database, spec("readable", schedule=HOURLY))
-    unknown = text("UPDATE job_definitions SET schedule = :schedule, version = 2 WHERE id = :id")
-    with database.write() as connection:
-        document = '{"every": "1h", "timezone": "Mars/Olympus"}'
-        connection.execute(unknown, {"schedule": document, "id": unreadable})
+    make_schedule_unreadable(database, unreadable)
     clock.advance(HOUR)
-    assert a_planner(database).tick(term).created == 1
+    planner = a_planner(database)
+    with caplog.at_level(logging.ERROR, logger="tsuzuki"):
+        assert planner.tick(term).created == 1
+        planner.tick(term)
     assert [run.job_name for run in all_runs(database)] == ["readable"]
+    (told,) = caplog.messages
+    assert told.startswith("job not planned here job=hello error=")
+    assert "Mars/Olympus" in told

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -23,6 +22,7 @@ from support.rescuing import (
     LOST,
     SETTINGS,
     TTL,
+    SecondWrite,
     a_rescuer,
     heartbeat,
     lose,
@@ -30,7 +30,6 @@ from support.rescuing import (
     retry_of,
     start_on,
 )
-from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.rescuer import Rescued
 from tsuzuki.model.errors import Unreachable
@@ -96,20 +95,18 @@ def test_an_orphan_is_assigned_to_another_and_the_old_worker_can_no_longer_start
     assert (after.assigned_worker_id, after.attempt) == ("other", 2)
 
 
-def test_a_run_started_between_the_read_and_the_write_is_not_orphaned(
+def test_a_run_that_is_moved_between_the_read_and_the_write_is_not_orphaned(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
     clock.advance(TTL)
 
-    class LateDatabase(UnreliableDatabase):
-        def write(self) -> Any:
-            with database.write() as connection:
-                assert moves.start(connection, worker_id=WORKER, runs=[run])
-            return super().write()
+    def cancel() -> None:
+        with database.write() as connection:
+            assert moves.cancel(connection, operator="me", runs=[run])
 
-    assert a_rescuer(LateDatabase(database)).tick(term).orphaned == 0
-    assert read_run(database, run.id).state is RunState.RUNNING
+    assert a_rescuer(SecondWrite(database, cancel)).tick(term).orphaned == 0
+    assert read_run(database, run.id).state is RunState.CANCELED
 
 
 def test_a_run_orphaned_too_often_fails_and_its_retry_counts(
@@ -202,14 +199,12 @@ def test_a_run_that_ends_between_the_read_and_the_write_has_ended_and_is_not_ret
     started = Started(id=run.id, version=run.version, epoch=term.epoch)
     clock.advance(LOST)
 
-    class LateDatabase(UnreliableDatabase):
-        def write(self) -> Any:
-            with database.write() as connection:
-                end = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
-                assert moves.finish(connection, worker_id=WORKER, ends=[end])
-            return super().write()
+    def finish() -> None:
+        with database.write() as connection:
+            end = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
+            assert moves.finish(connection, worker_id=WORKER, ends=[end])
 
-    rescued = a_rescuer(LateDatabase(database)).tick(term)
+    rescued = a_rescuer(SecondWrite(database, finish)).tick(term)
     assert (rescued.failed, rescued.retries) == (0, 0)
     assert read_run(database, run.id).state is RunState.SUCCEEDED
     assert retry_of(database, run.id) is None
@@ -325,9 +320,12 @@ def test_the_end_and_its_retry_are_one_transaction_however_it_was_interrupted(
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     clock.advance(LOST)
-    unreliable = UnreliableDatabase(database)
-    unreliable.replies_to_lose = int(fault == "lost reply")
-    unreliable.crash_before_commit = fault != "lost reply"
+
+    def set_fault() -> None:
+        unreliable.replies_to_lose = int(fault == "lost reply")
+        unreliable.crash_before_commit = fault != "lost reply"
+
+    unreliable = SecondWrite(database, set_fault)
     rescuer = a_rescuer(unreliable)
     with pytest.raises(Unreachable):
         rescuer.tick(term)

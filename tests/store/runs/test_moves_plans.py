@@ -102,7 +102,7 @@ def fill(database: Database, job_id: int) -> None:
             text(
                 "UPDATE job_runs SET state = 'RUNNING', version = 3, assigned_worker_id = 'w',"
                 f" assigned_at = {moment}, started_at = {moment}, leader_epoch = 1,"
-                f" moved_at = {moment}, moved_as = 'leader', moved_by = 'me'"
+                f" moved_at = {moment}, moved_as = 'leader', moved_by = 'me', moved_epoch = 1"
             )
         )
         connection.execute(
@@ -190,7 +190,11 @@ BY_STATE: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_job_runs_assigned_worker_id_state",
     ),
     "what needs rescue": (
-        lambda c: rescue.suspects(c, silent_after_seconds=1),
+        lambda c: rescue.lost(c, silent_after_seconds=1),
+        "ix_job_runs_assigned_worker_id_state",
+    ),
+    "what was assigned and not started": (
+        lambda c: rescue.stale_assignments(c, reassign_after_seconds=1, silent_after_seconds=1),
         "ix_job_runs_assigned_worker_id_state",
     ),
     "what all workers hold": (capacity.held_runs, "ix_job_runs_assigned_worker_id_state"),

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tsuzuki.engine.log import log
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import Job
 from tsuzuki.model.misfire import TickPlan
 from tsuzuki.model.overlap import decide_ticks
 from tsuzuki.model.run import NewRun, RunRef
+from tsuzuki.model.schedule import UnreadableSchedule
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, Trigger
 from tsuzuki.store import jobs
@@ -45,12 +45,14 @@ class Planner:
         # Cached by job: computing a schedule's next tick costs more than reading a row, and it does not
         # change while the job's version and planned_until do not.
         self._next: dict[int, tuple[int, datetime, datetime]] = {}
+        self._unreadable: dict[int, int] = {}
+        """Jobs that were logged as unreadable, with their version."""
 
     def tick(self, term: Term) -> Planned:
         """Plan every job that is due."""
         with self._database.read() as connection:
             scheduled = jobs.find_scheduled(
-                connection, known=self._jobs, on_unreadable=_log_unreadable
+                connection, known=self._jobs, on_unreadable=self._on_unreadable
             )
             now = self._database.now(connection)
         self._jobs = {job.id: job for job in scheduled}
@@ -63,6 +65,17 @@ class Planner:
         planned.next_at = min((tick for tick in upcoming if tick > now), default=None)
         planned.is_complete = all(tick > now for tick in upcoming)
         return planned
+
+    def _on_unreadable(self, job: Job, schedule: UnreadableSchedule) -> None:
+        """Its ticks wait for a leader on a machine that can read it; the other jobs are planned, and its runs are
+        executed."""
+        if self._unreadable.get(job.id) == job.version:
+            return
+        self._unreadable[job.id] = job.version
+        problem = schedule.problem
+        log.error(
+            "job not planned here", job=job.spec.name, error=problem.message, hint=problem.hint
+        )
 
     def _next_tick(self, job: Job) -> datetime:
         cached = self._next.get(job.id)
@@ -126,11 +139,6 @@ class Planner:
         wanted = [_run_for(job, tick) for tick in decided.start]
         created_ids = runs.create(connection, wanted, term=term)
         return sum(1 for run_id in created_ids if run_id is not None), skipped
-
-
-def _log_unreadable(job_id: int, problem: TsuzukiError) -> None:
-    """Its ticks wait for a leader on a machine that can read it; the other jobs are planned."""
-    log.error("job not planned here", job_id=job_id, error=problem.message, hint=problem.hint)
 
 
 def _run_for(

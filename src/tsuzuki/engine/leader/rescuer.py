@@ -4,9 +4,13 @@ A worker that is silent for `worker_ttl_seconds` is detached: it gets no new run
 are orphaned and assigned to others. Only after a further grace period, when the worker has by its own rule
 stopped everything it ran, are its running runs failed and retried. A worker that is silent in the database but
 has a valid heartbeat at the coordination service is not silent.
+
+Which runs are to be rescued is read before, and they are moved in small batches, so that no write transaction is long.
+The move itself has the condition in its WHERE: a worker that came back in between keeps its runs.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -25,6 +29,12 @@ from tsuzuki.store.sql.database import Connection, Database
 
 REMOVED_MAX = 500
 
+BATCH_MAX = 100
+"""Runs that one write transaction orphans or fails."""
+
+BATCH_PAUSE_SECONDS = 0.01
+"""Between two of them, so that heartbeats and moves get the write lock of SQLite."""
+
 
 @dataclass(kw_only=True)
 class Rescued:
@@ -40,6 +50,25 @@ class Rescued:
     @property
     def made_work(self) -> bool:
         return bool(self.reattached or self.orphaned or self.retries)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Round:
+    """Under which term and settings one tick works, and whether it may judge silence."""
+
+    term: Term
+    settings: EngineSettings
+    may_judge: Callable[[datetime], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """What is to be rescued, by what was read."""
+
+    stale: Sequence[Run]
+    lost: Sequence[Run]
+    removed: Sequence[RunRef]
+    jobs: Mapping[int, Job]
 
 
 class Rescuer:
@@ -60,44 +89,23 @@ class Rescuer:
         self, term: Term, *, may_judge: Callable[[datetime], bool] = lambda _now: True
     ) -> Rescued:
         """One round; one cheap query when there is nothing to rescue. `may_judge` is called with the
-        database's time, inside the transaction that uses it. If it is false, no worker is detached and no
+        database's time, inside each transaction that uses it. If it is false, no worker is detached and no
         run is failed for silence; workers with a heartbeat are still reattached."""
         rescued = Rescued()
         settings = self._settings()
-        ttl = settings.worker_ttl_seconds
         with self._database.read() as connection:
             if not self._needs_rescue(connection):
                 return rescued
-            silent = workers.silent(connection, silent_after_seconds=ttl)
+            silent = workers.silent(connection, silent_after_seconds=settings.worker_ttl_seconds)
             read_at = self._database.now(connection)
         # Between the two transactions, so that no lock is held while the other service answers.
         live = self._coordination.live_workers(silent)
         sent_at = read_at - timedelta(seconds=heartbeat_ttl_seconds(settings))
-        with self._database.write() as connection:
-            workers.reset_future_heartbeats(connection, term=term)
-            workers.refresh_heartbeats(connection, term=term, worker_ids=live, sent_at=sent_at)
-            rescued.reattached = len(
-                workers.reattach_and_confirm(connection, term=term, silent_after_seconds=ttl)
-            )
-            if not may_judge(self._database.now(connection)):
-                return rescued
-            rescued.detached = len(
-                workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
-            )
-            suspects = rescue.suspects(connection, silent_after_seconds=ttl)
-            alone = self._lost_alone(connection, settings)
-            orphaned = self._orphan(connection, term, suspects, settings, alone)
-            self._fail_lost(connection, term, suspects, settings, alone, rescued)
-            self._fail_orphaned(connection, term, settings, rescued)
-            # Kept a little longer: others may be found to have been lost together with it.
-            gone_after = settings.lost_after_seconds + settings.heartbeat_interval_seconds * 2
-            workers.mark_silent_gone(connection, term=term, silent_after_seconds=gone_after)
-            removed = rescue.waiting_of_removed_jobs(connection, limit=REMOVED_MAX)
-            rescued.canceled = len(
-                moves.skip(connection, term=term, runs=removed, reason=Reason.JOB_DELETED)
-            )
-        rescued.orphaned = len(orphaned)
-        self._coordination.release(orphaned)
+        this = _Round(term=term, settings=settings, may_judge=may_judge)
+        if self._judge_workers(this, live, sent_at, rescued):
+            with self._database.read() as connection:
+                found = self._find(connection, settings)
+            self._rescue(this, found, rescued)
         return rescued
 
     def _needs_rescue(self, connection: Connection) -> bool:
@@ -108,93 +116,176 @@ class Rescuer:
             max_orphans=settings.max_orphans,
         )
 
+    def _judge_workers(
+        self, this: _Round, live: Collection[str], sent_at: datetime, rescued: Rescued
+    ) -> bool:
+        """Reattach workers that are heard, and detach silent ones if we may judge. Answers whether we may."""
+        term, ttl = this.term, this.settings.worker_ttl_seconds
+        with self._database.write() as connection:
+            workers.reset_future_heartbeats(connection, term=term)
+            workers.refresh_heartbeats(connection, term=term, worker_ids=live, sent_at=sent_at)
+            rescued.reattached = len(
+                workers.reattach_and_confirm(connection, term=term, silent_after_seconds=ttl)
+            )
+            if not this.may_judge(self._database.now(connection)):
+                return False
+            rescued.detached = len(
+                workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
+            )
+        return True
+
+    def _find(self, connection: Connection, settings: EngineSettings) -> _Found:
+        lost = rescue.lost(connection, silent_after_seconds=settings.lost_after_seconds)
+        return _Found(
+            stale=rescue.stale_assignments(
+                connection,
+                reassign_after_seconds=settings.reassign_after_seconds,
+                silent_after_seconds=settings.worker_ttl_seconds,
+            ),
+            lost=lost,
+            removed=rescue.waiting_of_removed_jobs(connection, limit=REMOVED_MAX),
+            jobs=_jobs_of(connection, lost),
+        )
+
     def _lost_alone(self, connection: Connection, settings: EngineSettings) -> frozenset[str]:
+        """In the transaction that uses it: others may have fallen silent since the runs were found."""
         return lost_alone(
             workers.silent_heartbeats(connection, silent_after_seconds=settings.worker_ttl_seconds),
             heartbeat_interval_seconds=settings.heartbeat_interval_seconds,
         )
 
+    # --- the transactions -------------------------------------------------------------------------
+
+    def _rescue(self, this: _Round, found: _Found, rescued: Rescued) -> None:
+        """Orphan and fail what was found, then let go of workers that hold nothing any more."""
+        orphaned: set[int] = set()
+        may_go_on = self._in_batches(
+            this, found.stale, lambda c, runs: self._orphan(c, this, runs, orphaned)
+        ) and self._in_batches(
+            this, found.lost, lambda c, runs: self._fail_lost(c, this, runs, found, rescued)
+        )
+        rescued.orphaned = len(orphaned)
+        self._coordination.release(orphaned)
+        if may_go_on:
+            self._fail_orphaned(this, rescued)
+            self._settle(this, found.removed, rescued)
+
+    def _in_batches(
+        self, this: _Round, runs: Sequence[Run], move: Callable[[Connection, Sequence[Run]], None]
+    ) -> bool:
+        """One transaction for each batch. False as soon as we may not judge any more."""
+        for first in range(0, len(runs), BATCH_MAX):
+            if first:
+                self._database.clock.wait(threading.Event(), BATCH_PAUSE_SECONDS)
+            with self._database.write() as connection:
+                if not this.may_judge(self._database.now(connection)):
+                    return False
+                move(connection, runs[first : first + BATCH_MAX])
+        return True
+
     def _orphan(
         self,
         connection: Connection,
-        term: Term,
-        suspects: Sequence[Run],
-        settings: EngineSettings,
-        alone: frozenset[str],
-    ) -> frozenset[int]:
-        return moves.orphan(
+        this: _Round,
+        runs: Sequence[Run],
+        orphaned: set[int],
+    ) -> None:
+        orphaned |= moves.orphan(
             connection,
-            term=term,
-            runs=_refs(suspects, RunState.ASSIGNED),
-            reassign_after_seconds=settings.reassign_after_seconds,
-            silent_after_seconds=settings.worker_ttl_seconds,
-            lost_alone=alone,
+            term=this.term,
+            runs=[run.ref for run in runs],
+            reassign_after_seconds=this.settings.reassign_after_seconds,
+            silent_after_seconds=this.settings.worker_ttl_seconds,
+            lost_alone=self._lost_alone(connection, this.settings),
         )
 
     def _fail_lost(
         self,
         connection: Connection,
-        term: Term,
-        suspects: Sequence[Run],
-        settings: EngineSettings,
-        alone: frozenset[str],
+        this: _Round,
+        runs: Sequence[Run],
+        found: _Found,
         rescued: Rescued,
     ) -> None:
-        failed_ids = moves.fail_lost(
+        failed = moves.fail_lost(
             connection,
-            term=term,
-            runs=_refs(suspects, RunState.RUNNING),
-            silent_after_seconds=settings.lost_after_seconds,
+            term=this.term,
+            runs=[run.ref for run in runs],
+            silent_after_seconds=this.settings.lost_after_seconds,
         )
-        failed = [run for run in suspects if run.id in failed_ids]
-        rescued.failed += len(failed)
-        rescued.retries += self._retry(connection, term, failed, Reason.WORKER_LOST, alone=alone)
+        ended = [run for run in runs if run.id in failed]
+        self._retry(
+            connection,
+            this,
+            ended,
+            Reason.WORKER_LOST,
+            found.jobs,
+            rescued,
+            alone=self._lost_alone(connection, this.settings),
+        )
 
-    def _fail_orphaned(
-        self, connection: Connection, term: Term, settings: EngineSettings, rescued: Rescued
-    ) -> None:
-        orphans = rescue.orphans_at_limit(connection, max_orphans=settings.max_orphans)
-        failed_ids = moves.fail_orphaned(
-            connection,
-            term=term,
-            runs=_refs(orphans, RunState.ORPHANED),
-            max_orphans=settings.max_orphans,
-        )
-        failed = [run for run in orphans if run.id in failed_ids]
-        rescued.failed += len(failed)
-        rescued.retries += self._retry(connection, term, failed, Reason.ORPHAN_LIMIT)
+    def _fail_orphaned(self, this: _Round, rescued: Rescued) -> None:
+        """Also those that were orphaned just now."""
+        limit = this.settings.max_orphans
+        with self._database.read() as connection:
+            orphans = rescue.orphans_at_limit(connection, max_orphans=limit)
+            of_orphans = _jobs_of(connection, orphans)
+
+        def fail(connection: Connection, runs: Sequence[Run]) -> None:
+            failed = moves.fail_orphaned(
+                connection, term=this.term, runs=[run.ref for run in runs], max_orphans=limit
+            )
+            ended = [run for run in runs if run.id in failed]
+            self._retry(connection, this, ended, Reason.ORPHAN_LIMIT, of_orphans, rescued)
+
+        self._in_batches(this, orphans, fail)
 
     def _retry(
         self,
         connection: Connection,
-        term: Term,
+        this: _Round,
         failed: Sequence[Run],
         reason: Reason,
+        known: Mapping[int, Job],
+        rescued: Rescued,
         *,
         alone: frozenset[str] = frozenset(),
-    ) -> int:
-        definitions: dict[int, Job] = jobs.get_many(
-            connection, {run.job_definition_id for run in failed}, known={}
-        )
+    ) -> None:
+        """Count the failed runs, and store their retries in the transaction that failed them."""
         now = self._database.now(connection)
-        return store_retries(
+        rescued.failed += len(failed)
+        rescued.retries += store_retries(
             connection,
             (
                 retry_for(
                     run,
-                    definitions[run.job_definition_id].spec,
+                    known[run.job_definition_id].spec,
                     state=RunState.FAILED,
                     reason=reason,
                     now=now,
                     random=self._random,
-                    losses_max=self._settings().max_orphans,
+                    losses_max=this.settings.max_orphans,
                     lost_alone=run.assigned_worker_id in alone,
                 )
                 for run in failed
             ),
-            term=term,
+            term=this.term,
         )
 
+    def _settle(self, this: _Round, removed: Sequence[RunRef], rescued: Rescued) -> None:
+        """Mark workers as gone that hold nothing any more, and cancel what waits for a removed job."""
+        settings = this.settings
+        # Kept a little longer: others may be found to have been lost together with it.
+        gone_after = settings.lost_after_seconds + settings.heartbeat_interval_seconds * 2
+        with self._database.write() as connection:
+            if this.may_judge(self._database.now(connection)):
+                workers.mark_silent_gone(
+                    connection, term=this.term, silent_after_seconds=gone_after
+                )
+            rescued.canceled = len(
+                moves.skip(connection, term=this.term, runs=removed, reason=Reason.JOB_DELETED)
+            )
 
-def _refs(runs: Sequence[Run], state: RunState) -> list[RunRef]:
-    return [run.ref for run in runs if run.state is state]
+
+def _jobs_of(connection: Connection, runs: Sequence[Run]) -> Mapping[int, Job]:
+    return jobs.get_many(connection, {run.job_definition_id for run in runs}, known={})

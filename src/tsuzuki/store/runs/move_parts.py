@@ -3,8 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Update, bindparam, case, exists, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Integer,
+    Update,
+    and_,
+    bindparam,
+    case,
+    exists,
+    not_,
+    or_,
+    select,
+    update,
+)
 
+from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.liveness import has_recent_heartbeat, is_present, is_registered
@@ -85,6 +99,41 @@ def assigned_worker_is_live(*, attached: bool = False) -> ColumnElement[bool]:
             workers.c.id == job_runs.c.assigned_worker_id, has_recent_heartbeat(), in_state
         )
     )
+
+
+def is_stale_assignment() -> ColumnElement[bool]:
+    """The run was assigned long ago to a worker that is detached or silent. An assignment in the future (clock
+    skew: the clock was set back since) is long ago too."""
+    assigned_before = db_now(bindparam("minus_reassign_after", type_=Float()))
+    return and_(
+        or_(
+            job_runs.c.assigned_at <= assigned_before,
+            job_runs.c.assigned_at > db_now(CLOCK_TOLERANCE_SECONDS),
+        ),
+        not_(assigned_worker_is_live(attached=True)),
+    )
+
+
+def is_lost() -> ColumnElement[bool]:
+    """The run's worker has been silent for the TTL, and is not being confirmed. A confirmation deadline further
+    ahead than `deadline_max` does not count (clock skew: the clock was set back since)."""
+    deadline = job_runs.c.continuation_check_deadline_at
+    confirming = and_(
+        job_runs.c.continuation_state == ContinuationState.CONFIRMING,
+        deadline > db_now(),
+        deadline <= db_now(bindparam("deadline_max", type_=Float())),
+    )
+    return and_(not_(assigned_worker_is_live()), not_(confirming))
+
+
+def stale_after(*, reassign_after_seconds: float, silent_after_seconds: float) -> dict[str, float]:
+    """The parameters of `is_stale_assignment`."""
+    return {"minus_reassign_after": -reassign_after_seconds, "minus_ttl": -silent_after_seconds}
+
+
+def lost_after(silent_after_seconds: float) -> dict[str, float]:
+    """The parameters of `is_lost`."""
+    return {"minus_ttl": -silent_after_seconds, "deadline_max": silent_after_seconds}
 
 
 def is_at_orphan_limit() -> ColumnElement[bool]:

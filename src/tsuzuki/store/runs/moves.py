@@ -16,35 +16,34 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     BigInteger,
     Connection,
-    Float,
     Integer,
     Text,
-    and_,
     bindparam,
     exists,
     not_,
-    or_,
     select,
     true,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 from tsuzuki.model.run import RunRef, Started, WorkOrder
-from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
+from tsuzuki.model.states import Actor, Reason, RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.liveness import is_present
 from tsuzuki.store.runs.move_parts import (
     assigned_to,
-    assigned_worker_is_live,
     ended,
     guarded_update,
     in_state,
     is_assigned_to,
     is_at_orphan_limit,
+    is_lost,
+    is_stale_assignment,
+    lost_after,
     orphaned,
     signed,
+    stale_after,
     started,
     takes_work,
 )
@@ -52,7 +51,6 @@ from tsuzuki.store.runs.ownership import ORDER_COLUMNS
 from tsuzuki.store.runs.states import HELD_STATES, WAITING_STATES
 from tsuzuki.store.schema.tables import job_runs, leadership, workers
 from tsuzuki.store.sql.batch import Columns
-from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.locked_rows import LockedRows, locked_rows
 from tsuzuki.store.sql.plan_hints import guard
 from tsuzuki.store.sql.prepared import AnyConnection, Rows, execute_batch
@@ -155,28 +153,18 @@ def orphan(
     """ASSIGNED -> ORPHANED, if it was assigned long ago to a worker that is detached or silent. An
     assignment in the future (clock skew: the clock was set back since) is long ago too. It counts
     against `max_orphans` only for runs of the workers `lost_alone`."""
-    parameters: dict[str, Any] = {
-        **_term_parameters(term),
-        "minus_reassign_after": -reassign_after_seconds,
-        "minus_ttl": -silent_after_seconds,
-        "lost_alone": sorted(lost_alone),
-    }
+    silent = stale_after(
+        reassign_after_seconds=reassign_after_seconds, silent_after_seconds=silent_after_seconds
+    )
+    parameters = {**_term_parameters(term), **silent, "lost_alone": sorted(lost_alone)}
     return _ids(execute_batch(connection, _orphan, REF_COLUMNS, sorted(runs), parameters))
 
 
 @lru_cache
 def _orphan(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    assigned_before = db_now(bindparam("minus_reassign_after", type_=Float()))
-    stale = and_(
-        or_(
-            job_runs.c.assigned_at <= assigned_before,
-            job_runs.c.assigned_at > db_now(CLOCK_TOLERANCE_SECONDS),
-        ),
-        not_(assigned_worker_is_live(attached=True)),
-    )
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
-        in_state(RunState.ASSIGNED) & guard(stale) & TERM_IS_CURRENT,
+        in_state(RunState.ASSIGNED) & guard(is_stale_assignment()) & TERM_IS_CURRENT,
         {
             **_BY_LEADER,
             **orphaned(
@@ -196,26 +184,15 @@ def fail_lost(
 ) -> frozenset[int]:
     """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed. A
     confirmation deadline further ahead than that does not count (clock skew: the clock was set back since)."""
-    parameters = {
-        **_term_parameters(term),
-        "minus_ttl": -silent_after_seconds,
-        "deadline_max": silent_after_seconds,
-    }
+    parameters = {**_term_parameters(term), **lost_after(silent_after_seconds)}
     return _ids(execute_batch(connection, _fail_lost, REF_COLUMNS, sorted(runs), parameters))
 
 
 @lru_cache
 def _fail_lost(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    deadline = job_runs.c.continuation_check_deadline_at
-    confirming = and_(
-        job_runs.c.continuation_state == ContinuationState.CONFIRMING,
-        deadline > db_now(),
-        deadline <= db_now(bindparam("deadline_max", type_=Float())),
-    )
-    lost = and_(not_(assigned_worker_is_live()), not_(confirming))
     return guarded_update(
         _refs(dialect, varying, skip_locked=True),
-        in_state(RunState.RUNNING) & guard(lost) & TERM_IS_CURRENT,
+        in_state(RunState.RUNNING) & guard(is_lost()) & TERM_IS_CURRENT,
         {**_BY_LEADER, **ended(RunState.FAILED, Reason.WORKER_LOST)},
     ).returning(job_runs.c.id)
 

@@ -10,7 +10,13 @@ from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.liveness import has_future_heartbeat, is_registered, is_silent
-from tsuzuki.store.runs.move_parts import assigned_worker_is_live, is_at_orphan_limit
+from tsuzuki.store.runs.move_parts import (
+    is_at_orphan_limit,
+    is_lost,
+    is_stale_assignment,
+    lost_after,
+    stale_after,
+)
 from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import job_definitions, job_runs, workers
@@ -61,7 +67,8 @@ def needs_rescue(connection: Connection, *, silent_after_seconds: float, max_orp
     return bool(execute(connection, _NEEDS_RESCUE, parameters).scalar_one())
 
 
-_SUSPECTS = SELECT_RUNS.where(HELD, ~assigned_worker_is_live(attached=True))
+_STALE = SELECT_RUNS.where(in_indexed_state(RunState.ASSIGNED), is_stale_assignment())
+_LOST = SELECT_RUNS.where(in_indexed_state(RunState.RUNNING), is_lost())
 _ORPHANS = SELECT_RUNS.where(*_AT_ORPHAN_LIMIT)
 _OF_REMOVED_JOBS = (
     select(job_runs.c.id, job_runs.c.version)
@@ -71,9 +78,19 @@ _OF_REMOVED_JOBS = (
 )
 
 
-def suspects(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
-    """Assigned and running runs whose worker is silent, detached or unknown. Usually none."""
-    rows = execute(connection, _SUSPECTS, {"minus_ttl": -silent_after_seconds}).mappings()
+def stale_assignments(
+    connection: Connection, *, reassign_after_seconds: float, silent_after_seconds: float
+) -> list[Run]:
+    """Runs that `moves.orphan` would orphan now. Usually none."""
+    parameters = stale_after(
+        reassign_after_seconds=reassign_after_seconds, silent_after_seconds=silent_after_seconds
+    )
+    return [run_from(row) for row in execute(connection, _STALE, parameters).mappings()]
+
+
+def lost(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
+    """Runs that `moves.fail_lost` would fail now. Usually none."""
+    rows = execute(connection, _LOST, lost_after(silent_after_seconds)).mappings()
     return [run_from(row) for row in rows]
 
 

@@ -369,3 +369,12 @@ notices = Table(
     Column("audience", Text, primary_key=True),
     Column("stamp", Integer, nullable=False),
 )
+
+# Used by triggers on SQLite, to refuse a REPLACE that would delete another row (migration 0010). One row, which stays
+# as it is; PostgreSQL has no REPLACE and no row here.
+replace_checks = Table(
+    "replace_checks",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("is_replacing", Boolean, nullable=False),
+)
