@@ -11,6 +11,8 @@ from pathlib import Path
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
     ExtractionFailed,
+    ReferenceRow,
+    SymbolRow,
     extract,
     language_of,
 )
@@ -19,12 +21,8 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     FileToParse,
     Parsed,
     ParsedFile,
-    ReferenceRow,
     SameFile,
-    SymbolRow,
     VanishedFile,
-    reference_rows,
-    symbol_rows,
 )
 
 HEAD_BYTES = 8_192
@@ -157,7 +155,7 @@ def _extracted(
     except (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as bug:
         return FileOutcome.FAILED, f"{type(bug).__name__}: {bug}", (), ()
     outcome = FileOutcome.SYNTAX_ERRORS if found.had_errors else FileOutcome.INDEXED
-    return outcome, None, symbol_rows(found.definitions), reference_rows(found.references)
+    return outcome, None, found.symbol_rows, found.reference_rows
 
 
 def _unreadable(path: str, problem: OSError) -> ParsedFile:
