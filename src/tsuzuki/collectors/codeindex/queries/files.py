@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
+from tsuzuki.collectors.codeindex.queries.bulk_insert import insert_rows
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 
 NEVER_COMPARED_NS = 0
@@ -77,18 +78,20 @@ def put_files(
     changed = [file for file in by_path.values() if not file.outcome.keeps_old_symbols]
     _remove_found(connection, [(known[file.path],) for file in changed if file.path in known])
     names.define(connection, {row[0] for file in changed for row in file.symbols})
-    connection.executemany(
-        "INSERT INTO symbols (file_id, name, kind, container, line, end_line, col, signature, doc)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    insert_rows(
+        connection,
+        _INTO_SYMBOLS,
+        9,
         [(ids[file.path], *row) for file in changed for row in file.symbols],
     )
     name_ids = names.of(connection, {row[0] for file in changed for row in file.references})
-    connection.executemany(
-        "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+    insert_rows(
+        connection,
+        _INTO_REFS,
+        6,
         [
-            (ids[file.path], name_ids[name], kind, line, column, container)
-            for file in changed
+            (file_id, name_ids[name], kind, line, column, container)
+            for file_id, file in ((ids[file.path], file) for file in changed)
             for name, kind, line, column, container in file.references
         ],
     )
@@ -123,6 +126,12 @@ _PUT = (
     " extractor_version = excluded.extractor_version, outcome = excluded.outcome,"
     " error = excluded.error, indexed_at_ns = excluded.indexed_at_ns"
 )
+
+
+_INTO_SYMBOLS = (
+    "INSERT INTO symbols (file_id, name, kind, container, line, end_line, col, signature, doc)"
+)
+_INTO_REFS = "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
 
 
 def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
