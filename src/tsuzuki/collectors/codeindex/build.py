@@ -8,7 +8,6 @@ transaction that completes the build.
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,11 +18,13 @@ from tsuzuki.collectors.codeindex.build_job import (
     BuildResult,
     BuildStatus,
 )
+from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
+from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.parse_pool import ParsePool
@@ -48,9 +49,6 @@ from tsuzuki.model.clock import Clock
 COMMIT_FILES = 400
 COMMIT_SECONDS = 0.4
 """Progress is told at least every half second."""
-
-IN_DOUBT_NS = 2_000_000_000
-"""A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
 
 OnProgress: TypeAlias = Callable[[BuildProgress], None]
 Servers: TypeAlias = Mapping[str, ServerCommand]
@@ -267,7 +265,7 @@ def _may_differ(file: ScannedFile, stored: KnownFile, servers: Servers) -> bool:
         (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or not _is_current(stored, servers)
         or stored.outcome is FileOutcome.UNREADABLE
-        or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
+        or is_in_doubt(file.mtime_ns, stored.indexed_at_ns)
     )
 
 
@@ -298,12 +296,3 @@ def _unreadable(file: ScannedFile) -> ParsedFile:
         outcome=FileOutcome.UNREADABLE,
         error=file.problem,
     )
-
-
-def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def nanoseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000_000) * 1_000

@@ -16,6 +16,7 @@ from tsuzuki.collectors.codeindex.extract import (
     extract,
     language_of,
 )
+from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import (
     FileToParse,
@@ -24,8 +25,10 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     SameFile,
     VanishedFile,
 )
+from tsuzuki.model.clock import SystemClock
 
 HEAD_BYTES = 8_192
+_CLOCK = SystemClock()
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 
 
@@ -73,6 +76,7 @@ def read_content(root: Path, path: str, limits: ParseLimits) -> bytes | None:
 
 
 def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) -> Parsed:
+    read_at_ns = nanoseconds(_CLOCK.now())
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         return VanishedFile(path=file.path)
@@ -84,7 +88,7 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
         content = _whole(descriptor, head, limits.file_bytes_max)
     digest = content_hash(head if content is None else content)
     if digest == file.known_hash:
-        return SameFile(path=file.path, size=found.st_size, mtime_ns=found.st_mtime_ns)
+        return SameFile(file.path, found.st_size, found.st_mtime_ns, read_at_ns)
     outcome, error = _not_parsed(language, content, limits)
     symbols: tuple[SymbolRow, ...] = ()
     references: tuple[ReferenceRow, ...] = ()
@@ -101,6 +105,7 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
         error=error,
         symbols=symbols,
         references=references,
+        read_at_ns=read_at_ns,
     )
 
 

@@ -39,6 +39,8 @@ class ParsedFile(NamedTuple):
     error: str | None = None
     symbols: tuple[SymbolRow, ...] = ()
     references: tuple[ReferenceRow, ...] = ()
+    read_at_ns: int | None = None
+    """A moment before it was read, where that was noted."""
 
 
 class SameFile(NamedTuple):
@@ -47,6 +49,7 @@ class SameFile(NamedTuple):
     path: str
     size: int
     mtime_ns: int
+    read_at_ns: int | None = None
 
 
 class VanishedFile(NamedTuple):

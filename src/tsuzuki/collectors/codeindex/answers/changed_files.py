@@ -7,6 +7,7 @@ then a build is what is needed.
 from dataclasses import dataclass, field
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
+from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION, language_of
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files as stored_files
@@ -17,8 +18,6 @@ PARSED_FILES_MAX = 200
 """About a second of parsing."""
 
 COMPARED_FILES_MAX = 50_000
-IN_DOUBT_NS = 2_000_000_000
-"""A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ def _may_differ(file: ScannedFile, stored: KnownFile | None) -> bool:
         or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or stored.extractor_version != EXTRACTOR_VERSION
         or stored.outcome is FileOutcome.UNREADABLE
-        or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
+        or is_in_doubt(file.mtime_ns, stored.indexed_at_ns)
     )
 
 

@@ -146,7 +146,7 @@ def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
         file.extractor_version,
         file.outcome,
         file.error,
-        now_ns,
+        file.read_at_ns or now_ns,
     )
 
 
@@ -163,7 +163,7 @@ def confirm_files(connection: sqlite3.Connection, same: Iterable[SameFile], *, n
     """Store size and mtime of files whose content is as it was."""
     connection.executemany(
         "UPDATE files SET size = ?, mtime_ns = ?, indexed_at_ns = ? WHERE path = ?",
-        [(file.size, file.mtime_ns, now_ns, file.path) for file in same],
+        [(one.size, one.mtime_ns, one.read_at_ns or now_ns, one.path) for one in same],
     )
 
 
