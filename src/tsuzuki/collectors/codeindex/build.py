@@ -37,6 +37,7 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     VanishedFile,
 )
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
+from tsuzuki.collectors.codeindex.queries.copies import is_empty
 from tsuzuki.collectors.codeindex.queries.files import NEVER_COMPARED_NS, KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
@@ -132,25 +133,13 @@ class Builder:
         return job
 
     def _build(self, part: TreePart | None) -> BuildJob:
-        if part is None:
-            self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
-            part = TreePart(scan=scan_tree(self._root, on_tick=self._tick))
-        scan = part.scan
-        with self._index.reading():
-            known = part.known(self._index.connection)
-        changed = self._changed(scan, known)
-        self._total = len(scan.files)
-        self._processed = self._total - len(changed) - len(self._to_store)
-        self._commit()
-        with (
-            ParsePool(self._root, self._settings.limits, workers=self._settings.workers) as pool,
-            self._language_servers() as servers,
-        ):
-            for parsed in pool.parse(changed):
-                for one in parsed:
-                    complete = servers.with_symbols(one)  # ticks, and so may commit
-                    self._to_store.append(complete)
-                self._tick()
+        limits, workers = self._settings.limits, self._settings.workers
+        with ParsePool(self._root, limits, workers=workers) as pool:
+            whole = part or self._whole_tree(pool)
+            with self._index.reading():
+                known = whole.known(self._index.connection)
+            self._parse(pool, whole.scan, known)
+        scan = whole.scan
         present = {file.path for file in scan.files}
         copied = {path for path, file in known.items() if file.indexed_at_ns == NEVER_COMPARED_NS}
         gone = {
@@ -159,6 +148,28 @@ class Builder:
             if path not in present and (path in copied or not scan.may_have(path))
         }
         return self._complete(gone, copied)
+
+    def _whole_tree(self, pool: ParsePool) -> TreePart:
+        """Scan the tree, and start from the index of another worktree if this one is empty."""
+        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick))
+        with self._index.reading():
+            is_first = is_empty(self._index.connection)
+        if is_first:
+            pool.start_early(len(part.scan.files))
+            self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
+        return part
+
+    def _parse(self, pool: ParsePool, scan: Scan, known: dict[str, KnownFile]) -> None:
+        changed = self._changed(scan, known)
+        self._total = len(scan.files)
+        self._processed = self._total - len(changed) - len(self._to_store)
+        self._commit()
+        with self._language_servers() as servers:
+            for parsed in pool.parse(changed):
+                for one in parsed:
+                    complete = servers.with_symbols(one)  # ticks, and so may commit
+                    self._to_store.append(complete)
+                self._tick()
 
     def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:
         """What has to be read. What cannot be is stored as that at once."""
@@ -265,7 +276,7 @@ def _may_differ(file: ScannedFile, stored: KnownFile, servers: Servers) -> bool:
         (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or not _is_current(stored, servers)
         or stored.outcome is FileOutcome.UNREADABLE
-        or is_in_doubt(file.mtime_ns, stored.indexed_at_ns)
+        or is_in_doubt(file.mtime_ns, file.ctime_ns, read_at_ns=stored.indexed_at_ns)
     )
 
 

@@ -1,7 +1,8 @@
-"""Whether a file may have been changed after it was read although its mtime is the same.
+"""Whether a file may have been changed after it was read although its size and mtime are the same.
 
-Two writes in one tick of a file system's clock leave the same mtime. A file that was read so soon after its mtime is
-in doubt: it is read again and compared by its hash.
+Two writes in one tick of a file system's clock leave the same mtime, and a program may set an mtime back; but it cannot
+set the time of the inode. A file is in doubt if either time is not well before it was read: it is read again, and
+compared by its hash.
 """
 
 TICK_NS = 100_000_000
@@ -13,7 +14,8 @@ COARSE_TICK_NS = 2_000_000_000
 _MILLISECOND_NS = 1_000_000
 
 
-def is_in_doubt(mtime_ns: int, read_at_ns: int) -> bool:
+def is_in_doubt(mtime_ns: int, ctime_ns: int, *, read_at_ns: int) -> bool:
     """`read_at_ns` is a moment before the file was read."""
-    is_fine = mtime_ns % _MILLISECOND_NS != 0
-    return read_at_ns - mtime_ns < (TICK_NS if is_fine else COARSE_TICK_NS)
+    changed_ns = max(mtime_ns, ctime_ns)
+    is_fine = changed_ns % _MILLISECOND_NS != 0
+    return read_at_ns - changed_ns < (TICK_NS if is_fine else COARSE_TICK_NS)

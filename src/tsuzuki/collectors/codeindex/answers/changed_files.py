@@ -35,12 +35,17 @@ def tree_changes(files: FreshFiles) -> TreeChanges:
     if files.connection is None:
         return TreeChanges(scanned=[file.path for file in scanned])
     known = stored_files.known_files(files.connection)
-    suspects = [file.path for file in scanned if _may_differ(file, known.get(file.path))]
-    readable = [path for path in suspects if language_of(path, b"") or path in known]
-    new = sum(path not in known for path in readable)
-    are_many = new > PARSED_FILES_MAX or len(readable) > COMPARED_FILES_MAX
-    paths = [] if are_many else _really_changed(files, readable)
-    pending = len(readable) if are_many else len(paths)
+    suspects = [file for file in scanned if _may_differ(file, known.get(file.path))]
+    readable = [one for one in suspects if language_of(one.path, b"") or one.path in known]
+    new = sum(one.path not in known for one in readable)
+    paths: list[str] = []
+    if len(readable) > COMPARED_FILES_MAX:
+        pending = len(readable)
+    elif new > PARSED_FILES_MAX:
+        pending = sum(_differs(one, known.get(one.path)) for one in readable)
+    else:
+        paths = _really_changed(files, [one.path for one in readable])
+        pending = len(paths)
     if pending > PARSED_FILES_MAX:
         return TreeChanges(scanned=[file.path for file in scanned], pending=pending)
     return TreeChanges(scanned=[file.path for file in scanned], paths=paths)
@@ -49,10 +54,18 @@ def tree_changes(files: FreshFiles) -> TreeChanges:
 def _may_differ(file: ScannedFile, stored: KnownFile | None) -> bool:
     return (
         stored is None
+        or _differs(file, stored)
+        or is_in_doubt(file.mtime_ns, file.ctime_ns, read_at_ns=stored.indexed_at_ns)
+    )
+
+
+def _differs(file: ScannedFile, stored: KnownFile | None) -> bool:
+    """Whether it is known, without reading it, that the index does not have the file as it is."""
+    return (
+        stored is None
         or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or stored.extractor_version != EXTRACTOR_VERSION
         or stored.outcome is FileOutcome.UNREADABLE
-        or is_in_doubt(file.mtime_ns, stored.indexed_at_ns)
     )
 
 

@@ -313,4 +313,4 @@ def _may_differ(file: ScannedFile, stored: KnownFile | None, *, is_told_of: bool
     if stored.outcome is FileOutcome.UNREADABLE:
         return is_told_of
     has_changed = (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
-    return has_changed or is_in_doubt(file.mtime_ns, stored.indexed_at_ns)
+    return has_changed or is_in_doubt(file.mtime_ns, file.ctime_ns, read_at_ns=stored.indexed_at_ns)
