@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tsuzuki.collectors.codeindex.extract import SymbolRow
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SymbolRow
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes

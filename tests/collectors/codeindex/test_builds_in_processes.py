@@ -13,10 +13,10 @@ import pytest
 
 from tsuzuki.collectors.codeindex import build as build_module
 from tsuzuki.collectors.codeindex import owner
-from tsuzuki.collectors.codeindex.build import iso, nanoseconds
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildProgress, BuildStatus
 from tsuzuki.collectors.codeindex.claim import claim_build
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
+from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds as build_rows
 from tsuzuki.collectors.codeindex.queries.builds import Owner
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuzuki.collectors.codeindex.extract import extract
+from tsuzuki.collectors.codeindex.extract import SymbolRow, extract
 from tsuzuki.collectors.codeindex.lsp.document_symbols import (
     InvalidAnswer,
     Parsed,
     as_symbols,
     column_of,
 )
-from tsuzuki.collectors.codeindex.parsed_file import SymbolRow
 
 
 def span(line: int, start: int, end_line: int | None = None, end: int | None = None) -> Any:

@@ -8,7 +8,6 @@ transaction that completes the build.
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,11 +18,13 @@ from tsuzuki.collectors.codeindex.build_job import (
     BuildResult,
     BuildStatus,
 )
+from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
+from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.parse_pool import ParsePool
@@ -36,6 +37,7 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     VanishedFile,
 )
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
+from tsuzuki.collectors.codeindex.queries.copies import is_empty
 from tsuzuki.collectors.codeindex.queries.files import NEVER_COMPARED_NS, KnownFile
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.queries.names import NameIds
@@ -48,9 +50,6 @@ from tsuzuki.model.clock import Clock
 COMMIT_FILES = 400
 COMMIT_SECONDS = 0.4
 """Progress is told at least every half second."""
-
-IN_DOUBT_NS = 2_000_000_000
-"""A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
 
 OnProgress: TypeAlias = Callable[[BuildProgress], None]
 Servers: TypeAlias = Mapping[str, ServerCommand]
@@ -134,25 +133,13 @@ class Builder:
         return job
 
     def _build(self, part: TreePart | None) -> BuildJob:
-        if part is None:
-            self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
-            part = TreePart(scan=scan_tree(self._root, on_tick=self._tick))
-        scan = part.scan
-        with self._index.reading():
-            known = part.known(self._index.connection)
-        changed = self._changed(scan, known)
-        self._total = len(scan.files)
-        self._processed = self._total - len(changed) - len(self._to_store)
-        self._commit()
-        with (
-            ParsePool(self._root, self._settings.limits, workers=self._settings.workers) as pool,
-            self._language_servers() as servers,
-        ):
-            for parsed in pool.parse(changed):
-                for one in parsed:
-                    complete = servers.with_symbols(one)  # ticks, and so may commit
-                    self._to_store.append(complete)
-                self._tick()
+        limits, workers = self._settings.limits, self._settings.workers
+        with ParsePool(self._root, limits, workers=workers) as pool:
+            whole = part or self._whole_tree(pool)
+            with self._index.reading():
+                known = whole.known(self._index.connection)
+            self._parse(pool, whole.scan, known)
+        scan = whole.scan
         present = {file.path for file in scan.files}
         copied = {path for path, file in known.items() if file.indexed_at_ns == NEVER_COMPARED_NS}
         gone = {
@@ -161,6 +148,28 @@ class Builder:
             if path not in present and (path in copied or not scan.may_have(path))
         }
         return self._complete(gone, copied)
+
+    def _whole_tree(self, pool: ParsePool) -> TreePart:
+        """Scan the tree, and start from the index of another worktree if this one is empty."""
+        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick))
+        with self._index.reading():
+            is_first = is_empty(self._index.connection)
+        if is_first:
+            pool.start_early(len(part.scan.files))
+            self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
+        return part
+
+    def _parse(self, pool: ParsePool, scan: Scan, known: dict[str, KnownFile]) -> None:
+        changed = self._changed(scan, known)
+        self._total = len(scan.files)
+        self._processed = self._total - len(changed) - len(self._to_store)
+        self._commit()
+        with self._language_servers() as servers:
+            for parsed in pool.parse(changed):
+                for one in parsed:
+                    complete = servers.with_symbols(one)  # ticks, and so may commit
+                    self._to_store.append(complete)
+                self._tick()
 
     def _changed(self, scan: Scan, known: dict[str, KnownFile]) -> list[FileToParse]:
         """What has to be read. What cannot be is stored as that at once."""
@@ -267,7 +276,7 @@ def _may_differ(file: ScannedFile, stored: KnownFile, servers: Servers) -> bool:
         (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or not _is_current(stored, servers)
         or stored.outcome is FileOutcome.UNREADABLE
-        or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
+        or is_in_doubt(file.mtime_ns, file.ctime_ns, read_at_ns=stored.indexed_at_ns)
     )
 
 
@@ -298,12 +307,3 @@ def _unreadable(file: ScannedFile) -> ParsedFile:
         outcome=FileOutcome.UNREADABLE,
         error=file.problem,
     )
-
-
-def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def nanoseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000_000) * 1_000

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from tsuzuki.collectors.codeindex.build import OnProgress, iso
+from tsuzuki.collectors.codeindex.build import OnProgress
 from tsuzuki.collectors.codeindex.build_job import (
     ENDED_JOB_SECONDS,
     BuildJob,
@@ -13,6 +13,7 @@ from tsuzuki.collectors.codeindex.build_job import (
     BuildStatus,
     watcher_id,
 )
+from tsuzuki.collectors.codeindex.moments import iso
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
 

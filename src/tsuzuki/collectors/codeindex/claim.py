@@ -3,9 +3,10 @@
 import sqlite3
 
 from tsuzuki.collectors.codeindex import owner
-from tsuzuki.collectors.codeindex.build import ClaimedBuild, iso, nanoseconds
+from tsuzuki.collectors.codeindex.build import ClaimedBuild
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildProgress, BuildStatus
 from tsuzuki.collectors.codeindex.index_file import IndexFile
+from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds
 from tsuzuki.model.clock import Clock
 

@@ -11,23 +11,24 @@ from pathlib import Path
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
     ExtractionFailed,
+    ReferenceRow,
+    SymbolRow,
     extract,
     language_of,
 )
+from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import (
     FileToParse,
     Parsed,
     ParsedFile,
-    ReferenceRow,
     SameFile,
-    SymbolRow,
     VanishedFile,
-    reference_rows,
-    symbol_rows,
 )
+from tsuzuki.model.clock import SystemClock
 
 HEAD_BYTES = 8_192
+_CLOCK = SystemClock()
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 
 
@@ -75,6 +76,7 @@ def read_content(root: Path, path: str, limits: ParseLimits) -> bytes | None:
 
 
 def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) -> Parsed:
+    read_at_ns = nanoseconds(_CLOCK.now())
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         return VanishedFile(path=file.path)
@@ -86,7 +88,7 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
         content = _whole(descriptor, head, limits.file_bytes_max)
     digest = content_hash(head if content is None else content)
     if digest == file.known_hash:
-        return SameFile(path=file.path, size=found.st_size, mtime_ns=found.st_mtime_ns)
+        return SameFile(file.path, found.st_size, found.st_mtime_ns, read_at_ns)
     outcome, error = _not_parsed(language, content, limits)
     symbols: tuple[SymbolRow, ...] = ()
     references: tuple[ReferenceRow, ...] = ()
@@ -103,6 +105,7 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
         error=error,
         symbols=symbols,
         references=references,
+        read_at_ns=read_at_ns,
     )
 
 
@@ -157,7 +160,7 @@ def _extracted(
     except (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as bug:
         return FileOutcome.FAILED, f"{type(bug).__name__}: {bug}", (), ()
     outcome = FileOutcome.SYNTAX_ERRORS if found.had_errors else FileOutcome.INDEXED
-    return outcome, None, symbol_rows(found.definitions), reference_rows(found.references)
+    return outcome, None, found.symbol_rows, found.reference_rows
 
 
 def _unreadable(path: str, problem: OSError) -> ParsedFile:

@@ -52,6 +52,7 @@ class ParsePool:
             WAITING_BATCHES_MAX
         )
         self._threads: list[threading.Thread] = []
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +64,16 @@ class ParsePool:
                 with suppress(queue.Empty):  # one that waits for room in the queue
                     self._done.get_nowait()
                 thread.join(TICK_SECONDS / 10)
+        while self._started:
+            _end_process(self._started.pop())
+
+    def start_early(self, file_count: int) -> None:
+        """Start the processes for so many files now: they load while something else is done."""
+        if file_count > HERE_FILES_MAX:
+            self._started = [_start_process() for _ in range(self._count(file_count))]
+
+    def _count(self, file_count: int) -> int:
+        return min(self._worker_count, -(-file_count // BATCH_FILES))
 
     def parse(self, files: Sequence[FileToParse]) -> Iterator[list[Parsed]]:
         """What was parsed, in lists. An empty list comes when there is nothing for a moment."""
@@ -71,7 +82,7 @@ class ParsePool:
             return
         batches = (files[at : at + BATCH_FILES] for at in itertools.count(0, BATCH_FILES))
         shared = _Batches(itertools.takewhile(bool, batches))
-        count = min(self._worker_count, -(-len(files) // BATCH_FILES))
+        count = self._count(len(files))
         self._threads = [
             threading.Thread(target=self._work, args=(shared,), name="parse", daemon=True)
             for _ in range(count)
@@ -95,7 +106,7 @@ class ParsePool:
     def _work(self, batches: "_Batches") -> None:
         """The thread of one worker process."""
         try:
-            with _Worker(self._root, self._limits, self._closing) as worker:
+            with _Worker(self._root, self._limits, self._closing, self._started) as worker:
                 while not self._closing.is_set() and (batch := batches.next()) is not None:
                     self._put(worker.parse(batch))
             self._put(None)
@@ -124,10 +135,18 @@ class _Batches:
 class _Worker:
     """One process, replaced when it ends."""
 
-    def __init__(self, root: str, limits: ParseLimits, closing: threading.Event) -> None:
+    def __init__(
+        self,
+        root: str,
+        limits: ParseLimits,
+        closing: threading.Event,
+        started: list[subprocess.Popen[bytes]],
+    ) -> None:
         self._root = root
         self._limits = limits
         self._closing = closing
+        self._started = started
+        """Processes that no worker has so far. Shared by threads: only `pop` and its `IndexError` are used."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -180,13 +199,10 @@ class _Worker:
         return parsed
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        process = subprocess.Popen(  # noqa: S603 -- our own program
-            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # ^C is for us to see, and to end it
-        )
+        try:
+            process = self._started.pop()
+        except IndexError:
+            process = _start_process()
         self._process = process
         if process.stdin is not None:
             with suppress(OSError):  # it has ended already: the first batch will show it
@@ -195,14 +211,27 @@ class _Worker:
 
     def _end(self) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
+        if process is not None:
+            _end_process(process)
+
+
+def _start_process() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603 -- our own program
+        [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # ^C is for us to see, and to end it
+    )
+
+
+def _end_process(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
 
 
 def _crashed(root: str, file: FileToParse) -> Parsed:

@@ -3,22 +3,10 @@
 Named tuples, which are made and sent in a fifth of the time that frozen classes take.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from tsuzuki.collectors.codeindex.extract import (
-    Definition,
-    Reference,
-    ReferenceKind,
-    SymbolKind,
-)
+from tsuzuki.collectors.codeindex.extract import ReferenceRow, SymbolRow
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
-
-SymbolRow: TypeAlias = tuple[str, str, str, int, int, int, str, str]
-"""name, kind, container, line, end line, column, signature, doc."""
-
-ReferenceRow: TypeAlias = tuple[str, str, int, int, str]
-"""name, kind, line, column, container."""
 
 TREE_SITTER = "tree-sitter"
 """The extractor of every language without a language server."""
@@ -51,6 +39,8 @@ class ParsedFile(NamedTuple):
     error: str | None = None
     symbols: tuple[SymbolRow, ...] = ()
     references: tuple[ReferenceRow, ...] = ()
+    read_at_ns: int | None = None
+    """A moment before it was read, where that was noted."""
 
 
 class SameFile(NamedTuple):
@@ -59,6 +49,7 @@ class SameFile(NamedTuple):
     path: str
     size: int
     mtime_ns: int
+    read_at_ns: int | None = None
 
 
 class VanishedFile(NamedTuple):
@@ -68,24 +59,3 @@ class VanishedFile(NamedTuple):
 
 
 Parsed: TypeAlias = ParsedFile | SameFile | VanishedFile
-
-_KINDS: dict[str, str] = {kind: kind.value for kind in (*SymbolKind, *ReferenceKind)}
-"""Kinds as plain text. Their own `value` is slow to ask for."""
-
-
-def symbol_rows(definitions: Iterable[Definition]) -> tuple[SymbolRow, ...]:
-    return tuple(
-        [
-            (name, _KINDS[kind], container, line, end_line, column, signature, doc)
-            for name, kind, container, line, end_line, column, signature, doc in definitions
-        ]
-    )
-
-
-def reference_rows(references: Iterable[Reference]) -> tuple[ReferenceRow, ...]:
-    return tuple(
-        [
-            (name, _KINDS[kind], line, column, container)
-            for name, kind, line, column, container in references
-        ]
-    )

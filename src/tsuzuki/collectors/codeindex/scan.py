@@ -27,6 +27,7 @@ class ScannedFile(NamedTuple):
     size: int
     mtime_ns: int
     problem: str | None = None
+    ctime_ns: int = 0
 
 
 @dataclass(kw_only=True)
@@ -78,7 +79,7 @@ def _found_files(folder: Path, prefix: str, scan: Scan) -> Iterator[ScannedFile]
             yield ScannedFile(printable(prefix + path), 0, 0, problem.strerror or str(problem))
             continue
         if stat.S_ISREG(status.st_mode):
-            yield _scanned(prefix + path, status)
+            yield scanned_file(prefix + path, status)
         elif stat.S_ISDIR(status.st_mode) and is_repository_of_its_own(folder / name):
             # A folder is listed only for a repository in it. A submodule that was never checked out is empty.
             yield from _found_files(folder / name, f"{prefix}{name}/", scan)
@@ -97,10 +98,10 @@ def is_repository_of_its_own(folder: Path) -> bool:
     return Path(git_folder).parent.name != "worktrees"
 
 
-def _scanned(path: str, status: os.stat_result) -> ScannedFile:
+def scanned_file(path: str, status: os.stat_result) -> ScannedFile:
     if not _is_utf8(path):
         return ScannedFile(printable(path), 0, 0, "its name is not UTF-8")
-    return ScannedFile(path, status.st_size, status.st_mtime_ns)
+    return ScannedFile(path, status.st_size, status.st_mtime_ns, None, status.st_ctime_ns)
 
 
 def _is_utf8(path: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tsuzuki.collectors.codeindex.git import git_ignores, git_paths, git_top
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile
+from tsuzuki.collectors.codeindex.scan import Scan, scanned_file
 from tsuzuki.collectors.codeindex.walk import walk
 
 PATHS_MAX = 200
@@ -57,7 +57,7 @@ def scan_part(root: Path, paths: Iterable[str]) -> TreePart | None:
         if stat.S_ISDIR(found.st_mode):  # a repository of its own
             return None
         if stat.S_ISREG(found.st_mode):
-            scan.files.append(ScannedFile(path, found.st_size, found.st_mtime_ns))
+            scan.files.append(scanned_file(path, found))
     return TreePart(scan=scan, paths=asked)
 
 

@@ -7,6 +7,7 @@ then a build is what is needed.
 from dataclasses import dataclass, field
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
+from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION, language_of
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files as stored_files
@@ -17,8 +18,6 @@ PARSED_FILES_MAX = 200
 """About a second of parsing."""
 
 COMPARED_FILES_MAX = 50_000
-IN_DOUBT_NS = 2_000_000_000
-"""A file stored so soon after its mtime may have been changed again in the same tick of its file system's clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +35,17 @@ def tree_changes(files: FreshFiles) -> TreeChanges:
     if files.connection is None:
         return TreeChanges(scanned=[file.path for file in scanned])
     known = stored_files.known_files(files.connection)
-    suspects = [file.path for file in scanned if _may_differ(file, known.get(file.path))]
-    readable = [path for path in suspects if language_of(path, b"") or path in known]
-    new = sum(path not in known for path in readable)
-    are_many = new > PARSED_FILES_MAX or len(readable) > COMPARED_FILES_MAX
-    paths = [] if are_many else _really_changed(files, readable)
-    pending = len(readable) if are_many else len(paths)
+    suspects = [file for file in scanned if _may_differ(file, known.get(file.path))]
+    readable = [one for one in suspects if language_of(one.path, b"") or one.path in known]
+    new = sum(one.path not in known for one in readable)
+    paths: list[str] = []
+    if len(readable) > COMPARED_FILES_MAX:
+        pending = len(readable)
+    elif new > PARSED_FILES_MAX:
+        pending = sum(_differs(one, known.get(one.path)) for one in readable)
+    else:
+        paths = _really_changed(files, [one.path for one in readable])
+        pending = len(paths)
     if pending > PARSED_FILES_MAX:
         return TreeChanges(scanned=[file.path for file in scanned], pending=pending)
     return TreeChanges(scanned=[file.path for file in scanned], paths=paths)
@@ -50,10 +54,18 @@ def tree_changes(files: FreshFiles) -> TreeChanges:
 def _may_differ(file: ScannedFile, stored: KnownFile | None) -> bool:
     return (
         stored is None
+        or _differs(file, stored)
+        or is_in_doubt(file.mtime_ns, file.ctime_ns, read_at_ns=stored.indexed_at_ns)
+    )
+
+
+def _differs(file: ScannedFile, stored: KnownFile | None) -> bool:
+    """Whether it is known, without reading it, that the index does not have the file as it is."""
+    return (
+        stored is None
         or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
         or stored.extractor_version != EXTRACTOR_VERSION
         or stored.outcome is FileOutcome.UNREADABLE
-        or stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
     )
 
 

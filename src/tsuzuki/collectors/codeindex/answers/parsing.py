@@ -18,7 +18,7 @@ from tsuzuki.collectors.codeindex.parse import (
     content_hash,
     longest_line,
 )
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, reference_rows, symbol_rows
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
 
 LIMITS = ParseLimits()
 
@@ -45,8 +45,8 @@ class ParsedNow:
             hash=content_hash(source.content),
             language=self.language,
             extractor_version=EXTRACTOR_VERSION,
-            symbols=symbol_rows(self.extracted.definitions),
-            references=reference_rows(self.extracted.references),
+            symbols=self.extracted.symbol_rows,
+            references=self.extracted.reference_rows,
         )
 
 

@@ -9,7 +9,9 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     ExtractionFailed,
     Reference,
     ReferenceKind,
+    ReferenceRow,
     SymbolKind,
+    SymbolRow,
 )
 
 __all__ = [
@@ -21,7 +23,9 @@ __all__ = [
     "Language",
     "Reference",
     "ReferenceKind",
+    "ReferenceRow",
     "SymbolKind",
+    "SymbolRow",
     "as_utf8",
     "extract",
     "language_of",

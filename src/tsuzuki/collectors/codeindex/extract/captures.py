@@ -7,7 +7,6 @@ is kept.
 """
 
 import re
-from collections.abc import Callable
 
 import tree_sitter
 
@@ -40,11 +39,11 @@ _DEFINITION_RANKS = dict.fromkeys(SymbolKind, 4) | {
 _WORDS = {"words": re.compile(rb"[^\s\"']+"), "fragment": re.compile(rb"(?<=#)[^\"']+")}
 
 Captured = dict[str, list[tree_sitter.Node]]
-Written = Callable[[int, int], str]
-"""What stands between two offsets."""
 
 Used = tuple[int, str]
 """A reference as the query gave it: the rank of its kind, and the name. Plain, because most captures are references."""
+
+_VARIABLE = SymbolKind.VARIABLE
 
 
 def captured(
@@ -52,24 +51,34 @@ def captured(
 ) -> tuple[dict[int, Found], dict[int, Used]]:
     found: dict[int, Found] = {}
     used: dict[int, Used] = {}
-    written = _written(text)
+    characters = text.decode("latin-1")  # each has the offset of its byte
+    rank_of = _RANK_BY_CAPTURE.get
     for _, captures in matches:
         if "name" in captures:
-            definition = _found(written, captures)
+            definition = _found(characters, captures)
             known = found.get(definition.name_start)
             if definition.name and (known is None or _is_better(definition, known)):
                 found[definition.name_start] = definition
             continue
         for capture, nodes in captures.items():
-            rank = _RANK_BY_CAPTURE.get(capture)
+            rank = rank_of(capture)
             if rank is None:
                 _add_words(used, text, capture, nodes)
                 continue
             for node in nodes:
                 start = node.start_byte
                 if start not in used or used[start][0] < rank:
-                    used[start] = rank, written(start, node.end_byte)
+                    used[start] = rank, characters[start : node.end_byte]
+    if not text.isascii():
+        used = {offset: (rank, _as_written(name)) for offset, (rank, name) in used.items()}
     return found, used
+
+
+def _as_written(characters: str) -> str:
+    """The text of which these are the bytes."""
+    if characters.isascii():
+        return characters
+    return characters.encode("latin-1").decode("utf-8", "replace")
 
 
 def _is_better(new: Found, known: Found) -> bool:
@@ -86,38 +95,29 @@ def _add_words(
         return
     for node in nodes:
         for word in pattern.finditer(text, node.start_byte, node.end_byte):
-            used[word.start()] = (READ_RANK, word[0].decode("utf-8", "replace"))
+            used[word.start()] = (READ_RANK, word[0].decode("latin-1"))
 
 
-def _written(text: bytes) -> Written:
-    """Many names are taken out of one text. In ASCII its characters have the offsets of its bytes."""
-    if text.isascii():
-        characters = text.decode("ascii")
-        return lambda start, end: characters[start:end]
-    return lambda start, end: text[start:end].decode("utf-8", "replace")
-
-
-def _found(written: Written, captures: Captured) -> Found:
+def _found(characters: str, captures: Captured) -> Found:
     name = captures["name"][0]
-    whole, kind, listed, container, body = name, SymbolKind.VARIABLE, True, "", None
+    whole, kind, listed, container, body = name, _VARIABLE, True, "", None
     for capture, nodes in captures.items():
         if capture in _DEFINITION_KINDS:
             whole = nodes[0]
             kind, listed = _DEFINITION_KINDS[capture]
         elif capture == "container":
-            container = clean_path(
-                "/".join(written(node.start_byte, node.end_byte) for node in nodes)
-            )
+            parts = (characters[node.start_byte : node.end_byte] for node in nodes)
+            container = clean_path(_as_written("/".join(parts)))
         elif capture == "body":
             body = nodes[0]
-    if body is None and kind is not SymbolKind.VARIABLE:
+    if body is None and kind is not _VARIABLE:
         body = whole.child_by_field_name("body")
     start = name.start_byte
     return Found(
         whole.start_byte,
         whole.end_byte,
         start,
-        clean_name(kind, written(start, name.end_byte)),
+        clean_name(kind, _as_written(characters[start : name.end_byte])),
         kind,
         container,
         body.start_byte if body else -1,

@@ -39,10 +39,10 @@ def docstring(text: bytes, body: int) -> str:
     return _shortened(next((line.strip() for line in words.splitlines() if line.strip()), b""))
 
 
-def comment_above(positions: Positions, start: int, style: str) -> str:
-    """The first line with words of the comment right above; only words and attributes may stand between."""
+def comment_above(positions: Positions, start: int, line: int, style: str) -> str:
+    """The first line with words of the comment right above `start`, which is on `line`; only words and attributes
+    may stand between."""
     known = _STYLES.get(style)
-    line = positions.line(start)
     before = positions.line_text(line)[: start - positions.line_start(line)]
     if known is None or line < 2 or not _MODIFIERS.fullmatch(before):
         return ""

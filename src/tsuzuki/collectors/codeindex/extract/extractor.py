@@ -16,14 +16,15 @@ from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
 from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parsed
 from tsuzuki.collectors.codeindex.extract.headings import as_sections
 from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES, Language
-from tsuzuki.collectors.codeindex.extract.nesting import Nested, containers, nested
+from tsuzuki.collectors.codeindex.extract.nesting import Nested, Scope, containers, nested
 from tsuzuki.collectors.codeindex.extract.positions import Positions
 from tsuzuki.collectors.codeindex.extract.signatures import signature_of
 from tsuzuki.collectors.codeindex.extract.symbols import (
-    Definition,
     Extracted,
     ExtractionFailed,
-    Reference,
+    ReferenceRow,
+    SymbolKind,
+    SymbolRow,
 )
 from tsuzuki.model.clock import Clock, SystemClock
 
@@ -31,6 +32,10 @@ EXTRACTOR_VERSION = 2
 """Raised with every change of what is found: older rows are then extracted again."""
 
 _CLOCK = SystemClock()
+_SYMBOL_TEXTS: dict[SymbolKind, str] = {kind: kind.value for kind in SymbolKind}
+"""Kinds as plain text. Their own `value` is slow to ask for."""
+
+_REFERENCE_TEXTS = tuple(kind.value for kind in REFERENCE_RANKS)
 
 
 def extract(
@@ -49,13 +54,13 @@ def extract(
     definitions, scopes = nested(
         as_sections(text, found.values()) if language == "markdown" else found.values()
     )
-    for definition in definitions:
-        used.pop(definition.found.name_start, None)
+    for definition, _, _ in definitions:
+        used.pop(definition.name_start, None)
     positions = Positions(text)
     offsets = sorted(used if known.all_reads else _without_locals(used, definitions))
     return Extracted(
-        definitions=_definitions(known, text, definitions, positions),
-        references=_references(used, offsets, containers(offsets, scopes), positions),
+        symbol_rows=tuple(_symbol_rows(known, text, definitions, positions)),
+        reference_rows=tuple(_reference_rows(used, offsets, scopes, positions)),
         had_errors=had_errors,
     )
 
@@ -71,35 +76,36 @@ def _without_locals(used: dict[int, Used], definitions: list[Nested]) -> list[in
     ]
 
 
-def _definitions(
+def _symbol_rows(
     language: Language, text: bytes, nests: list[Nested], positions: Positions
-) -> list[Definition]:
-    definitions = []
+) -> Iterator[SymbolRow]:
+    has_docstrings, comment = language.name == "python", language.comment
+    place = positions.place
     for found, kind, container in nests:
-        line = positions.line(found.start)
-        named_line, column = positions.place(found.name_start)
-        if named_line != line:
-            column = positions.place(found.start)[1]
-        if language.name == "python" and found.body >= 0:
-            doc = docs.docstring(text, found.body)
+        start, end, name_start, name, _, _, body, _ = found
+        line, column = place(name_start)
+        if positions.line_start(line) > start or (
+            name_start < start and positions.line(start) != line
+        ):
+            line, column = place(start)
+        if has_docstrings and body >= 0:
+            doc = docs.docstring(text, body)
         else:
-            doc = docs.comment_above(positions, found.start, language.comment)
-        end_line = positions.end_line(found.start, found.end)
+            doc = docs.comment_above(positions, start, line, comment)
+        end_line = positions.end_line(start, end)
         signature = signature_of(text, found)
-        definitions.append(
-            Definition(found.name, kind, container, line, end_line, column, signature, doc)
-        )
-    return definitions
+        yield name, _SYMBOL_TEXTS[kind], container, line, end_line, column, signature, doc
 
 
-def _references(
-    used: dict[int, Used], offsets: list[int], paths: Iterator[str], positions: Positions
-) -> list[Reference]:
-    references = []
-    for offset, (line, column), path in zip(offsets, positions.places(offsets), paths, strict=True):
+def _reference_rows(
+    used: dict[int, Used], offsets: list[int], scopes: list[Scope], positions: Positions
+) -> Iterator[ReferenceRow]:
+    container, container_end, following = "", 0, containers(scopes)
+    for offset, (line, column) in zip(offsets, positions.places(offsets), strict=True):
+        while offset >= container_end:
+            container_end, container = next(following)
         rank, name = used[offset]
         if rank == IMPORT_RANK:
             name = name.strip("<>")
         if name:
-            references.append(Reference(name, REFERENCE_RANKS[rank], line, column, path))
-    return references
+            yield name, _REFERENCE_TEXTS[rank], line, column, container

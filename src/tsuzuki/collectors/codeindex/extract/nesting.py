@@ -1,6 +1,7 @@
 """Which definition lies in which: container paths, and what a kind becomes by its place."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tsuzuki.collectors.codeindex.extract.names import clean_path
@@ -34,6 +35,17 @@ LOCALS = VALUES | {SymbolKind.OBJECT}
 
 ONCE = VALUES | {SymbolKind.KEY}
 """Kinds of which only the first of a name counts in its container: the others are assignments or list items."""
+
+# A member of an enum is slow to ask for by its class.
+_CONSTANT = SymbolKind.CONSTANT
+_FIELD = SymbolKind.FIELD
+_FUNCTION = SymbolKind.FUNCTION
+_KEY = SymbolKind.KEY
+_METHOD = SymbolKind.METHOD
+_NAMESPACE = SymbolKind.NAMESPACE
+_PROPERTY = SymbolKind.PROPERTY
+_TYPE = SymbolKind.TYPE
+_VARIABLE = SymbolKind.VARIABLE
 
 KEY_DEPTH_MAX = 5
 """Deeper keys are data."""
@@ -73,36 +85,38 @@ def nested(found: Iterable[Found]) -> tuple[list[Nested], list[Scope]]:
     stack: list[Scope] = []
     values: set[tuple[str, str]] = set()
     for item in sorted(found, key=_outer_first):
-        while stack and (stack[-1].end <= item.start or stack[-1][:2] == item[:2]):
+        start, end, _, name, written_kind, written_container, body, listed = item
+        while stack and (
+            stack[-1].end <= start or (stack[-1].end == end and stack[-1].start == start)
+        ):
             stack.pop()
         parent = stack[-1] if stack else None
-        container = _joined(_enclosing(item, parent), item.container)
+        if parent is not None and written_kind in VALUES and parent.kind in CALLABLES:
+            continue  # most of all: local variables, which contain nothing
+        container = _joined(_enclosing(item, parent), written_container)
         kind = _kind(item, parent)
-        if item.listed and not _is_left_out(item, parent, container, values):
+        if listed and not _is_left_out(item, parent, container, values):
             definitions.append(Nested(item, kind, container))
-        if kind in LEAVES and not (kind is SymbolKind.TYPE and item.body >= 0):
+        if kind in LEAVES and not (kind is _TYPE and body >= 0):
             continue
-        name = clean_path(item.name) if kind is SymbolKind.NAMESPACE else item.name
-        scope = Scope(item.start, item.end, _joined(container, name), kind)
+        inner = clean_path(name) if kind is _NAMESPACE else name
+        scope = Scope(start, end, _joined(container, inner), kind)
         stack.append(scope)
         scopes.append(scope)
     return definitions, scopes
 
 
-def containers(offsets: Sequence[int], scopes: Sequence[Scope]) -> Iterator[str]:
-    """The innermost scope's path for each of the ascending offsets."""
+def containers(scopes: Iterable[Scope]) -> Iterator[tuple[int, str]]:
+    """The text in pieces, each with the path of its innermost scope: where a piece ends, and the path."""
     stack: list[Scope] = []
-    upcoming = 0
-    for offset in offsets:
-        while upcoming < len(scopes) and scopes[upcoming].start <= offset:
-            scope = scopes[upcoming]
-            while stack and stack[-1].end <= scope.start:
-                stack.pop()
-            stack.append(scope)
-            upcoming += 1
-        while stack and stack[-1].end <= offset:
-            stack.pop()
-        yield stack[-1].path if stack else ""
+    for scope in scopes:
+        while stack and stack[-1].end <= scope.start:
+            yield stack[-1].end, stack.pop().path
+        yield scope.start, stack[-1].path if stack else ""
+        stack.append(scope)
+    while stack:
+        yield stack[-1].end, stack.pop().path
+    yield sys.maxsize, ""
 
 
 def _outer_first(item: Found) -> tuple[int, int, int]:
@@ -113,7 +127,7 @@ def _enclosing(item: Found, parent: Scope | None) -> str:
     """A property among the parameters of a constructor belongs to the class."""
     if parent is None:
         return ""
-    if item.kind is SymbolKind.PROPERTY and parent.kind is SymbolKind.METHOD:
+    if item.kind is _PROPERTY and parent.kind is _METHOD:
         return parent.path.rpartition("/")[0]
     return parent.path
 
@@ -126,7 +140,7 @@ def _is_left_out(
     item: Found, parent: Scope | None, container: str, values: set[tuple[str, str]]
 ) -> bool:
     """True for a local variable, a key deep in data, and a name that its container has already."""
-    if item.kind is SymbolKind.KEY and container.count("/") + 1 >= KEY_DEPTH_MAX:
+    if item.kind is _KEY and container.count("/") + 1 >= KEY_DEPTH_MAX:
         return True
     if item.kind in LOCALS and parent is not None and parent.kind in CALLABLES:
         return True
@@ -138,11 +152,12 @@ def _is_left_out(
 
 
 def _kind(item: Found, parent: Scope | None) -> SymbolKind:
+    kind = item.kind
+    if kind is not _FUNCTION and kind is not _VARIABLE:
+        return kind
     in_type = parent is not None and parent.kind in TYPES
-    if item.kind is SymbolKind.FUNCTION and (in_type or item.container):
-        return SymbolKind.METHOD
-    if item.kind is SymbolKind.VARIABLE:
-        if len(item.name) > 1 and item.name.isupper():
-            return SymbolKind.CONSTANT
-        return SymbolKind.FIELD if in_type else SymbolKind.VARIABLE
-    return item.kind
+    if kind is _FUNCTION:
+        return _METHOD if in_type or item.container else kind
+    if len(item.name) > 1 and item.name.isupper():
+        return _CONSTANT
+    return _FIELD if in_type else kind

@@ -6,6 +6,7 @@ it does not own, which ends the process after some ten thousand calls.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from itertools import accumulate
 
 
@@ -13,8 +14,10 @@ class Positions:
     def __init__(self, text: bytes) -> None:
         self._text = text
         self._ascii = text.isascii()
-        lengths = map((1).__add__, map(len, text.split(b"\n")))
-        self._starts = [0, *accumulate(lengths)][:-1]
+        # A line feed at the end starts an empty line.
+        self._starts = [0, *accumulate(map(len, BytesIO(text)))]
+        if text and not text.endswith(b"\n"):
+            self._starts.pop()
         self._known = (0, 0)
 
     def line(self, offset: int) -> int:

@@ -1,11 +1,11 @@
 """What an extractor finds in one file: definitions and references.
 
-Lines count from 1 and are inclusive. Columns count characters from 0. Named tuples, because a build makes millions of
-them and sends them between processes.
+Lines count from 1 and are inclusive. Columns count characters from 0. They are found as rows of plain values, because a
+build makes millions of them and sends them between processes; rows are named only where an answer is made.
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 SIGNATURE_CHARACTERS_MAX = 300
 DOC_CHARACTERS_MAX = 200
@@ -72,11 +72,26 @@ class Reference(NamedTuple):
     container: str
 
 
+SymbolRow: TypeAlias = tuple[str, str, str, int, int, int, str, str]
+"""The fields of a `Definition`, the kind as plain text."""
+
+ReferenceRow: TypeAlias = tuple[str, str, int, int, str]
+"""The fields of a `Reference`, the kind as plain text."""
+
+
 class Extracted(NamedTuple):
-    definitions: list[Definition]
-    references: list[Reference]
+    symbol_rows: tuple[SymbolRow, ...]
+    reference_rows: tuple[ReferenceRow, ...]
     had_errors: bool
     """True if the grammar did not understand a part of the file; what it did understand is here."""
+
+    @property
+    def definitions(self) -> list[Definition]:
+        return [Definition(row[0], SymbolKind(row[1]), *row[2:]) for row in self.symbol_rows]
+
+    @property
+    def references(self) -> list[Reference]:
+        return [Reference(row[0], ReferenceKind(row[1]), *row[2:]) for row in self.reference_rows]
 
 
 class ExtractionFailed(Exception):

@@ -13,8 +13,12 @@ from tsuzuki.collectors.codeindex.extract.nesting import (
     ONCE,
     TYPES,
 )
-from tsuzuki.collectors.codeindex.extract.symbols import SIGNATURE_CHARACTERS_MAX, SymbolKind
-from tsuzuki.collectors.codeindex.parsed_file import ReferenceRow, SymbolRow
+from tsuzuki.collectors.codeindex.extract.symbols import (
+    SIGNATURE_CHARACTERS_MAX,
+    ReferenceRow,
+    SymbolKind,
+    SymbolRow,
+)
 
 SYMBOLS_MAX = 200_000
 DEPTH_MAX = 100

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
+from tsuzuki.collectors.codeindex.queries.bulk_insert import insert_rows
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 
 NEVER_COMPARED_NS = 0
@@ -77,18 +78,20 @@ def put_files(
     changed = [file for file in by_path.values() if not file.outcome.keeps_old_symbols]
     _remove_found(connection, [(known[file.path],) for file in changed if file.path in known])
     names.define(connection, {row[0] for file in changed for row in file.symbols})
-    connection.executemany(
-        "INSERT INTO symbols (file_id, name, kind, container, line, end_line, col, signature, doc)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    insert_rows(
+        connection,
+        _INTO_SYMBOLS,
+        9,
         [(ids[file.path], *row) for file in changed for row in file.symbols],
     )
     name_ids = names.of(connection, {row[0] for file in changed for row in file.references})
-    connection.executemany(
-        "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+    insert_rows(
+        connection,
+        _INTO_REFS,
+        6,
         [
-            (ids[file.path], name_ids[name], kind, line, column, container)
-            for file in changed
+            (file_id, name_ids[name], kind, line, column, container)
+            for file_id, file in ((ids[file.path], file) for file in changed)
             for name, kind, line, column, container in file.references
         ],
     )
@@ -125,6 +128,12 @@ _PUT = (
 )
 
 
+_INTO_SYMBOLS = (
+    "INSERT INTO symbols (file_id, name, kind, container, line, end_line, col, signature, doc)"
+)
+_INTO_REFS = "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
+
+
 def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
     """The values of `_PUT`."""
     return (
@@ -137,7 +146,7 @@ def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
         file.extractor_version,
         file.outcome,
         file.error,
-        now_ns,
+        file.read_at_ns or now_ns,
     )
 
 
@@ -154,7 +163,7 @@ def confirm_files(connection: sqlite3.Connection, same: Iterable[SameFile], *, n
     """Store size and mtime of files whose content is as it was."""
     connection.executemany(
         "UPDATE files SET size = ?, mtime_ns = ?, indexed_at_ns = ? WHERE path = ?",
-        [(file.size, file.mtime_ns, now_ns, file.path) for file in same],
+        [(one.size, one.mtime_ns, one.read_at_ns or now_ns, one.path) for one in same],
     )
 
 

@@ -5,6 +5,8 @@ import re
 import sqlite3
 from collections.abc import Iterable
 
+from tsuzuki.collectors.codeindex.queries.bulk_insert import insert_rows
+
 CACHED_NAMES_MAX = 200_000
 PARTS_MAX = 12
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
@@ -43,23 +45,25 @@ class NameIds:
         fresh = {name for name in names if name not in self._defined}
         if not fresh:
             return
-        self.of(connection, fresh)
+        if len(self._ids) > CACHED_NAMES_MAX:
+            self.forget()
+        undefined = connection.execute(_DEFINE, (json.dumps(sorted(fresh)),)).fetchall()
         self._defined |= fresh
-        undefined = connection.execute(
-            "SELECT id, name FROM names"
-            " WHERE is_defined = 0 AND name IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(fresh)),),
-        ).fetchall()
-        connection.executemany(
-            "INSERT INTO symbol_names (rowid, name) VALUES (?, ?)", sorted(undefined)
-        )
-        connection.executemany(
-            "INSERT OR IGNORE INTO name_parts (part, name_id) VALUES (?, ?)",
-            sorted((part, number) for number, name in undefined for part in parts_of(name)),
-        )
-        connection.executemany(
-            "UPDATE names SET is_defined = 1 WHERE id = ?", [(number,) for number, _ in undefined]
-        )
+        self._ids.update((name, number) for number, name in undefined)
+        # One by one: FTS5 writes out what it has gathered before a statement of several rows.
+        connection.executemany(_INTO_TRIGRAMS, sorted(undefined))
+        parts = [(part, number) for number, name in undefined for part in parts_of(name)]
+        insert_rows(connection, _INTO_PARTS, 2, sorted(parts))
+
+
+_DEFINE = (
+    "INSERT INTO names (name, is_defined) SELECT value, 1 FROM json_each(?) WHERE true"
+    " ON CONFLICT (name) DO UPDATE SET is_defined = 1 WHERE is_defined = 0 RETURNING id, name"
+)
+"""Gives those that were not defined before."""
+
+_INTO_TRIGRAMS = "INSERT INTO symbol_names (rowid, name) VALUES (?, ?)"
+_INTO_PARTS = "INSERT OR IGNORE INTO name_parts (part, name_id)"
 
 
 def _stored(connection: sqlite3.Connection, names: set[str]) -> dict[str, int]:

@@ -57,7 +57,7 @@ CREATE TABLE names (
     is_defined INTEGER NOT NULL DEFAULT 0 CHECK (is_defined IN (0, 1))
 );
 CREATE VIRTUAL TABLE symbol_names USING fts5 (
-    name, content = 'names', content_rowid = 'id', tokenize = 'trigram'
+    name, content = 'names', content_rowid = 'id', tokenize = 'trigram', columnsize = 0
 );
 CREATE TABLE name_parts (
     part TEXT NOT NULL,

@@ -36,9 +36,9 @@ from tsuzuki.collectors.codeindex.answers.store_back import store_back
 from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
 from tsuzuki.collectors.codeindex.answers.text_search import search_text
 from tsuzuki.collectors.codeindex.answers.tree_path import find_path
-from tsuzuki.collectors.codeindex.build import nanoseconds
 from tsuzuki.collectors.codeindex.extract import SymbolKind, language_of
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder
+from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds, meta
 from tsuzuki.collectors.codeindex.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
@@ -299,12 +299,13 @@ class CodeAnswers:
             changes = tree_changes(files)
             return make(files, changes)
 
+        read_at_ns = self._now_ns()  # before any file is read
         connection = index.connection if index else None
         made = answer_consistently(self.root, connection, make_once, clock=self._clock)
         reread = made.files.reread if index else []
         state = self._state(index, changes, len(reread), is_settled=made.is_settled)
         if index and made.is_settled:
-            store_back(index, made.files, now_ns=self._now_ns())
+            store_back(index, made.files, now_ns=read_at_ns)
         return Answer(value=made.value, index=state)
 
     def _state(

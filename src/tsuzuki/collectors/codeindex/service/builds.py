@@ -16,8 +16,6 @@ from tsuzuki.collectors.codeindex.build import (
     BuildSettings,
     ClaimedBuild,
     OnProgress,
-    iso,
-    nanoseconds,
 )
 from tsuzuki.collectors.codeindex.build_job import (
     ENDED_JOB_SECONDS,
@@ -47,6 +45,7 @@ from tsuzuki.collectors.codeindex.lsp.settings import (
     read_said,
     server_commands,
 )
+from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from tsuzuki.collectors.codeindex.answers.git_state import git_folder_of, lock_age_seconds
-from tsuzuki.collectors.codeindex.build import IN_DOUBT_NS, iso
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
 from tsuzuki.collectors.codeindex.build_jobs import error_words
+from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.index_file import IndexCorrupt, IndexFile, index_path
+from tsuzuki.collectors.codeindex.moments import iso
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
@@ -311,5 +312,5 @@ def _may_differ(file: ScannedFile, stored: KnownFile | None, *, is_told_of: bool
         return True
     if stored.outcome is FileOutcome.UNREADABLE:
         return is_told_of
-    is_in_doubt = stored.indexed_at_ns - file.mtime_ns < IN_DOUBT_NS
-    return is_in_doubt or (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
+    has_changed = (file.size, file.mtime_ns) != (stored.size, stored.mtime_ns)
+    return has_changed or is_in_doubt(file.mtime_ns, file.ctime_ns, read_at_ns=stored.indexed_at_ns)
