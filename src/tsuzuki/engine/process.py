@@ -173,6 +173,7 @@ class Engine:
     # --- its life -------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self._database.name_sessions(f"{self.role.name} {self.worker.identity.process}")
         self.settings.refresh()
         if self.role.work:
             self.worker_steps.register()
