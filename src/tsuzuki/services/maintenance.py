@@ -1,8 +1,10 @@
 """Looking after the database: upgrade, check, back up."""
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tsuzuki.model.errors import SchemaMismatch, Unreachable
 from tsuzuki.store import backup
@@ -13,6 +15,12 @@ from tsuzuki.store.sql.database import Database
 
 __all__ = ["Backup", "Finding", "Maintenance", "Upgrade"]
 
+T = TypeVar("T")
+
+PAUSE_FIRST_SECONDS = 0.25
+PAUSE_MAX_SECONDS = 5.0
+"""Between two attempts to reach the database."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Backup:
@@ -20,6 +28,13 @@ class Backup:
 
     path: Path
     size_bytes: int
+
+
+def _growing_pauses() -> Iterator[float]:
+    pause_seconds = PAUSE_FIRST_SECONDS
+    while True:
+        yield pause_seconds
+        pause_seconds = min(pause_seconds * 2, PAUSE_MAX_SECONDS)
 
 
 class Maintenance:
@@ -53,6 +68,36 @@ class Maintenance:
                     raise  # the database, not the plug-in
                 self._refuse(name, problem)
         return upgrades
+
+    def retry_while_unreachable(self, act: Callable[[], T], *, seconds: float) -> T:
+        """Call it until the database answers, for that long at most. A server that answers but refuses us is an
+        error at once."""
+        from tsuzuki.engine.log import log  # noqa: PLC0415 -- slow to load, and most commands need none
+
+        clock = self._database.clock
+        started_at, reported, never = clock.monotonic(), "", threading.Event()
+        for pause_seconds in _growing_pauses():
+            try:
+                answer = act()
+            except Unreachable as problem:
+                left = started_at + seconds - clock.monotonic()
+                if left <= 0 or not self._database.may_become_reachable(problem):
+                    raise
+                if problem.message != reported:
+                    reported = problem.message
+                    log.warning(
+                        "database unreachable, waiting for it",
+                        error=problem.message,
+                        hint=problem.hint,
+                        give_up_after_seconds=round(left, 1),
+                    )
+                clock.wait(never, min(pause_seconds, left))
+                continue
+            if reported:
+                waited = round(clock.monotonic() - started_at, 1)
+                log.info("database reachable", after_seconds=waited)
+            break
+        return answer
 
     def exists(self) -> bool:
         """Whether there is a database to look at. SQLite makes a file by looking, so ask first; a
