@@ -96,7 +96,11 @@ def test_what_would_write_to_stderr_by_itself_is_an_event_of_the_log(
 
     log_to_stderr(level=logging.INFO, as_json=True)
     logging.getLogger("sqlalchemy.pool").error("Exception during reset", exc_info=OSError("gone"))
-    warnings.warn("an old way", DeprecationWarning, stacklevel=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(False)
+        logging.captureWarnings(True)  # pytest and the block above have put their own in its place
+        warnings.warn("an old way", DeprecationWarning, stacklevel=1)
     thread = threading.Thread(target=fail, name="tsuzuki-x")
     thread.start()
     thread.join()

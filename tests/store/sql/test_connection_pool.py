@@ -17,7 +17,7 @@ from support.waiting import wait_until
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store import workers
 from tsuzuki.store.sql import connection_pool
-from tsuzuki.store.sql.connection_pool import CONNECTIONS_MAX, IDLE_SECONDS_MAX, pool_of
+from tsuzuki.store.sql.connection_pool import CONNECTIONS_MAX, REVIEW_SECONDS, pool_of
 from tsuzuki.store.sql.database import Database, Use, open_database
 
 OUR_SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -72,13 +72,13 @@ def test_a_transaction_on_a_connection_that_was_used_for_single_statements_rolls
 
 
 @only_on_postgresql
-def test_connections_that_were_idle_for_long_are_closed(
+def test_connections_that_are_seldom_used_are_closed(
     database: Database, clock: MovingClock
 ) -> None:
     add_worker(database)
     several_at_once(database, 6)
     assert idle(database) == 6
-    clock.advance(IDLE_SECONDS_MAX)
+    clock.advance(REVIEW_SECONDS)
     beat(database)
     assert idle(database) == 1
     with database.read() as connection:
@@ -86,6 +86,19 @@ def test_connections_that_were_idle_for_long_are_closed(
         wait_until(
             lambda: connection.execute(text(OUR_SESSIONS)).scalar_one() == 0, "they are closed"
         )
+
+
+def test_loops_that_meet_now_and_then_need_no_second_connection(
+    live_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_pool, "YIELD_SECONDS", 30.0)
+    add_worker(live_database)
+    pool = pool_of(live_database.engine)
+    with live_database.read():
+        other = in_background(lambda: beat(live_database))
+        wait_until(lambda: len(pool._changed._waiters) == 1, "it waits")  # type: ignore[attr-defined]
+    assert other.result(10) is not None
+    assert idle(live_database) == 1
 
 
 def test_one_that_was_in_use_when_all_were_closed_is_closed_when_it_comes_back(

@@ -1,18 +1,21 @@
 """The connection pool of a process: one for transactions, reads and single statements alike.
 
-Last in, first out: the connection used last has its statements prepared. A connection that was idle for
-`IDLE_SECONDS_MAX` is closed, so a process without work keeps one. If one turns out to be lost, all idle ones
-are closed with it.
+The oldest idle connection is taken first: it has its statements prepared, and the others are used only as far as
+they are needed. One that is seldom used is closed, so a process without work keeps one. If one turns out to be
+lost, all idle ones are closed with it.
 
 If the server has no connection left, a caller waits for one of this process to be put back. `VITAL` callers are
 served first. An `UNBOUNDED` caller, who may keep a connection for as long as it likes, does not get the last
 one: the heartbeat and the lease need it.
 """
 
+import logging
+import math
 import threading
-from collections import deque
+from bisect import insort
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -24,8 +27,14 @@ from tsuzuki.model.clock import Clock, SystemClock
 
 CONNECTIONS_MAX = 24
 
-IDLE_SECONDS_MAX = 10.0
-"""How long a connection is kept open while unused, if it is not the only one."""
+REVIEW_SECONDS = 10.0
+USES_PER_SECOND_MIN = 5.0
+"""A connection that was used less often than that in `REVIEW_SECONDS` is closed, if there is an older one."""
+
+COLLISION_SECONDS = 0.2
+YIELD_SECONDS = 0.02
+"""A caller that finds no idle connection waits for `YIELD_SECONDS` before it opens one, unless that has happened to
+another caller within the last `COLLISION_SECONDS`: two loops that meet now and then need no second connection."""
 
 WAIT_SECONDS = 1.0
 """How long to wait for a connection to be put back before trying again to open one."""
@@ -34,7 +43,18 @@ WAITS_MAX = 30
 WAITS_MAX_IF_FULL = 2
 """How often to wait; fewer times if the server has none left and the caller can try again itself."""
 
-GENERATION = "tsuzuki_generation"
+
+@dataclass(kw_only=True)
+class _Usage:
+    """Kept with each connection; `order` is by age."""
+
+    order: int
+    generation: int
+    reviewed_at: float
+    uses: int = 0
+
+
+USAGE = "tsuzuki_usage"
 
 
 class Use(Enum):
@@ -62,14 +82,19 @@ class ConnectionPool(Pool):
     def __init__(self, creator: Any, **options: Any) -> None:
         # The code that opens a transaction ends it. What is put back otherwise is closed, not reset.
         super().__init__(creator, **{**options, "reset_on_return": None})
+        # By its name it would be part of our own log.
+        self.logger = logging.getLogger("sqlalchemy.pool")
         self._options = options
         self._changed = threading.Condition()
-        self._idle: deque[tuple[float, ConnectionPoolEntry]] = deque()
+        self._idle: list[tuple[int, ConnectionPoolEntry]] = []
+        """By age, the oldest last."""
         self._in_use: dict[ConnectionPoolEntry, Use] = {}
         self._being_opened = 0
         self._unbounded = 0
         self._vital_waiting = 0
         self._generation = 0
+        self._opened_so_far = 0
+        self._collided_at = -math.inf
         self._thread = _ThreadState()
 
     def is_clean(self, raw: Any) -> bool:
@@ -97,6 +122,8 @@ class ConnectionPool(Pool):
         use = self._thread.use
         with self._changed:
             entry = self._take_idle(use)
+            if entry is None and use is not Use.UNBOUNDED:
+                entry = self._yield_to_others(use)
         return self._open_or_wait(use) if entry is None else entry
 
     def _open_or_wait(self, use: Use) -> ConnectionPoolEntry:
@@ -125,28 +152,40 @@ class ConnectionPool(Pool):
         return is_below
 
     def _opened(self, use: Use) -> ConnectionPoolEntry:
-        generation = self._generation
+        generation, now = self._generation, self.clock.monotonic()
         try:
             entry = self._create_connection()
-            entry.info[GENERATION] = generation
         finally:
             with self._changed:
                 self._being_opened -= 1
         with self._changed:
+            self._opened_so_far += 1
+            order = -self._opened_so_far
+            entry.info[USAGE] = _Usage(order=order, generation=generation, reviewed_at=now)
             self._hand_out(entry, use)
         return entry
 
     def _wait_for_idle(self, use: Use) -> ConnectionPoolEntry | None:
-        is_vital = use is Use.VITAL
         with self._changed:
-            self._vital_waiting += is_vital
-            try:
-                self._changed.wait_for(lambda: self._has_idle_for(use), WAIT_SECONDS)
-                return self._take_idle(use)
-            finally:
-                self._vital_waiting -= is_vital
+            return self._wait(use, WAIT_SECONDS)
 
     # --- with the lock held ---------------------------------------------------------------------
+
+    def _yield_to_others(self, use: Use) -> ConnectionPoolEntry | None:
+        if len(self._in_use) == self._unbounded:
+            return None
+        before, self._collided_at = self._collided_at, self.clock.monotonic()
+        is_rare = self._collided_at - before > COLLISION_SECONDS
+        return self._wait(use, YIELD_SECONDS) if is_rare else None
+
+    def _wait(self, use: Use, seconds: float) -> ConnectionPoolEntry | None:
+        is_vital = use is Use.VITAL
+        self._vital_waiting += is_vital
+        try:
+            self._changed.wait_for(lambda: self._has_idle_for(use), seconds)
+            return self._take_idle(use)
+        finally:
+            self._vital_waiting -= is_vital
 
     def _has_idle_for(self, use: Use) -> bool:
         if not self._idle or (self._vital_waiting and use is not Use.VITAL):
@@ -165,29 +204,36 @@ class ConnectionPool(Pool):
         self._in_use[entry] = use
         self._unbounded += use is Use.UNBOUNDED
 
-    def _take_stale(self, now: float) -> list[ConnectionPoolEntry]:
-        """Those that were unused for too long. The one that was used last stays."""
-        stale = []
-        while len(self._idle) > 1 and now - self._idle[0][0] >= IDLE_SECONDS_MAX:
-            stale.append(self._idle.popleft()[1])
-        return stale
+    def _take_seldom_used(self, now: float) -> list[ConnectionPoolEntry]:
+        """Those to close. The oldest idle one stays."""
+        seldom = []
+        for _, entry in self._idle[:-1]:
+            usage = entry.info[USAGE]
+            seconds = now - usage.reviewed_at
+            if seconds >= REVIEW_SECONDS:
+                if usage.uses / seconds < USES_PER_SECOND_MIN:
+                    seldom.append(entry)
+                usage.reviewed_at, usage.uses = now, 0
+        if seldom:
+            self._idle = [one for one in self._idle if one[1] not in seldom]
+        return seldom
 
     # --- put back -------------------------------------------------------------------------------
 
     def put_back(self, entry: ConnectionPoolEntry) -> None:
         now = self.clock.monotonic()
         raw = entry.dbapi_connection
-        is_kept = (
-            raw is not None
-            and entry.info.get(GENERATION) == self._generation
-            and self.is_clean(raw)
-        )
+        # SQLAlchemy clears it when it replaces a connection.
+        usage: _Usage | None = entry.info.get(USAGE)
+        is_current = usage is not None and usage.generation == self._generation
+        is_kept = is_current and raw is not None and self.is_clean(raw)
         with self._changed:
             if self._in_use.pop(entry, None) is Use.UNBOUNDED:
                 self._unbounded -= 1
-            if is_kept:
-                self._idle.append((now, entry))
-            to_close = self._take_stale(now)
+            if is_kept and usage is not None:
+                usage.uses += 1
+                insort(self._idle, (usage.order, entry))
+            to_close = self._take_seldom_used(now)
             self._changed.notify_all()
         for one in to_close if is_kept else [*to_close, entry]:
             one.close()

@@ -66,7 +66,8 @@ def answers(engine: Engine) -> bool:
     from psycopg.pq import PGconn, Ping  # noqa: PLC0415 -- an extra; the engine has loaded it
 
     _, parameters = engine.dialect.create_connect_args(engine.url)
-    parameters.setdefault("connect_timeout", CONNECT_TIMEOUT_SECONDS)
+    parameters = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, **parameters}
+    parameters.pop("context", None)  # psycopg's own, and not libpq's
     return PGconn.ping(make_conninfo(**parameters).encode()) == Ping.OK
 
 
