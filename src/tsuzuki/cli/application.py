@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.lock_notice import noticing_lock_waits
 from tsuzuki.cli.output import warn
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 @contextmanager
 def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[Application]":
     """Everything joined, and the database at this version; a `dry_run` does not bring it there."""
-    with open_existing(invocation) as application:
+    with (
+        open_existing(invocation) as application,
+        noticing_lock_waits(invocation, application.maintenance),
+    ):
         if dry_run:
             application.maintenance.require_existing()
             with _warning_of_new_refusals(invocation, application):

@@ -12,6 +12,7 @@ from tsuzuki.store.inspection import Finding, inspect_database
 from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
 from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.sqlite_lock import lock_holder
 
 __all__ = ["Backup", "Finding", "Maintenance", "Upgrade"]
 
@@ -68,6 +69,19 @@ class Maintenance:
                     raise  # the database, not the plug-in
                 self._refuse(name, problem)
         return upgrades
+
+    @property
+    def lock_file(self) -> Path | None:
+        """The file whose write lock commands share; None for a server."""
+        return self._database.path
+
+    def lock_wait_seconds(self) -> float:
+        """How long this process has been waiting for that lock."""
+        return self._database.lock_wait_seconds()
+
+    def lock_holder(self) -> str | None:
+        """The process that holds it, if that is known."""
+        return lock_holder(self._database.path) if self._database.path else None
 
     def retry_while_unreachable(self, act: Callable[[], T], *, seconds: float) -> T:
         """Call it until the database answers, for that long at most. A server that answers but refuses us is an

@@ -56,6 +56,8 @@ class Database:
         self._reader = engine.execution_options(**{postgresql.NO_TRANSACTION: True})
         self._write_lock = threading.Lock()
         self._thread = _ThreadState()
+        self._lock_wanted_at: float | None = None
+        """Since when the writer of this process waits for the lock of an SQLite file."""
 
     @property
     def path(self) -> Path | None:
@@ -112,6 +114,7 @@ class Database:
         ):
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
+                self._lock_wanted_at = None
                 yield connection
             self._wake_watchers()
 
@@ -124,6 +127,7 @@ class Database:
             try:
                 if self.is_sqlite:
                     connection.send("BEGIN IMMEDIATE")
+                    self._lock_wanted_at = None
                 yield connection
                 if self.is_sqlite:
                     connection.send("COMMIT")
@@ -145,10 +149,18 @@ class Database:
             raise RuntimeError("a write transaction was opened inside another one")
         with self._write_lock if self.is_sqlite else nullcontext():
             self._thread.is_writing = True
+            self._lock_wanted_at = self.clock.monotonic() if self.is_sqlite else None
             try:
                 yield
             finally:
                 self._thread.is_writing = False
+                self._lock_wanted_at = None
+
+    def lock_wait_seconds(self) -> float:
+        """How long the writer of this process has been waiting for the write lock of an SQLite file; 0 if it is
+        not."""
+        wanted_at = self._lock_wanted_at
+        return 0.0 if wanted_at is None else self.clock.monotonic() - wanted_at
 
     def now(self, connection: Connection) -> datetime:
         """The database's clock, for decisions that all processes must agree on."""
