@@ -237,9 +237,11 @@ class Engine:
         log.info("stopped", worker=self.worker.identity.id)
 
     def _check_schema(self, connection: Connection) -> None:
-        """Refuse to work on tables that another version has upgraded since we started."""
+        """Refuse to work on tables that another version has changed since we started, other than by adding to
+        them."""
         try:
-            self._schema.check(connection)
+            for component, revision in self._schema.check(connection).items():
+                log.info("schema expanded, going on", component=component, revision=revision)
         except SchemaMismatch as mismatch:
             self.worker_steps.stop_accepting()
             self.outdated = mismatch
