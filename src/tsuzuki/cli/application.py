@@ -25,6 +25,8 @@ def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Itera
         open_existing(invocation) as application,
         noticing_lock_waits(invocation, application.maintenance),
     ):
+        if (file := application.maintenance.snapshot_of) is not None:
+            warn(invocation, f"{file} is read-only: what is written to it meanwhile is not shown")
         if dry_run:
             application.maintenance.require_existing()
             with _warning_of_new_refusals(invocation, application):

@@ -13,6 +13,7 @@ from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.sqlite_lock import lock_holder
+from tsuzuki.store.sql.sqlite_snapshot import is_snapshot
 
 __all__ = ["Backup", "Finding", "Maintenance", "Upgrade"]
 
@@ -69,6 +70,12 @@ class Maintenance:
                     raise  # the database, not the plug-in
                 self._refuse(name, problem)
         return upgrades
+
+    @property
+    def snapshot_of(self) -> Path | None:
+        """The SQLite file of which only a snapshot can be read, because nothing can be written beside it."""
+        path = self._database.path
+        return path if path is not None and is_snapshot(path) else None
 
     @property
     def lock_file(self) -> Path | None:

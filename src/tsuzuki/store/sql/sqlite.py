@@ -16,6 +16,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
 from tsuzuki.store.sql.connection_pool import ConnectionPool, pool_of
 from tsuzuki.store.sql.database_url import check_parameters, invalid_url
+from tsuzuki.store.sql.sqlite_snapshot import SNAPSHOT, SnapshotReader
 from tsuzuki.store.sql.types import to_text
 
 LOCK_TIMEOUT_SECONDS = 60.0
@@ -59,10 +60,13 @@ def create_engine(url: URL, clock: Clock) -> Engine:
     pool_of(engine).clock = clock
 
     @event.listens_for(engine, "connect")
-    def prepare(raw: sqlite3.Connection, _record: object) -> None:
+    def prepare(raw: sqlite3.Connection, record: Any) -> None:
         raw.isolation_level = None  # `_begin` below sends BEGIN
         register_clock(raw, clock)
-        _use_wal(raw)
+        if SNAPSHOT in record.info:
+            raw.execute("PRAGMA query_only = ON")
+        else:
+            _use_wal(raw)
         for pragma in (
             f"synchronous = {synchronous}",
             "foreign_keys = ON",
@@ -73,6 +77,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
             raw.execute(f"PRAGMA {pragma}")
 
     event.listen(engine, "do_connect", _make_private_file)
+    event.listen(engine, "do_connect", SnapshotReader())
     event.listen(engine, "begin", _begin)
     return engine
 
