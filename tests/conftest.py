@@ -1,6 +1,8 @@
 """Fixtures: the two databases, fresh for every test, and the clock that moves them."""
 
 import logging
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -16,11 +18,16 @@ DIALECTS = ["sqlite", "postgresql"]
 @pytest.fixture(autouse=True)
 def _log_set_up_again() -> Iterator[None]:
     """A command sets the log up for its process; the next test must not write to that one's stderr."""
-    logger = logging.getLogger("tsuzuki")
+    logger, root = logging.getLogger("tsuzuki"), logging.getLogger()
     handlers, level, propagate = logger.handlers, logger.level, logger.propagate
+    others, raises = [*root.handlers], logging.raiseExceptions
+    hooks = threading.excepthook, sys.unraisablehook
     yield
     logger.handlers, logger.propagate = handlers, propagate
     logger.setLevel(level)
+    root.handlers, logging.raiseExceptions = others, raises
+    threading.excepthook, sys.unraisablehook = hooks
+    logging.captureWarnings(False)
 
 
 @pytest.fixture(scope="session")

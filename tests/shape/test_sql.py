@@ -30,6 +30,7 @@ DRIVER = {
     "collectors/codeindex/index_file.py",
     "store/backup.py",
     "store/sql/autocommit.py",
+    "store/sql/connection_pool.py",
     "store/sql/database.py",
     "store/sql/postgresql.py",
     "store/sql/sqlite.py",

@@ -6,7 +6,7 @@ transaction of its own, as on PostgreSQL. Faults are injected at these points on
 """
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from simulation.scheduler import GreenletExit
 from simulation.violations import InvariantViolated
 from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.sql.autocommit import AutocommitConnection
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Connection, Database, Use
 from tsuzuki.store.sql.driver_errors import translate_errors
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ class ClientDatabase(Database):
         self._world = world
         self._store = world.store
         self.shared_raw = world.store.raw
+
+    def used_for(self, use: Use) -> AbstractContextManager[None]:
+        """All share one connection."""
+        return nullcontext()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -13,7 +13,6 @@ class UnreliableDatabase(Database):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.engine, clock=database.clock)
-        self._autocommit_pool = database._autocommit_pool
         self.is_away = False
         """Every request fails."""
         self.replies_to_lose = 0

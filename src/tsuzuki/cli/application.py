@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.lock_notice import noticing_lock_waits
 from tsuzuki.cli.output import warn
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 @contextmanager
 def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[Application]":
     """Everything joined, and the database at this version; a `dry_run` does not bring it there."""
-    from tsuzuki.wiring.application import require_workspace
-
-    with open_as_it_is(invocation) as application:
-        require_workspace(application)
+    with (
+        open_existing(invocation) as application,
+        noticing_lock_waits(invocation, application.maintenance),
+    ):
+        if (file := application.maintenance.snapshot_of) is not None:
+            warn(invocation, f"{file} is read-only: what is written to it meanwhile is not shown")
         if dry_run:
             application.maintenance.require_existing()
             with _warning_of_new_refusals(invocation, application):
@@ -37,6 +40,16 @@ def upgrade_tables(invocation: Invocation, application: "Application") -> "list[
     """Bring the database to this version, and warn of each collector that it was not possible for."""
     with _warning_of_new_refusals(invocation, application):
         return application.maintenance.upgrade()
+
+
+@contextmanager
+def open_existing(invocation: Invocation) -> "Iterator[Application]":
+    """Everything joined in a workspace that exists, and the database as it is."""
+    from tsuzuki.wiring.application import require_workspace
+
+    with open_as_it_is(invocation) as application:
+        require_workspace(application)
+        yield application
 
 
 @contextmanager

@@ -9,14 +9,15 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
 
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import open_existing, upgrade_tables
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
@@ -49,6 +50,18 @@ def engine_options(function: Any) -> Any:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def database_wait_option(function: Any) -> Any:
+    """For commands that run until they are stopped, and may be started before their database is."""
+    return click.option(
+        "--database-wait",
+        "database_wait_seconds",
+        type=click.FloatRange(0),
+        default=60.0,
+        metavar="SECONDS",
+        help="How long to wait at the start for a PostgreSQL that is not there yet.",
+    )(function)
 
 
 def write_log(invocation: Invocation, *, log_format: str = "text", quiet: bool = False) -> None:
@@ -90,22 +103,55 @@ def _line_to_type(invocation: Invocation) -> str:
     return f"cd {folder} && {shlex.join([*words, 'run', 'ls'])}"
 
 
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """While nothing runs yet, SIGTERM ends the process at once, even one that has no default for it (pid 1)."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise ExitWith(0)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def run_in_foreground(
-    invocation: Invocation, *, lead: bool, work: bool, apply: bool, log_format: str, **options: Any
+    invocation: Invocation,
+    *,
+    lead: bool,
+    work: bool,
+    apply: bool,
+    log_format: str,
+    database_wait_seconds: float,
+    **options: Any,
 ) -> None:
     """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first."""
 
+    def talk(text: str) -> None:
+        # A log of JSON lines is for a machine, which is told the same by the engine's own events.
+        if log_format != "json":
+            say(invocation, text)
+
     def greet() -> None:
-        say(invocation, f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
-        say(invocation, "Stop with ^C.")
+        talk(f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
+        talk("Stop with ^C.")
 
     def say_stopping() -> None:
-        say(invocation, "Stopping: waiting for what runs. Ask again to stop at once.")
+        talk("Stopping: waiting for what runs. Ask again to stop at once.")
 
-    with open_application(invocation) as application:
+    def bring_up_to_date() -> None:
+        upgrade_tables(invocation, application)
         if apply and (changes := application.jobs.apply()):
-            say(invocation, f"Applied {len(changes)} changes of the file.")
-        write_log(invocation, log_format=log_format)
+            talk(f"Applied {len(changes)} changes of the file.")
+
+    write_log(invocation, log_format=log_format)
+    with open_existing(invocation) as application:
+        with _ended_by_sigterm():
+            application.maintenance.retry_while_unreachable(
+                bring_up_to_date, seconds=database_wait_seconds
+            )
         database = application.configuration.database_url
         signals = ProcessSignals(application.local_engine.hurry)
         left_running = application.local_engine.serve(

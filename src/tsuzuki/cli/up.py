@@ -5,13 +5,14 @@ from typing import Any
 import click
 
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.foreground import engine_options, run_in_foreground
+from tsuzuki.cli.foreground import database_wait_option, engine_options, run_in_foreground
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.model.errors import UsageError
 
 
 @click.command(cls=Command)
 @engine_options
+@database_wait_option
 @click.option("--lead-only", is_flag=True, help="Plan and assign, but execute nothing here.")
 @click.option("--work-only", is_flag=True, help="Execute, but leave leading to others.")
 @click.pass_obj

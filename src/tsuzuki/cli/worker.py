@@ -7,7 +7,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
-from tsuzuki.cli.foreground import engine_options, run_in_foreground
+from tsuzuki.cli.foreground import database_wait_option, engine_options, run_in_foreground
 from tsuzuki.cli.formatting import format_duration, format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
@@ -30,6 +30,7 @@ COLUMNS = [
 
 @click.group(cls=Group, invoke_without_command=True)
 @engine_options
+@database_wait_option
 @click.pass_context
 def worker(context: click.Context, /, **options: Any) -> None:
     """Start a worker that leaves leading to others; or look at workers.

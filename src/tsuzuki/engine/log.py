@@ -40,23 +40,47 @@ def is_enabled_for(level: int) -> bool:
     return logging.getLogger("tsuzuki").isEnabledFor(level)
 
 
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """The event and its fields. A record of another library has its name and its error instead: how that
+    library came to the error is of no use to a reader of this log."""
+    ours: dict[str, Any] | None = getattr(record, FIELDS, None)
+    if ours is not None:
+        return ours
+    fields = {"event": record.getMessage(), "logger": record.name}
+    problem = record.exc_info[1] if record.exc_info else None
+    if problem is not None:
+        fields["error"] = f"{type(problem).__name__}: {problem}"
+    return fields
+
+
 class JsonLines(logging.Formatter):
     """One JSON object per record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields: dict[str, Any] = getattr(record, FIELDS, {"event": record.getMessage()})
+        fields = fields_of(record)
         document = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             **fields,
         }
-        if record.exc_info:
+        if record.exc_info and hasattr(record, FIELDS):
             document["traceback"] = self.formatException(record.exc_info)
         return json.dumps(document, ensure_ascii=False, default=str)
 
 
 class TextLines(logging.Formatter):
-    """Human-readable: time, level, event, fields."""
+    """Human-readable: time, level, event, fields. What takes several lines, such as a traceback, has time and
+    level on each of them."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        if not hasattr(record, FIELDS):
+            event, *fields = fields_of(record).items()
+            message = " ".join([str(event[1]), *(f"{key}={value}" for key, value in fields)])
+            changed = {"msg": message, "args": None, "exc_info": None, "exc_text": None}
+            record = logging.makeLogRecord({**vars(record), **changed})
+        first, *more = super().format(record).splitlines()
+        lead = f"{record.asctime} {record.levelname:<7} | "
+        return "\n".join([first, *(lead + line for line in more)])

@@ -177,6 +177,7 @@ class Engine:
     # --- its life -------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self._database.name_sessions(f"{self.role.name} {self.worker.identity.process}")
         self.settings.refresh()
         if self.role.work:
             self.worker_steps.register()
@@ -240,9 +241,11 @@ class Engine:
         log.info("stopped", worker=self.worker.identity.id)
 
     def _check_schema(self, connection: Connection) -> None:
-        """Refuse to work on tables that another version has upgraded since we started."""
+        """Refuse to work on tables that another version has changed since we started, other than by adding to
+        them."""
         try:
-            self._schema.check(connection)
+            for component, revision in self._schema.check(connection).items():
+                log.info("schema expanded, going on", component=component, revision=revision)
         except SchemaMismatch as mismatch:
             self.worker_steps.stop_accepting()
             self.outdated = mismatch

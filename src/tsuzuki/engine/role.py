@@ -18,6 +18,11 @@ class Role:
     only_job: str | None = None
 
     @property
+    def name(self) -> str:
+        """How such a process is called in lists of the database server."""
+        return {(True, True): "up", (False, True): "worker"}.get((self.lead, self.work), "leader")
+
+    @property
     def channels(self) -> frozenset[Channel]:
         """The wake-ups that concern it."""
         parts = {Channel.LEADER: self.lead, Channel.WORKERS: self.work}

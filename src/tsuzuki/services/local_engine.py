@@ -201,8 +201,10 @@ class LocalEngine:
 
 
 def log_to_stderr(*, level: int, as_json: bool = False) -> None:
-    """From now on the engine's log is written to stderr, in place of where it was written before."""
+    """From now on the engine's log is written to stderr, in place of where it was written before; and so is
+    what other libraries log."""
     from tsuzuki.engine.log import JsonLines, TextLines  # noqa: PLC0415 - structlog loads rich
+    from tsuzuki.engine.log_capture import capture  # noqa: PLC0415 - structlog loads rich
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else TextLines())
@@ -210,3 +212,4 @@ def log_to_stderr(*, level: int, as_json: bool = False) -> None:
     logger.handlers = [handler]
     logger.propagate = False
     logger.setLevel(level)
+    capture(handler)

@@ -1,8 +1,10 @@
 """Looking after the database: upgrade, check, back up."""
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tsuzuki.model.errors import SchemaMismatch, Unreachable
 from tsuzuki.store import backup
@@ -10,8 +12,16 @@ from tsuzuki.store.inspection import Finding, inspect_database
 from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
 from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.sqlite_lock import lock_holder
+from tsuzuki.store.sql.sqlite_snapshot import is_snapshot
 
 __all__ = ["Backup", "Finding", "Maintenance", "Upgrade"]
+
+T = TypeVar("T")
+
+PAUSE_FIRST_SECONDS = 0.25
+PAUSE_MAX_SECONDS = 5.0
+"""Between two attempts to reach the database."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +30,13 @@ class Backup:
 
     path: Path
     size_bytes: int
+
+
+def _growing_pauses() -> Iterator[float]:
+    pause_seconds = PAUSE_FIRST_SECONDS
+    while True:
+        yield pause_seconds
+        pause_seconds = min(pause_seconds * 2, PAUSE_MAX_SECONDS)
 
 
 class Maintenance:
@@ -53,6 +70,55 @@ class Maintenance:
                     raise  # the database, not the plug-in
                 self._refuse(name, problem)
         return upgrades
+
+    @property
+    def snapshot_of(self) -> Path | None:
+        """The SQLite file of which only a snapshot can be read, because nothing can be written beside it."""
+        path = self._database.path
+        return path if path is not None and is_snapshot(path) else None
+
+    @property
+    def lock_file(self) -> Path | None:
+        """The file whose write lock commands share; None for a server."""
+        return self._database.path
+
+    def lock_wait_seconds(self) -> float:
+        """How long this process has been waiting for that lock."""
+        return self._database.lock_wait_seconds()
+
+    def lock_holder(self) -> str | None:
+        """The process that holds it, if that is known."""
+        return lock_holder(self._database.path) if self._database.path else None
+
+    def retry_while_unreachable(self, act: Callable[[], T], *, seconds: float) -> T:
+        """Call it until the database answers, for that long at most. A server that answers but refuses us is an
+        error at once."""
+        from tsuzuki.engine.log import log  # noqa: PLC0415 -- slow to load, and most commands need none
+
+        clock = self._database.clock
+        started_at, reported, never = clock.monotonic(), "", threading.Event()
+        for pause_seconds in _growing_pauses():
+            try:
+                answer = act()
+            except Unreachable as problem:
+                left = started_at + seconds - clock.monotonic()
+                if left <= 0 or not self._database.may_become_reachable(problem):
+                    raise
+                if problem.message != reported:
+                    reported = problem.message
+                    log.warning(
+                        "database unreachable, waiting for it",
+                        error=problem.message,
+                        hint=problem.hint,
+                        give_up_after_seconds=round(left, 1),
+                    )
+                clock.wait(never, min(pause_seconds, left))
+                continue
+            if reported:
+                waited = round(clock.monotonic() - started_at, 1)
+                log.info("database reachable", after_seconds=waited)
+            break
+        return answer
 
     def exists(self) -> bool:
         """Whether there is a database to look at. SQLite makes a file by looking, so ask first; a

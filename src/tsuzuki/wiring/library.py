@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.store.sql.database import Connection
+from tsuzuki.store.sql.database import Connection, Database, Use
 from tsuzuki.wiring.application import Application, configuration_reader, join
 from tsuzuki.wiring.resources import open_resources
 
@@ -39,4 +40,12 @@ def opened_for_library(
     with open_resources(read(), clock=clock or SystemClock(), environ=environ) as resources:
         application = join(resources, reload=read, actor=actor)
         application.maintenance.upgrade()
-        yield LibraryResources(application=application, transaction=resources.database.write)
+        yield LibraryResources(
+            application=application, transaction=partial(_transaction, resources.database)
+        )
+
+
+@contextmanager
+def _transaction(database: Database) -> Iterator[Connection]:
+    with database.used_for(Use.UNBOUNDED), database.write() as connection:
+        yield connection

@@ -1,5 +1,6 @@
 """Under all accepted settings, a worker out of reach stops its runs before the leader may take them."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store.sql.database import Use
 
 
 class DeadDatabase:
@@ -29,6 +31,9 @@ class DeadDatabase:
         raise Unreachable("the database is unreachable")
 
     statement = write
+
+    def used_for(self, _use: Use) -> nullcontext[None]:
+        return nullcontext()
 
 
 def seconds(low: float, high: float) -> st.SearchStrategy[float]:

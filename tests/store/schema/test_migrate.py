@@ -19,6 +19,7 @@ from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store import leadership
 from tsuzuki.store.inspection import inspect_database
 from tsuzuki.store.runs import runs
+from tsuzuki.store.schema.compatibility import compatibility
 from tsuzuki.store.schema.migrate import (
     ENGINE,
     Component,
@@ -63,7 +64,7 @@ def tables(database: Database) -> set[str]:
 def test_an_empty_database_gets_every_table(empty: Database) -> None:
     (done,) = upgrade(empty)
     assert (done.before, done.after, done.changed) == (None, REVISIONS[-1], True)
-    assert tables(empty) == {*ENGINE.metadata.tables, ENGINE.version_table}
+    assert tables(empty) == {*ENGINE.metadata.tables, ENGINE.version_table, compatibility.name}
     assert differences(empty) == []
     require_current(empty)
     assert all(finding.is_ok for finding in inspect_database(empty))
@@ -163,6 +164,70 @@ def test_a_database_of_a_newer_version_is_refused_and_left_as_it_is(database: Da
     assert (revision(database), tables(database)) == ("ffff", before)
 
 
+def expand(folder: Path, *, expands: bool = True) -> Component:
+    """The component of `collector`, one version later: a second migration, which says whether it only adds."""
+    later = collector(folder)
+    lines = [
+        "from alembic import op",
+        'revision = "0002"',
+        'down_revision = "0001"',
+        *(["expands = True"] if expands else []),
+        "def upgrade():",
+        '    op.execute("ALTER TABLE things ADD COLUMN name TEXT")',
+    ]
+    (folder / "0002_name.py").write_text("\n".join(lines))
+    return later
+
+
+@pytest.mark.parametrize("expands", [True, False])
+def test_an_older_version_goes_on_beside_a_newer_one_that_only_adds(
+    empty: Database, tmp_path: Path, expands: bool
+) -> None:
+    older = collector(tmp_path / "older")
+    upgrade(empty, [older])
+    watch = SchemaWatch([older])
+    with empty.read() as connection:
+        assert watch.check(connection) == {}
+    upgrade(empty, [expand(tmp_path / "newer", expands=expands)])
+
+    def check() -> dict[str, str]:
+        with empty.read() as connection:
+            return watch.check(connection)
+
+    if not expands:
+        for refused in (check, lambda: upgrade(empty, [older])):
+            with pytest.raises(SchemaMismatch, match="revision 0002 of collector"):
+                refused()
+        return
+    assert check() == {"collector": "0002"}
+    assert check() == {}
+    require_current(empty, [older])
+    (done,) = upgrade(empty, [older])
+    assert (done.before, done.after) == ("0002", "0002")
+    assert revision(empty, older) == "0002"
+
+
+def test_an_older_version_starts_beside_a_newer_one_and_adds_its_other_components(
+    empty: Database, tmp_path: Path
+) -> None:
+    upgrade(empty, [expand(tmp_path / "newer")])
+    before, after = upgrade(empty, [ENGINE, collector(tmp_path / "older")])
+    assert (before.component, before.before) == ("engine", None)
+    assert (after.before, after.after) == ("0002", "0002")
+
+
+def test_a_version_older_than_the_last_migration_that_changed_something_is_refused(
+    empty: Database, tmp_path: Path
+) -> None:
+    newer = expand(tmp_path / "newer", expands=False)
+    third = 'revision = "0003"\ndown_revision = "0002"\nexpands = True\ndef upgrade(): pass\n'
+    (tmp_path / "newer" / "0003_more.py").write_text(third)
+    assert newer.oldest_compatible() == "0002"
+    upgrade(empty, [newer])
+    with pytest.raises(SchemaMismatch):
+        upgrade(empty, [collector(tmp_path / "older")])
+
+
 # --- components -----------------------------------------------------------------------------------
 
 
@@ -259,7 +324,7 @@ def test_a_collector_that_fails_leaves_the_engine_upgraded_whatever_their_order(
 ) -> None:
     with pytest.raises(RuntimeError, match="half-way"):
         upgrade(empty, [collector(tmp_path, fails=True), ENGINE])
-    assert tables(empty) == {*ENGINE.metadata.tables, ENGINE.version_table}
+    assert tables(empty) == {*ENGINE.metadata.tables, ENGINE.version_table, compatibility.name}
     require_current(empty)
 
 

@@ -1,6 +1,5 @@
 """A prepared statement sends and reads what SQLAlchemy would; an autocommit connection that fails is not used again."""
 
-import gc
 import threading
 from contextlib import ExitStack
 
@@ -12,14 +11,12 @@ from support import raw_statements
 from support.dialects import only_on_postgresql, only_on_sqlite
 from support.factories import WORKER, add_job, add_worker, create_run, new_run, read_run, take_lead
 from support.threads import at_once, in_background
-from support.waiting import wait_until
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import Actor, RunState
 from tsuzuki.store import leadership, workers
 from tsuzuki.store.runs import capacity, moves, runs
 from tsuzuki.store.schema.tables import job_runs
-from tsuzuki.store.sql.autocommit import IDLE_CONNECTIONS_MAX
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import execute
 
@@ -30,10 +27,6 @@ QUEUE = (
 )
 KILL_THE_OTHERS = text(
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-)
-SESSIONS = text(
-    "SELECT count(*) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
 
@@ -169,53 +162,12 @@ def test_when_the_server_ends_one_all_are_made_anew(database: Database) -> None:
     several_at_once(database, 3)
     with ExitStack() as stack:
         looks = [stack.enter_context(database.read()) for _ in range(4)]
-        looks[0].execute(KILL_THE_OTHERS)
+        looks[-1].execute(KILL_THE_OTHERS)
     with pytest.raises(Unreachable):
         beat(database)
     for _ in range(5):
         assert beat(database) is not None
     add_worker(database, "another")
-
-
-@only_on_postgresql
-def test_only_a_few_are_kept(database: Database) -> None:
-    add_worker(database)
-    several_at_once(database, IDLE_CONNECTIONS_MAX + 3)
-    database.engine.dispose()
-    with database.read() as connection:
-        assert connection.execute(SESSIONS).scalar_one() == IDLE_CONNECTIONS_MAX
-    database.close()
-    with database.read() as connection:
-        # The server ends a session a moment after its client has left.
-        wait_until(
-            lambda: bool(connection.execute(SESSIONS).scalar_one() == 0), "all sessions are closed"
-        )
-
-
-@only_on_postgresql
-@pytest.mark.filterwarnings("ignore:.*was deleted while still open")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_leaked_connection_is_never_lent_to_a_transaction(database: Database) -> None:
-    """It commits every statement by itself, which a transaction must not."""
-    add_worker(database)
-    lost = database._autocommit_pool.take()
-    lost.send("SET application_name = 'lost'")
-    del lost
-    gc.collect()
-    with ExitStack() as stack:
-        for _ in range(5):
-            connection = stack.enter_context(database.read())
-            name = connection.execute(text("SHOW application_name")).scalar_one()
-            assert name == "tsuzuki"
-
-
-def test_one_that_was_in_use_when_all_were_closed_is_closed_when_it_comes_back(
-    database: Database,
-) -> None:
-    with database.statement() as connection:
-        database.close()
-    assert connection.generation != database._autocommit_pool._generation
-    assert not database._autocommit_pool._idle
 
 
 @only_on_sqlite

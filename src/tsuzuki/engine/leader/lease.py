@@ -12,7 +12,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import leadership
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Database, Use
 
 
 class Lease:
@@ -48,7 +48,8 @@ class Lease:
         # A term that is being renewed still holds, until its old deadline: leading goes on.
         term = self._term = self.term
         try:
-            held = self._take_or_renew(term, settings.lease_seconds)
+            with self._database.used_for(Use.VITAL):
+                held = self._take_or_renew(term, settings.lease_seconds)
         except BaseException:
             self._term = None
             raise

@@ -15,7 +15,7 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
 from tsuzuki.store.runs import ownership
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Database, Use
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -68,7 +68,8 @@ class Heartbeat:
         """One heartbeat. It may hang as long as the driver does: see `looks_hung`."""
         self.is_sending = True
         try:
-            return self._tick()
+            with self._database.used_for(Use.VITAL):
+                return self._tick()
         finally:
             self.is_sending = False
 

@@ -11,6 +11,9 @@ from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
+HOST_LENGTH_MAX = 40
+"""PostgreSQL cuts the name of a session after 63 bytes; the process id is to stay readable."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerIdentity:
@@ -22,6 +25,11 @@ class WorkerIdentity:
     capacity: int
     tags: frozenset[str]
     software_version: str
+
+    @property
+    def process(self) -> str:
+        """The host, cut if it is long, and the process id."""
+        return f"{self.host[:HOST_LENGTH_MAX]}:{self.pid}"
 
 
 def new_identity(role: Role, *, software_version: str) -> WorkerIdentity:

@@ -7,7 +7,7 @@ from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.output_buffer import OutputBuffer
 from tsuzuki.model.errors import Fenced
 from tsuzuki.store.runs import ownership, progress
-from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.database import Connection, Database, Use
 
 
 class WorkerRunIO:
@@ -26,7 +26,10 @@ class WorkerRunIO:
     def transaction(self, task: Task) -> Iterator[Connection]:
         """Rows and progress in one transaction, behind the fence: it first locks the run as ours, and
         raises `Fenced` if it is not."""
-        with self._database.write() as connection:
+        with (
+            self._database.used_for(Use.UNBOUNDED),
+            self._database.write() as connection,
+        ):
             self._require_ownership(connection, task)
             yield connection
             report = self._output.take_progress(task.started.id)

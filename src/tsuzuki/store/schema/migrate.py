@@ -6,6 +6,9 @@ transaction of its own, the engine first, so a collector whose migration fails l
 take one lock: of several processes that start at the same time, one migrates and the others find it done.
 Revisions only go forward.
 
+A migration that says `expands = True` only adds what older versions need not know: they go on beside it
+(`compatibility`).
+
 Alembic does the work (`migration_steps`), and is imported only when there is something to do: its import takes
 longer than most commands.
 """
@@ -21,6 +24,7 @@ from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, sele
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema import bulk_tables, rollup_tables, tables  # noqa: F401 -- they join its metadata
+from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import execute
@@ -30,6 +34,8 @@ _REVISION = re.compile(
     r"""^(revision|down_revision)\s*(?::[^=\n]+)?=\s*(?:None|["']([^"']+)["'])""", re.MULTILINE
 )
 """How a migration names itself and the one before it, with or without a type annotation."""
+
+_EXPANDS = re.compile(r"^expands\s*(?::[^=\n]+)?=\s*True\b", re.MULTILINE)
 
 LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a database
 
@@ -57,6 +63,19 @@ class Component:
         if not self.revisions:
             raise ValueError(f"{self.versions} contains no migration")
         return self.revisions[-1]
+
+    def oldest_compatible(self) -> str:
+        """The oldest revision whose version can work on the newest tables: every migration since only expands."""
+        expanding = _expanding_in(self.versions)
+        since = [revision for revision in self.revisions if revision not in expanding]
+        return since[-1] if since else self.revisions[0]
+
+
+@cache
+def _expanding_in(folder: Path) -> frozenset[str]:
+    texts = [path.read_text("utf-8") for path in folder.glob("*.py")]
+    named = [dict(_REVISION.findall(text)) for text in texts if _EXPANDS.search(text)]
+    return frozenset(names["revision"] for names in named if names.get("revision"))
 
 
 @cache
@@ -121,8 +140,7 @@ def require_current(database: Database, components: Sequence[Component] = (ENGIN
     with database.read() as connection:
         for component in components:
             found = current_revision(connection, component)
-            _require_known(component, found)
-            if found != component.newest():
+            if not _is_usable(connection, component, found):
                 raise SchemaMismatch(
                     f"the database is at revision {found or 'none'} of {component.name}, "
                     f"this version needs {component.newest()}",
@@ -139,17 +157,23 @@ class SchemaWatch:
             for component in components
         ]
 
-    def check(self, connection: Connection) -> None:
-        """Raise `SchemaMismatch` if another version has upgraded the tables since."""
-        for component, expected, query in self._expected:
+    def check(self, connection: Connection) -> dict[str, str]:
+        """Raise `SchemaMismatch` if another version has changed the tables since, other than by adding to them.
+        Returns the components that were expanded since the last check, with their revisions."""
+        expanded: dict[str, str] = {}
+        for index, (component, expected, query) in enumerate(self._expected):
             found = execute(connection, query).scalar_one_or_none()
-            if found != expected:
+            if found != expected and is_compatible(connection, component, found):
+                self._expected[index] = (component, found, query)
+                expanded[component.name] = found
+            elif found != expected:
                 raise SchemaMismatch(
                     f"the database was brought to revision {found} of {component.name} "
                     f"while this process worked with {expected}",
                     hint="It was upgraded by another version: "
                     f"upgrade {component.distribution} here and start again.",
                 )
+        return expanded
 
 
 def _already_current(database: Database, components: Iterable[Component]) -> list[Upgrade]:
@@ -160,8 +184,7 @@ def _already_current(database: Database, components: Iterable[Component]) -> lis
     with database.read() as connection:
         for component in components:
             found = current_revision(connection, component)
-            _require_known(component, found)
-            if found != component.newest():
+            if found is None or not _is_usable(connection, component, found):
                 return []
             done.append(Upgrade(component=component.name, before=found, after=found))
     return done
@@ -173,19 +196,27 @@ def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:
     with database.write() as connection:
         lock_until_commit(connection, LOCK_KEY)
         before = current_revision(connection, component)
-        _require_known(component, before)
+        if before is not None and before not in component.revisions:
+            _is_usable(connection, component, before)
+            return Upgrade(component=component.name, before=before, after=before)
         run(connection, component, to=to)
         after = current_revision(connection, component)
+        if after == component.newest():
+            store_compatibility(connection, component)
     if after is None:
         raise ValueError(f"the migrations of {component.name} left no revision")
     return Upgrade(component=component.name, before=before, after=after)
 
 
-def _require_known(component: Component, revision: str | None) -> None:
-    if revision is not None and revision not in component.revisions:
-        raise SchemaMismatch(
-            f"the database is at revision {revision} of {component.name}, "
-            f"which this version of {component.distribution} does not know",
-            hint=f"It was written by a newer version: upgrade {component.distribution} here too. "
-            "Nothing was changed.",
-        )
+def _is_usable(connection: Connection, component: Component, revision: str | None) -> bool:
+    """Whether the tables are ours, or newer and compatible. Raises `SchemaMismatch` if they are newer and not."""
+    if revision is None or revision in component.revisions:
+        return revision == component.newest()
+    if is_compatible(connection, component, revision):
+        return True
+    raise SchemaMismatch(
+        f"the database is at revision {revision} of {component.name}, "
+        f"which this version of {component.distribution} does not know",
+        hint=f"It was written by a newer version: upgrade {component.distribution} here too. "
+        "Nothing was changed.",
+    )

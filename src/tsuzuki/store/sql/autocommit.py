@@ -1,35 +1,30 @@
-"""Connections in autocommit mode, outside SQLAlchemy's pool, for single statements with low latency.
+"""Single statements with low latency, straight to the driver: each commits by itself.
 
-Taking a connection from the pool and opening a transaction on it costs more than a short statement, above
-all in a process that has just woken up. A connection that fails is not used again; if it lost the server,
-every other idle connection is dropped with it.
+To open a transaction through SQLAlchemy costs more than a short statement, above all in a process that has just
+woken up. The connections are those of the one pool. A connection that fails is not used again.
 """
 
-from collections import deque
 from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Engine
+from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import ConnectionPoolEntry
 
-from tsuzuki.store.sql.dialect import is_sqlite
+from tsuzuki.store.sql.connection_pool import ConnectionPool, pool_of
 
-IDLE_CONNECTIONS_MAX = 8
-"""How many are kept open while unused."""
+KEPT = "tsuzuki_autocommit"
 
 
 class AutocommitConnection:
     """Used by one thread at a time, through `prepared.execute`."""
 
-    def __init__(self, engine: Engine, generation: int) -> None:
-        self.dialect = engine.dialect
-        self.generation = generation
-        self._pooled = engine.connect()
-        raw: Any = self._pooled.connection.driver_connection
-        # Out of the pool: a connection that is set up like this must never be lent to other code.
-        self._pooled.detach()
-        if not is_sqlite(self.dialect):
-            raw.autocommit = True
+    def __init__(self, dialect: Dialect, pool: ConnectionPool, entry: ConnectionPoolEntry) -> None:
+        self.dialect = dialect
+        self._pool = pool
+        self._entry = entry
+        raw: Any = entry.dbapi_connection
         self._raw = raw
         self._cursor = raw.cursor()
 
@@ -40,59 +35,45 @@ class AutocommitConnection:
             cursor.execute(sql, values)
             rows = cursor.fetchall() if cursor.description else []
         except self.dialect.loaded_dbapi.Error as problem:
-            raise DBAPIError.instance(
-                sql,
-                None,
-                problem,
-                self.dialect.loaded_dbapi.Error,
-                hide_parameters=True,
-                connection_invalidated=self.dialect.is_disconnect(problem, self._raw, cursor),
-                dialect=self.dialect,
-            ) from problem
+            is_lost = self.dialect.is_disconnect(problem, self._raw, cursor)
+            raise _as_sqlalchemy(problem, self.dialect, sql, is_lost=is_lost) from problem
         return rows, cursor.rowcount
 
-    def close(self) -> None:
+    def put_back(self) -> None:
+        self._pool.put_back(self._entry)
+
+    def discard(self, problem: BaseException) -> None:
+        """It failed, or is in an unknown state. If the server is lost, so is every other connection to it."""
         # A result that was not read to its end would keep an SQLite transaction open.
         with suppress(self.dialect.loaded_dbapi.Error):
             self._cursor.close()
-        with suppress(DBAPIError):
-            self._pooled.close()
+        is_lost = isinstance(problem, DBAPIError) and problem.connection_invalidated
+        self._pool.discard(self._entry, server_lost=is_lost)
 
 
-class AutocommitPool:
-    """Idle connections, last in first out: the one used last has its statements prepared."""
+def take(engine: Engine) -> AutocommitConnection:
+    """From the pool of this engine."""
+    pool = pool_of(engine)
+    try:
+        entry = pool.take()
+    except engine.dialect.loaded_dbapi.Error as problem:
+        raise _as_sqlalchemy(problem, engine.dialect, None, is_lost=False) from problem
+    connection: AutocommitConnection | None = entry.info.get(KEPT)
+    if connection is None:
+        connection = entry.info[KEPT] = AutocommitConnection(engine.dialect, pool, entry)
+    return connection
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._generation = 0
-        self._idle: deque[AutocommitConnection] = deque()
 
-    def take(self) -> AutocommitConnection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return AutocommitConnection(self._engine, self._generation)
-
-    def put_back(self, connection: AutocommitConnection) -> None:
-        is_current = connection.generation == self._generation
-        if is_current and len(self._idle) < IDLE_CONNECTIONS_MAX:
-            self._idle.append(connection)
-        else:
-            connection.close()
-
-    def discard(self, connection: AutocommitConnection, problem: BaseException) -> None:
-        """It failed, or is in an unknown state. If the server is lost, so is every other connection to
-        it, also those in SQLAlchemy's pool."""
-        connection.close()
-        if isinstance(problem, DBAPIError) and problem.connection_invalidated:
-            self.close()
-            self._engine.dispose()
-
-    def close(self) -> None:
-        """Those in use are closed when they are put back."""
-        self._generation += 1
-        while self._idle:
-            try:
-                self._idle.pop().close()
-            except IndexError:
-                return
+def _as_sqlalchemy(
+    problem: Exception, dialect: Dialect, sql: str | None, *, is_lost: bool
+) -> DBAPIError | Exception:
+    wrapped: DBAPIError | Exception = DBAPIError.instance(
+        sql,
+        None,
+        problem,
+        dialect.loaded_dbapi.Error,
+        hide_parameters=True,
+        connection_invalidated=is_lost,
+        dialect=dialect,
+    )
+    return wrapped

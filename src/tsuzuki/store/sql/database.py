@@ -3,7 +3,8 @@
 SQLite: WAL, `BEGIN IMMEDIATE` for writes and one writer at a time per process, so a writer waits for its
 turn instead of failing half-way; writers of other processes wait on the file for `sqlite.LOCK_TIMEOUT_SECONDS`.
 PostgreSQL: READ COMMITTED; every guard is in the statement itself. A read, or a single statement, is sent
-in autocommit mode: BEGIN and COMMIT would make three round trips of one.
+in autocommit mode: BEGIN and COMMIT would make three round trips of one. All take their connections from one
+pool (`connection_pool`).
 
 Driver errors about an unreachable, full or read-only database leave here as `Unreachable`
 (`driver_errors`).
@@ -11,7 +12,7 @@ Driver errors about an unreachable, full or read-only database leave here as `Un
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -20,16 +21,18 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tsuzuki.model.clock import Clock
-from tsuzuki.store.sql import postgresql, sqlite
-from tsuzuki.store.sql.autocommit import AutocommitConnection, AutocommitPool
+from tsuzuki.model.errors import Unreachable
+from tsuzuki.store.sql import autocommit, postgresql, sqlite
+from tsuzuki.store.sql.autocommit import AutocommitConnection
 from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.connection_pool import Use, pool_of
 from tsuzuki.store.sql.database_url import invalid_url
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.driver_errors import translate_errors
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.wakeups.file_watch import touch
 
-__all__ = ["Connection", "Database", "open_database"]
+__all__ = ["Connection", "Database", "Use", "open_database"]
 
 _NOW = select(db_now())
 
@@ -50,18 +53,35 @@ class Database:
         self.is_sqlite = is_sqlite(engine.dialect)
         self.write_ahead_log = Path(f"{engine.url.database}-wal")
         """Beside the file of an SQLite database."""
-        self._reader = (
-            engine if self.is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
-        )
-        self._autocommit_pool = AutocommitPool(engine)
+        self._reader = engine.execution_options(**{postgresql.NO_TRANSACTION: True})
         self._write_lock = threading.Lock()
         self._thread = _ThreadState()
+        self._lock_wanted_at: float | None = None
+        """Since when the writer of this process waits for the lock of an SQLite file."""
 
     @property
     def path(self) -> Path | None:
         """The file of an SQLite database."""
         name = self.engine.url.database
         return Path(name) if self.is_sqlite and name else None
+
+    def may_become_reachable(self, problem: Unreachable) -> bool:
+        """Whether waiting can help after this error: the server is not there, is starting, or has no connection
+        left. It cannot if the server refuses us, and an SQLite file does not come by itself."""
+        if self.is_sqlite or problem.permanent:
+            return False
+        cause = getattr(problem.__cause__, "orig", None)
+        return postgresql.is_out_of_connections(cause) or not postgresql.answers(self.engine)
+
+    def used_for(self, use: Use) -> AbstractContextManager[None]:
+        """Connections that this thread takes inside the block are for this use."""
+        return pool_of(self.engine).used_for(use)
+
+    def name_sessions(self, name: str) -> None:
+        """How the server lists the connections of this process (PostgreSQL: `pg_stat_activity`)."""
+        if not self.is_sqlite:
+            postgresql.name_sessions(self.engine, name)
+            pool_of(self.engine).close_idle()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -78,6 +98,7 @@ class Database:
         """Read more than fits into memory: a transaction, which a server-side cursor needs."""
         with (
             translate_errors(self.engine.url),
+            self.used_for(Use.UNBOUNDED),
             self.engine.connect() as connection,
             connection.begin(),
         ):
@@ -93,6 +114,7 @@ class Database:
         ):
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
+                self._lock_wanted_at = None
                 yield connection
             self._wake_watchers()
 
@@ -101,18 +123,19 @@ class Database:
         """For one write, perhaps after a read: on PostgreSQL each statement commits by itself, on SQLite
         they are one transaction."""
         with translate_errors(self.engine.url), self._exclusive():
-            connection = self._autocommit_pool.take()
+            connection = autocommit.take(self.engine)
             try:
                 if self.is_sqlite:
                     connection.send("BEGIN IMMEDIATE")
+                    self._lock_wanted_at = None
                 yield connection
                 if self.is_sqlite:
                     connection.send("COMMIT")
                     self._wake_watchers()
             except BaseException as problem:
-                self._autocommit_pool.discard(connection, problem)
+                connection.discard(problem)
                 raise
-            self._autocommit_pool.put_back(connection)
+            connection.put_back()
 
     def _wake_watchers(self) -> None:
         """After a commit: wake the processes that watch an SQLite file. PostgreSQL notifies by itself."""
@@ -126,10 +149,18 @@ class Database:
             raise RuntimeError("a write transaction was opened inside another one")
         with self._write_lock if self.is_sqlite else nullcontext():
             self._thread.is_writing = True
+            self._lock_wanted_at = self.clock.monotonic() if self.is_sqlite else None
             try:
                 yield
             finally:
                 self._thread.is_writing = False
+                self._lock_wanted_at = None
+
+    def lock_wait_seconds(self) -> float:
+        """How long the writer of this process has been waiting for the write lock of an SQLite file; 0 if it is
+        not."""
+        wanted_at = self._lock_wanted_at
+        return 0.0 if wanted_at is None else self.clock.monotonic() - wanted_at
 
     def now(self, connection: Connection) -> datetime:
         """The database's clock, for decisions that all processes must agree on."""
@@ -144,7 +175,6 @@ class Database:
             sqlite.register_clock(connection.connection.driver_connection, self.clock)
 
     def close(self) -> None:
-        self._autocommit_pool.close()
         self.engine.dispose()
 
 
@@ -158,6 +188,6 @@ def open_database(url: str, *, clock: Clock) -> Database:
         case "sqlite":
             return Database(sqlite.create_engine(parsed, clock), clock=clock)
         case "postgresql" | "postgres":
-            return Database(postgresql.create_engine(parsed), clock=clock)
+            return Database(postgresql.create_engine(parsed, clock), clock=clock)
         case other:
             raise invalid_url(f"{other} is not a database Tsuzuki can use")

@@ -1,5 +1,6 @@
 """Driver errors, translated: a database that is unreachable, locked, full or read-only, in plain words."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,9 +8,11 @@ from contextlib import contextmanager
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, StatementError
 from sqlalchemy.exc import OperationalError as SqlOperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tsuzuki.model.errors import NotPermitted, TsuzukiError, Unreachable
 from tsuzuki.store.sql.database_url import is_sqlite_url
+from tsuzuki.store.sql.postgresql import is_out_of_connections
 from tsuzuki.store.sql.sqlite import LOCK_TIMEOUT_SECONDS
 
 RETRY_AFTER_SECONDS = 1.0
@@ -54,6 +57,18 @@ POSTGRES_ERRORS = {
 }
 """By SQLSTATE."""
 
+_LOGIN = "Correct user and password in the database URL. See TSUZUKI_DATABASE_URL."
+REFUSALS = (
+    (r"password authentication failed|no password supplied", _LOGIN),
+    (r'role ".*" does not exist', _LOGIN),
+    (r"no pg_hba\.conf entry", "Let the server's pg_hba.conf allow this user from this host."),
+    (
+        r'database ".*" does not exist',
+        "Make the database (createdb), or correct its name in TSUZUKI_DATABASE_URL.",
+    ),
+)
+"""By a pattern of the message with which a server that runs refuses a connection; it has no SQLSTATE."""
+
 INSUFFICIENT_PRIVILEGE = "42501"
 
 LIMIT_EXCEEDED = "54"
@@ -61,9 +76,6 @@ LIMIT_EXCEEDED = "54"
 
 TOO_MANY_PARAMETERS = "number of parameters must be between"
 """Said by libpq, which sends nothing then and has no SQLSTATE."""
-
-TOO_MANY_CONNECTIONS = ("too many clients already", "remaining connection slots")
-"""In messages of errors while connecting, where the driver keeps no SQLSTATE."""
 
 
 @contextmanager
@@ -83,6 +95,9 @@ def translate_errors(url: URL) -> Iterator[None]:
         if problem.connection_invalidated or is_known or _is_corrupt(problem):
             raise _unreachable(problem.orig, url) from problem
         raise
+    except PoolTimeout as problem:
+        hint = "Transactions of handlers take long, or there are many at once: lower --capacity."
+        raise _error(_shown(url), f"is busy: {problem}", hint) from problem
     except StatementError as problem:
         # A value that one of our own column types refused, wrapped by SQLAlchemy.
         if isinstance(problem.orig, TsuzukiError):
@@ -113,12 +128,15 @@ def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
             if phrase in message.lower():
                 return _error(str(url.database), what, hint)
     name = _shown(url)
-    if any(phrase in message for phrase in TOO_MANY_CONNECTIONS):
-        hint = "Raise max_connections there, or run fewer processes: each keeps about four."
+    if is_out_of_connections(problem):
+        hint = "Raise max_connections there, or run fewer processes: each keeps two, and more under load."
         return _error(name, "has no connection left", hint)
     known = POSTGRES_ERRORS.get(getattr(problem, "sqlstate", None) or "")
     if known is not None:
         return _error(name, *known)
+    for pattern, hint in REFUSALS:
+        if re.search(pattern, message):
+            return _error(name, f"does not let us in: {message}", hint)
     hint = "Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL."
     return _error(name, f"does not answer: {message}", hint)
 

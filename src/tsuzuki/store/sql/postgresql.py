@@ -1,13 +1,19 @@
-"""SQLAlchemy's engine for PostgreSQL: psycopg, timeouts that notice a lost network, and session settings."""
+"""SQLAlchemy's engine for PostgreSQL: psycopg, timeouts that notice a lost network, and session settings.
+
+Connections are in autocommit mode: a transaction is an explicit BEGIN, so one pool serves transactions and
+single statements.
+"""
 
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import NoSuchModuleError
 
+from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import extra_missing
+from tsuzuki.store.sql.connection_pool import ConnectionPool, pool_of
 from tsuzuki.store.sql.database_url import check_parameters, invalid_url
 
 IDLE_TRANSACTION_SECONDS = 60
@@ -18,9 +24,55 @@ UNACKNOWLEDGED_SECONDS = 10
 """TCP user timeout: how long sent data may stay unacknowledged. Keepalives only notice a lost peer on an
 idle connection; without this the kernel retransmits for a quarter of an hour."""
 
+CONNECT_TIMEOUT_SECONDS = 5
 
-def create_engine(url: URL) -> Engine:
-    connect_timeout = str(url.query.get("connect_timeout", 5))
+OUT_OF_CONNECTIONS = (
+    "too many clients already",
+    "remaining connection slots",
+    "too many connections for",
+)
+"""In messages of errors while connecting, where the driver keeps no SQLSTATE."""
+
+NO_TRANSACTION = "tsuzuki_no_transaction"
+"""Execution option: each statement commits by itself."""
+
+PROGRAM = "tsuzuki"
+
+TRANSACTION_STATUS_IDLE = 0
+"""Of libpq: connected, and without a transaction."""
+
+STATEMENTS_PREPARED_MAX = 300
+"""How many statements a connection keeps prepared. One pool sends them all, so more than psycopg's 100."""
+
+
+class PostgresPool(ConnectionPool):
+    def is_clean(self, raw: Any) -> bool:
+        return bool(raw.pgconn.transaction_status == TRANSACTION_STATUS_IDLE)
+
+    def is_full(self, problem: BaseException) -> bool:
+        return is_out_of_connections(problem)
+
+
+def is_out_of_connections(problem: BaseException | None) -> bool:
+    """Whether the server has no connection left for us."""
+    message = str(problem)
+    return any(phrase in message for phrase in OUT_OF_CONNECTIONS)
+
+
+def answers(engine: Engine) -> bool:
+    """Whether a server is there and accepts connections, though maybe not ours: PQping tells it without
+    logging in. One that is starting or stopping does not."""
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415 -- an extra; the engine has loaded it
+    from psycopg.pq import PGconn, Ping  # noqa: PLC0415 -- an extra; the engine has loaded it
+
+    _, parameters = engine.dialect.create_connect_args(engine.url)
+    parameters = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, **parameters}
+    parameters.pop("context", None)  # psycopg's own, and not libpq's
+    return PGconn.ping(make_conninfo(**parameters).encode()) == Ping.OK
+
+
+def create_engine(url: URL, clock: Clock) -> Engine:
+    connect_timeout = str(url.query.get("connect_timeout", CONNECT_TIMEOUT_SECONDS))
     if not connect_timeout.isdecimal():
         raise invalid_url("connect_timeout is a whole number of seconds")
     try:
@@ -28,18 +80,14 @@ def create_engine(url: URL) -> Engine:
             url.set(drivername="postgresql+psycopg"),
             connect_args={
                 "connect_timeout": int(connect_timeout),
-                "application_name": "tsuzuki",
+                "application_name": str(url.query.get("application_name", PROGRAM)),
                 "keepalives_idle": 15,
                 "keepalives_interval": 5,
                 "keepalives_count": 3,
                 "prepare_threshold": 2,
                 "tcp_user_timeout": UNACKNOWLEDGED_SECONDS * 1000,
             },
-            pool_size=8,
-            max_overflow=16,
-            pool_timeout=30,
-            # The connection used last has its statements prepared and planned.
-            pool_use_lifo=True,
+            poolclass=PostgresPool,
             # Values of a statement may be secrets, and an error is stored with its run.
             hide_parameters=True,
         )
@@ -50,8 +98,21 @@ def create_engine(url: URL) -> Engine:
             code="driver_missing",
         ) from None
     check_parameters(url, _known_parameters())
+    pool_of(engine).clock = clock
     event.listen(engine, "connect", _set_up_session)
+    event.listen(engine, "begin", _begin)
     return engine
+
+
+def name_sessions(engine: Engine, name: str) -> None:
+    """Connections from now on have this name in `pg_stat_activity`, unless the URL gives one."""
+    if "application_name" in engine.url.query:
+        return
+
+    def set_name(_dialect: object, _record: object, _arguments: Any, named: dict[str, Any]) -> None:
+        named["application_name"] = f"{PROGRAM} {name}"
+
+    event.listen(engine, "do_connect", set_name)
 
 
 def _known_parameters() -> list[str]:
@@ -64,6 +125,8 @@ def _known_parameters() -> list[str]:
 def _set_up_session(raw: Any, _record: object) -> None:
     # A process that dies or is paused inside a transaction must not hold its row locks for ever: the
     # server ends such a session, and notices a host that is gone without a FIN.
+    raw.autocommit = True
+    raw.prepared_max = STATEMENTS_PREPARED_MAX
     raw.execute(
         f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s';"
         " SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5;"
@@ -72,4 +135,15 @@ def _set_up_session(raw: Any, _record: object) -> None:
         # read and sort the whole queue than walk along the index that has it in order.
         " SET random_page_cost = 1.1"
     )
-    raw.commit()
+
+
+def _begin(connection: Connection) -> None:
+    if connection.get_execution_options().get(NO_TRANSACTION):
+        return
+    raw: Any = connection.connection.driver_connection
+    try:
+        raw.execute("BEGIN", prepare=False)
+    except connection.dialect.loaded_dbapi.Error as problem:
+        # What SQLAlchemy does: wrap the error, and drop the connections of a server that is gone.
+        connection._handle_dbapi_exception(problem, "BEGIN", None, None, None)  # noqa: SLF001 -- no public way
+        raise

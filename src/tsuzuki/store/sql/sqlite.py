@@ -14,7 +14,9 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.store.sql.connection_pool import ConnectionPool, pool_of
 from tsuzuki.store.sql.database_url import check_parameters, invalid_url
+from tsuzuki.store.sql.sqlite_snapshot import SNAPSHOT, SnapshotReader
 from tsuzuki.store.sql.types import to_text
 
 LOCK_TIMEOUT_SECONDS = 60.0
@@ -26,6 +28,14 @@ PARAMETERS = ("synchronous", "timeout", "uri", "mode", "cache", "immutable", "no
 """Of the URL: our own, those of Python's driver, and those of SQLite."""
 
 SYNCHRONOUS = ("full", "normal", "off", "extra")
+
+
+class SqlitePool(ConnectionPool):
+    def is_clean(self, raw: Any) -> bool:
+        return not raw.in_transaction
+
+    def is_full(self, _problem: BaseException) -> bool:
+        return False
 
 
 def create_engine(url: URL, clock: Clock) -> Engine:
@@ -42,18 +52,21 @@ def create_engine(url: URL, clock: Clock) -> Engine:
     engine = sqlalchemy.create_engine(
         url.difference_update_query(["synchronous"]),
         connect_args={"timeout": LOCK_TIMEOUT_SECONDS},
-        pool_size=8,
-        max_overflow=16,
-        pool_use_lifo=True,
+        poolclass=SqlitePool,
         # Values of a statement may be secrets, and an error is stored with its run.
         hide_parameters=True,
     )
 
+    pool_of(engine).clock = clock
+
     @event.listens_for(engine, "connect")
-    def prepare(raw: sqlite3.Connection, _record: object) -> None:
+    def prepare(raw: sqlite3.Connection, record: Any) -> None:
         raw.isolation_level = None  # `_begin` below sends BEGIN
         register_clock(raw, clock)
-        _use_wal(raw)
+        if SNAPSHOT in record.info:
+            raw.execute("PRAGMA query_only = ON")
+        else:
+            _use_wal(raw)
         for pragma in (
             f"synchronous = {synchronous}",
             "foreign_keys = ON",
@@ -64,6 +77,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
             raw.execute(f"PRAGMA {pragma}")
 
     event.listen(engine, "do_connect", _make_private_file)
+    event.listen(engine, "do_connect", SnapshotReader())
     event.listen(engine, "begin", _begin)
     return engine
 

@@ -1,0 +1,293 @@
+"""The connection pool of a process: one for transactions, reads and single statements alike.
+
+The oldest idle connection is taken first: it has its statements prepared, and the others are used only as far as
+they are needed. One that is seldom used is closed, so a process without work keeps one. If one turns out to be
+lost, all idle ones are closed with it.
+
+If the server has no connection left, a caller waits for one of this process to be put back. `VITAL` callers are
+served first. An `UNBOUNDED` caller, who may keep a connection for as long as it likes, does not get the last
+one: the heartbeat and the lease need it.
+"""
+
+import logging
+import math
+import threading
+from bisect import insort
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import ConnectionPoolEntry, Pool
+
+from tsuzuki.model.clock import Clock, SystemClock
+
+CONNECTIONS_MAX = 24
+
+REVIEW_SECONDS = 10.0
+USES_PER_SECOND_MIN = 5.0
+"""A connection that was used less often than that in `REVIEW_SECONDS` is closed, if there is an older one."""
+
+COLLISION_SECONDS = 0.2
+YIELD_SECONDS = 0.02
+"""A caller that finds no idle connection waits for `YIELD_SECONDS` before it opens one, unless that has happened to
+another caller within the last `COLLISION_SECONDS`: two loops that meet now and then need no second connection."""
+
+WAIT_SECONDS = 1.0
+"""How long to wait for a connection to be put back before trying again to open one."""
+
+WAITS_MAX = 30
+WAITS_MAX_IF_FULL = 2
+"""How often to wait; fewer times if the server has none left and the caller can try again itself."""
+
+
+@dataclass(kw_only=True)
+class _Usage:
+    """Kept with each connection; `order` is by age."""
+
+    order: int
+    generation: int
+    reviewed_at: float
+    uses: int = 0
+
+
+USAGE = "tsuzuki_usage"
+
+
+class Use(Enum):
+    """What a connection is taken for."""
+
+    SHORT = "short"
+    """A few statements of our own."""
+
+    VITAL = "vital"
+    """A heartbeat or a lease: if it is late, this process loses its runs or its leadership."""
+
+    UNBOUNDED = "unbounded"
+    """A transaction whose length other code decides, such as a handler's."""
+
+
+class _ThreadState(threading.local):
+    use = Use.SHORT
+
+
+class ConnectionPool(Pool):
+    """Each dialect has a subclass, which says what is clean and what is full."""
+
+    clock: Clock = SystemClock()
+
+    def __init__(self, creator: Any, **options: Any) -> None:
+        # The code that opens a transaction ends it. What is put back otherwise is closed, not reset.
+        super().__init__(creator, **{**options, "reset_on_return": None})
+        # By its name it would be part of our own log.
+        self.logger = logging.getLogger("sqlalchemy.pool")
+        self._options = options
+        self._changed = threading.Condition()
+        self._idle: list[tuple[int, ConnectionPoolEntry]] = []
+        """By age, the oldest last."""
+        self._in_use: dict[ConnectionPoolEntry, Use] = {}
+        self._being_opened = 0
+        self._unbounded = 0
+        self._vital_waiting = 0
+        self._generation = 0
+        self._opened_so_far = 0
+        self._collided_at = -math.inf
+        self._thread = _ThreadState()
+
+    def is_clean(self, raw: Any) -> bool:
+        """Whether the connection is alive, as far as we know, and without a transaction."""
+        raise NotImplementedError
+
+    def is_full(self, problem: BaseException) -> bool:
+        """Whether a connection was refused because the server has none left."""
+        raise NotImplementedError
+
+    @contextmanager
+    def used_for(self, use: Use) -> Iterator[None]:
+        """What this thread takes inside the block is for this use."""
+        before, self._thread.use = self._thread.use, use
+        try:
+            yield
+        finally:
+            self._thread.use = before
+
+    # --- take -----------------------------------------------------------------------------------
+
+    def take(self) -> ConnectionPoolEntry:
+        """An idle connection, else a new one, else the next one that is put back. Raises what the driver
+        raises, or `PoolTimeout`."""
+        use = self._thread.use
+        with self._changed:
+            entry = self._take_idle(use)
+            if entry is None and use is not Use.UNBOUNDED:
+                entry = self._yield_to_others(use)
+        return self._open_or_wait(use) if entry is None else entry
+
+    def _open_or_wait(self, use: Use) -> ConnectionPoolEntry:
+        refusal: BaseException | None = None
+        for waits in range(WAITS_MAX):
+            if self._may_open():
+                try:
+                    return self._opened(use)
+                except BaseException as problem:
+                    if not self.is_full(problem):
+                        raise
+                    refusal = problem
+            is_urgent = refusal is not None and use is not Use.UNBOUNDED
+            if is_urgent and waits >= WAITS_MAX_IF_FULL:
+                break
+            if (entry := self._wait_for_idle(use)) is not None:
+                return entry
+        raise refusal or PoolTimeout(f"all {CONNECTIONS_MAX} connections are in use")
+
+    def _may_open(self) -> bool:
+        """Reserves a place if so."""
+        with self._changed:
+            count = len(self._idle) + len(self._in_use) + self._being_opened
+            is_below = count < CONNECTIONS_MAX
+            self._being_opened += is_below
+        return is_below
+
+    def _opened(self, use: Use) -> ConnectionPoolEntry:
+        generation, now = self._generation, self.clock.monotonic()
+        try:
+            entry = self._create_connection()
+        finally:
+            with self._changed:
+                self._being_opened -= 1
+        with self._changed:
+            self._opened_so_far += 1
+            order = -self._opened_so_far
+            entry.info[USAGE] = _Usage(order=order, generation=generation, reviewed_at=now)
+            self._hand_out(entry, use)
+        return entry
+
+    def _wait_for_idle(self, use: Use) -> ConnectionPoolEntry | None:
+        with self._changed:
+            return self._wait(use, WAIT_SECONDS)
+
+    # --- with the lock held ---------------------------------------------------------------------
+
+    def _yield_to_others(self, use: Use) -> ConnectionPoolEntry | None:
+        if len(self._in_use) == self._unbounded:
+            return None
+        before, self._collided_at = self._collided_at, self.clock.monotonic()
+        is_rare = self._collided_at - before > COLLISION_SECONDS
+        return self._wait(use, YIELD_SECONDS) if is_rare else None
+
+    def _wait(self, use: Use, seconds: float) -> ConnectionPoolEntry | None:
+        is_vital = use is Use.VITAL
+        self._vital_waiting += is_vital
+        try:
+            self._changed.wait_for(lambda: self._has_idle_for(use), seconds)
+            return self._take_idle(use)
+        finally:
+            self._vital_waiting -= is_vital
+
+    def _has_idle_for(self, use: Use) -> bool:
+        if not self._idle or (self._vital_waiting and use is not Use.VITAL):
+            return False
+        shared = len(self._idle) + len(self._in_use) - self._unbounded
+        return use is not Use.UNBOUNDED or shared > 1
+
+    def _take_idle(self, use: Use) -> ConnectionPoolEntry | None:
+        if not self._has_idle_for(use):
+            return None
+        _, entry = self._idle.pop()
+        self._hand_out(entry, use)
+        return entry
+
+    def _hand_out(self, entry: ConnectionPoolEntry, use: Use) -> None:
+        self._in_use[entry] = use
+        self._unbounded += use is Use.UNBOUNDED
+
+    def _take_seldom_used(self, now: float) -> list[ConnectionPoolEntry]:
+        """Those to close. The oldest idle one stays."""
+        seldom = []
+        for _, entry in self._idle[:-1]:
+            usage = entry.info[USAGE]
+            seconds = now - usage.reviewed_at
+            if seconds >= REVIEW_SECONDS:
+                if usage.uses / seconds < USES_PER_SECOND_MIN:
+                    seldom.append(entry)
+                usage.reviewed_at, usage.uses = now, 0
+        if seldom:
+            self._idle = [one for one in self._idle if one[1] not in seldom]
+        return seldom
+
+    # --- put back -------------------------------------------------------------------------------
+
+    def put_back(self, entry: ConnectionPoolEntry) -> None:
+        now = self.clock.monotonic()
+        raw = entry.dbapi_connection
+        # SQLAlchemy clears it when it replaces a connection.
+        usage: _Usage | None = entry.info.get(USAGE)
+        is_current = usage is not None and usage.generation == self._generation
+        is_kept = is_current and raw is not None and self.is_clean(raw)
+        with self._changed:
+            if self._in_use.pop(entry, None) is Use.UNBOUNDED:
+                self._unbounded -= 1
+            if is_kept and usage is not None:
+                usage.uses += 1
+                insort(self._idle, (usage.order, entry))
+            to_close = self._take_seldom_used(now)
+            self._changed.notify_all()
+        for one in to_close if is_kept else [*to_close, entry]:
+            one.close()
+
+    def discard(self, entry: ConnectionPoolEntry, *, server_lost: bool) -> None:
+        """It failed, or is in an unknown state."""
+        entry.close()
+        self.put_back(entry)
+        if server_lost:
+            self.close_idle()
+
+    def close_idle(self) -> None:
+        """Those in use are closed when they are put back."""
+        with self._changed:
+            self._generation += 1
+            idle = [entry for _, entry in self._idle]
+            self._idle.clear()
+        for entry in idle:
+            entry.close()
+
+    # --- what SQLAlchemy calls ------------------------------------------------------------------
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        return self.take()
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        self.put_back(record)
+
+    def _invalidate(
+        self, connection: Any, exception: BaseException | None = None, _checkin: bool = True
+    ) -> None:
+        """A connection is lost, and so are all others."""
+        super()._invalidate(connection, exception, _checkin)
+        self.close_idle()
+
+    def dispose(self) -> None:
+        self.close_idle()
+
+    def recreate(self) -> "ConnectionPool":
+        options = {**self._options, "_dispatch": self.dispatch, "dialect": self._dialect}
+        again = type(self)(self._creator, **options)
+        again.clock = self.clock
+        return again
+
+    def checkedout(self) -> int:
+        return len(self._in_use)
+
+    def status(self) -> str:
+        return f"{len(self._in_use)} connections in use, {len(self._idle)} idle"
+
+
+def pool_of(engine: Engine) -> ConnectionPool:
+    """Ask each time: disposing of an engine replaces its pool."""
+    pool = engine.pool
+    if not isinstance(pool, ConnectionPool):
+        raise TypeError(f"not an engine of ours: its pool is {pool!r}")
+    return pool

@@ -1,0 +1,104 @@
+"""PostgreSQL and Redis are restarted again and again: each line on stderr stays one event of the log, and what was
+opened because of it is closed again."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from support.daemons import Daemon, Daemons, be_quick, eventually, started_on
+from support.databases import PostgresServer, opened
+from support.load import Load
+from support.redis_server import RedisServer
+from tsuzuki.store.sql.connection_pool import REVIEW_SECONDS
+from tsuzuki.store.sql.database import Database
+
+pytestmark = pytest.mark.slow
+
+RESTARTS = ("fast", "immediate", "fast", "immediate")
+CONNECTIONS_IDLE = 2
+"""Of one process: one listens, one works."""
+
+SESSIONS = text(
+    "SELECT application_name FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def database(own_server: PostgresServer) -> Iterator[Database]:
+    with opened(own_server.create()) as database:
+        be_quick(database)
+        yield database
+
+
+@pytest.fixture
+def daemons(database: Database, redis: RedisServer, tmp_path: Path) -> Iterator[Daemons]:
+    url = database.engine.url.render_as_string(hide_password=False)
+    environ = {"TSUZUKI_REDIS_URL": redis.url}
+    with started_on(url, tmp_path, environ=environ) as daemons:
+        yield daemons
+
+
+def open_files(daemon: Daemon) -> int:
+    return len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
+
+
+def threads(daemon: Daemon) -> int:
+    return len(list(Path(f"/proc/{daemon.process.pid}/task").iterdir()))
+
+
+def session_names(database: Database) -> list[str]:
+    """Of the other processes: this one gives its own connections back first."""
+    database.engine.dispose()
+    with database.read() as connection:
+        return sorted(connection.execute(SESSIONS).scalars())
+
+
+def have_idle_connections_only(database: Database, count: int) -> bool:
+    return len(session_names(database)) == CONNECTIONS_IDLE * count
+
+
+def test_restarts_leave_one_event_per_line_and_nothing_open(
+    database: Database,
+    daemons: Daemons,
+    own_server: PostgresServer,
+    redis: RedisServer,
+    tmp_path: Path,
+) -> None:
+    every_daemon = daemons.start_together(["up"], ["worker"])
+    settle_seconds = REVIEW_SECONDS * 3
+    load = Load(database, tmp_path, seconds=0.3)
+    load.submit_at_once(40)
+    load.wait_for_all()
+    eventually(lambda: have_idle_connections_only(database, 2), what="idle", seconds=settle_seconds)
+    before = [(open_files(daemon), threads(daemon)) for daemon in every_daemon]
+    with load:
+        for how in RESTARTS:
+            own_server.halt(how=how)
+            redis.kill()
+            own_server.start_again()
+            redis.start()
+            load.wait_for_ends(10)
+            redis.flush()
+    load.settle()
+    assert daemons.are_all_up()
+    for daemon in every_daemon:
+        assert daemon.other_lines == []
+        assert [event for event in daemon.events if "traceback" in event] == []
+        assert [event for event in daemon.events if "Traceback" in str(event)] == []
+    eventually(lambda: have_idle_connections_only(database, 2), what="idle", seconds=settle_seconds)
+    for (files, count), daemon in zip(before, every_daemon, strict=True):
+        eventually(lambda d=daemon, n=files: open_files(d) <= n, what=f"{files} open files")  # type: ignore[misc]
+        eventually(lambda d=daemon, n=count: threads(d) <= n, what=f"{count} threads")  # type: ignore[misc]
+    pids = sorted(daemon.process.pid for daemon in every_daemon)
+    named = {re.sub(r" \S+:", " ", name) for name in session_names(database)}
+    assert named == {f"tsuzuki up {pids[0]}", f"tsuzuki worker {pids[1]}"}
