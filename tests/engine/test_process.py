@@ -10,12 +10,11 @@ from support.waiting import wait_until
 from tsuzuki.engine.outcome import Failed, Outcome, Succeeded
 from tsuzuki.engine.task import Task
 from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.run import Run
+from tsuzuki.model.run import Run, RunFilter
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.services.events import Events
-from tsuzuki.store.runs.runs import RunFilter
 
 # --- it runs --------------------------------------------------------------------------------------
 

@@ -14,10 +14,10 @@ from processes.test_dying import add_command, started
 from support.daemons import Daemons, eventually, is_alive
 from support.forked_program import ForkedProgram
 from support.history_checker import check_history
+from tsuzuki.model.run import RunFilter
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow

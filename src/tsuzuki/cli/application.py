@@ -4,17 +4,37 @@ Looking never makes anything: where there is neither a file nor a database, a co
 instead of leaving a stray database behind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import warn
+from tsuzuki.model.errors import TsuzukiError
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
     from tsuzuki.services.maintenance import Upgrade
+    from tsuzuki.services.reader import Reader
     from tsuzuki.wiring.application import Application
+
+Answer = TypeVar("Answer")
+
+
+def ask(invocation: Invocation, question: "Callable[[Application | Reader], Answer]") -> "Answer":
+    """The answer to a question that changes nothing. A reader that starts fast is asked first; where it cannot
+    answer, the application does, and says what is wrong."""
+    from tsuzuki.wiring.reader import CannotRead, opened_reader
+
+    try:
+        with opened_reader(**invocation.sources) as reader:
+            return question(reader)
+    except (CannotRead, TsuzukiError):
+        pass
+    with open_application(invocation) as application:
+        answer = question(application)
+        application.keep_for_reader()
+        return answer
 
 
 @contextmanager

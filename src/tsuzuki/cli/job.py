@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from tsuzuki.cli import job_views
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import ask, open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
@@ -41,8 +41,7 @@ def job() -> None:
 @click.pass_obj
 def ls(invocation: Invocation) -> None:
     """List all jobs: those of the file and those of the database."""
-    with open_application(invocation) as application:
-        views = application.jobs.find()
+    views = ask(invocation, lambda source: source.jobs.find())
     emit(
         invocation,
         [view.as_dict() for view in views],

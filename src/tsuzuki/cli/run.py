@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import ask, open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
@@ -17,6 +17,7 @@ from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_histo
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
 from tsuzuki.cli.values import neutralise
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.run import RunFilter
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
@@ -57,12 +58,8 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     \b
     tsuzuki run ls --job hello --state FAILED
     """
-    from tsuzuki.services.runs import RunFilter
-
-    with open_application(invocation) as application:
-        found = application.runs.find(
-            RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
-        )
+    narrowed = RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
+    found = ask(invocation, lambda source: source.runs.find(narrowed))
     shown = found[:limit]
     is_narrowed = states or any(value is not None for value in wanted.values())
     empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
@@ -86,8 +83,7 @@ def show(invocation: Invocation, run_id: int, everything: bool) -> None:
     tsuzuki run show 7
     tsuzuki run show 7 --all
     """
-    with open_application(invocation) as application:
-        view = application.runs.get(run_id)
+    view = ask(invocation, lambda source: source.runs.get(run_id))
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, view.as_dict())
         return

@@ -98,6 +98,18 @@ class Transition:
     worker_id: str | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunFilter:
+    """Which runs to list, newest first. `before_id` continues a page."""
+
+    job_name: str | None = None
+    states: frozenset[RunState] = frozenset()
+    worker_id: str | None = None
+    reason: Reason | None = None
+    before_id: int | None = None
+    limit: int = 50
+
+
 class RunRef(NamedTuple):
     """A run and the version its mover last read: the guard of every move. A tuple, as `WorkOrder` is, because
     hundreds are made in every round."""

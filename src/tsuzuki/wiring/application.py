@@ -29,6 +29,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.collectors import guarded, installed_collectors
+from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Application:
     """For one run that is waited for: an engine of this process, if no other executes it."""
     refused_collectors: Mapping[str, ConfigurationError]
     """Why each collector that cannot be used is refused; more may follow when the tables are upgraded."""
+    keep_for_reader: Callable[[], None]
+    """Keep the parsed file, so that the next reading command starts fast (`wiring.reader`)."""
     service: Callable[[str], Any]
     """The service of a collector by the collector's name, built when first asked for."""
 
@@ -145,6 +148,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         refused_collectors=resources.refused,
+        keep_for_reader=partial(keep_record, resources),
         service=cache(
             partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
         ),

@@ -18,7 +18,7 @@ from typing import IO
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import ConfigurationError, NotFound, Unreachable
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 
 DIGEST_BYTES = 8
 COMPRESSION = 6

@@ -3,8 +3,7 @@
 A run is created PENDING at version 1, always; every later change of its state is a move (`store.runs.moves`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
@@ -26,16 +25,15 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
 from tsuzuki.model.job import Job
-from tsuzuki.model.run import NewRun, Run, Transition
+from tsuzuki.model.run import NewRun, Run, RunFilter, Transition
 from tsuzuki.model.states import (
-    Actor,
-    ContinuationState,
-    Reason,
     RunState,
     Trigger,
 )
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.runs.states import HELD_STATES, in_indexed_state
+from tsuzuki.store.rows import RUN_COLUMNS, run_from, transition_from
+from tsuzuki.store.runs.indexed_states import sorted_by_index
+from tsuzuki.store.runs.states import in_indexed_state
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
@@ -162,19 +160,7 @@ def _in_requested_order(
     return answer
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFilter:
-    """Which runs to list, newest first. `before_id` continues a page."""
-
-    job_name: str | None = None
-    states: frozenset[RunState] = frozenset()
-    worker_id: str | None = None
-    reason: Reason | None = None
-    before_id: int | None = None
-    limit: int = 50
-
-
-_RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
+_RUN_COLUMNS = [job_runs.c[name] for name in RUN_COLUMNS]
 SELECT_RUNS = select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
     job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
 )
@@ -209,8 +195,8 @@ def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
 
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
     statement = SELECT_RUNS.limit(wanted.limit)
-    if wanted.states and wanted.states <= set(HELD_STATES):
-        # Few, and in an index of their own: sort them (the `+ 0`), instead of scanning past all ended runs.
+    if sorted_by_index(wanted.states):
+        # The `+ 0` keeps the primary key from being used for the order.
         statement = statement.order_by((job_runs.c.id + 0).desc())
     else:
         statement = statement.order_by(job_runs.c.id.desc())
@@ -235,21 +221,3 @@ def find_live(connection: Connection, job_id: int) -> list[Run]:
 def history(connection: Connection, run_id: int) -> list[Transition]:
     """Every accepted move of a run, in order."""
     return [transition_from(row) for row in execute(connection, _MOVES, {"id": run_id}).mappings()]
-
-
-def run_from(row: Mapping[str, Any]) -> Run:
-    values = dict(row)
-    values["state"] = RunState(row["state"])
-    values["trigger"] = Trigger(row["trigger"])
-    values["continuation_state"] = ContinuationState(row["continuation_state"])
-    values["reason"] = None if row["reason"] is None else Reason(row["reason"])
-    return Run(**values)
-
-
-def transition_from(row: Mapping[str, Any]) -> Transition:
-    values = dict(row)
-    values["from_state"] = RunState(row["from_state"])
-    values["to_state"] = RunState(row["to_state"])
-    values["actor"] = Actor(row["actor"])
-    values["reason"] = None if row["reason"] is None else Reason(row["reason"])
-    return Transition(**values)
