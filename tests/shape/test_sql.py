@@ -27,6 +27,7 @@ FILTERS = {
 DRIVER = {
     "collectors/codeindex/index_file.py",
     "store/backup.py",
+    "store/reader/connection.py",
     "store/sql/autocommit.py",
     "store/sql/database.py",
     "store/sql/postgresql.py",

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -21,58 +21,64 @@ Send = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 @contextmanager
 def connect(url: str) -> Iterator[tuple[Send, bool]]:
-    """A way to send, and whether it is SQLite. Raises `CannotRead` for any error of the driver, inside the block
-    too."""
+    """A way to send, and whether it is SQLite. Both raise `CannotRead` for any error of the driver."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/"):
-        with _sqlite(rest[1:]) as send:
+        with closing(_open_sqlite(rest[1:])) as raw:
+            send = _sender(lambda sql, values: raw.execute(sql, values).fetchall(), sqlite3.Error)
+            send("BEGIN", ())
             yield send, True
     elif scheme.startswith("postgresql"):
-        with _postgresql(f"postgresql://{rest}") as send:
+        with _open_postgresql(f"postgresql://{rest}") as send:
             yield send, False
     else:
-        raise CannotRead(scheme)
+        raise CannotRead(f"{scheme} is no database of ours")
 
 
-@contextmanager
-def _sqlite(location: str) -> Iterator[Send]:
+def _open_sqlite(location: str) -> sqlite3.Connection:
     path, _, query = location.partition("?")
     if query and not query.startswith("synchronous="):
-        raise CannotRead(query)
+        raise CannotRead("the parameters of the URL matter")
     try:
         # Never make a file: there is none to read from.
-        raw = sqlite3.connect(
+        return sqlite3.connect(
             f"file:{quote(path)}?mode=rw",
             uri=True,
             timeout=LOCK_TIMEOUT_SECONDS,
             isolation_level=None,
         )
-        try:
-            raw.execute("BEGIN")
-            yield lambda sql, values: raw.execute(sql, values).fetchall()
-        finally:
-            raw.close()
     except sqlite3.Error as problem:
         raise CannotRead(str(problem)) from problem
 
 
 @contextmanager
-def _postgresql(url: str) -> Iterator[Send]:
+def _open_postgresql(url: str) -> Iterator[Send]:
     try:
         import psycopg  # noqa: PLC0415 -- an extra, and slow to load
     except ImportError as problem:
         raise CannotRead(str(problem)) from problem
-
     try:
-        with psycopg.connect(
+        raw = psycopg.connect(
             url,
             autocommit=True,
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             application_name="tsuzuki",
-        ) as raw:
-            # The texts are ours and have no `%` or `?` but for values.
-            yield lambda sql, values: raw.execute(
-                sql.replace("?", "%s").encode(), values or None
-            ).fetchall()
+        )
     except psycopg.Error as problem:
         raise CannotRead(str(problem)) from problem
+    with closing(raw):
+        # In our texts a `?` is always a value, and there is no `%`.
+        yield _sender(
+            lambda sql, values: raw.execute(sql.replace("?", "%s").encode(), values).fetchall(),
+            psycopg.Error,
+        )
+
+
+def _sender(send: Send, driver_error: type[Exception]) -> Send:
+    def translated(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return send(sql, values)
+        except driver_error as problem:
+            raise CannotRead(str(problem)) from problem
+
+    return translated

@@ -78,6 +78,6 @@ class StoredRows:
 
 @contextmanager
 def open_reader(url: str) -> Iterator[StoredRows]:
-    """Raises `CannotRead` for any error of the driver, inside the block too."""
+    """Opening and every question raise `CannotRead` for an error of the driver."""
     with connect(url) as (send, is_sqlite):
         yield StoredRows(send, is_sqlite=is_sqlite)

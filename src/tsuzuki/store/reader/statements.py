@@ -48,7 +48,8 @@ HISTORY = (
 
 def find_runs(wanted: RunFilter) -> tuple[str, list[Any]]:
     """The statement and its values."""
-    conditions = [_in_states(states) for states in state_lists(*sorted(wanted.states)) if states]
+    lists = state_lists(*sorted(wanted.states)) if wanted.states else []
+    conditions = [_in_states(states) for states in lists]
     values: list[Any] = []
     for column, value, operator in (
         ("job_definitions.name", wanted.job_name, "="),

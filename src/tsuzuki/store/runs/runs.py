@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
+    Select,
     Text,
     bindparam,
     exists,
@@ -194,6 +195,10 @@ def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
 
 
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
+    return [run_from(row._asdict()) for row in connection.execute(find_statement(wanted))]
+
+
+def find_statement(wanted: RunFilter) -> Select[Any]:
     statement = SELECT_RUNS.limit(wanted.limit)
     if sorted_by_index(wanted.states):
         # The `+ 0` keeps the primary key from being used for the order.
@@ -210,7 +215,7 @@ def find(connection: Connection, wanted: RunFilter) -> list[Run]:
         statement = statement.where(job_runs.c.reason == wanted.reason)
     if wanted.before_id is not None:
         statement = statement.where(job_runs.c.id < wanted.before_id)
-    return [run_from(row._asdict()) for row in connection.execute(statement)]
+    return statement
 
 
 def find_live(connection: Connection, job_id: int) -> list[Run]:
