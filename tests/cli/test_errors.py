@@ -2,12 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import click
 import pytest
 
+import tsuzuki
 from tsuzuki.cli import run_cli
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import (
@@ -15,17 +18,22 @@ from tsuzuki.cli.errors import (
     EXIT_CODES,
     EXIT_READER_GONE,
     ExitWith,
+    exit_code_of,
 )
+from tsuzuki.collectors.kit.errors import SourceRefused
+from tsuzuki.collectors.kit.smtp import MailRefused
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
     Fenced,
+    FileUnusable,
     Interrupted,
     NotFound,
     NotPermitted,
     Place,
     ScheduleError,
     SchemaMismatch,
+    ServiceUnreachable,
     TsuzukiError,
     Unreachable,
     UsageError,
@@ -60,6 +68,10 @@ def fail() -> Fail:
         (NotFound("x"), 4),
         (Unreachable("x"), 5),
         (SchemaMismatch("x"), 5),
+        (ServiceUnreachable("x"), 8),
+        (SourceRefused("x"), 8),
+        (MailRefused("x"), 8),
+        (FileUnusable("x"), 74),
         (Conflict("x"), 6),
         (Fenced("x"), 6),
         (NotPermitted("x"), 7),
@@ -80,6 +92,41 @@ def test_each_failure_has_its_exit_code_and_prints_no_data(
     assert told.out == ""
     assert told.err.startswith("error[")
     assert "Traceback" not in told.err
+
+
+def every_error_class(parent: type[TsuzukiError] = TsuzukiError) -> Iterator[type[TsuzukiError]]:
+    for kind in parent.__subclasses__():
+        if kind.__module__.startswith("tsuzuki."):
+            yield kind
+            yield from every_error_class(kind)
+
+
+def test_every_error_class_of_the_product_has_a_documented_exit_code() -> None:
+    for module in walk_packages(tsuzuki.__path__, "tsuzuki."):
+        if ".versions." not in module.name and not module.name.endswith("__main__"):
+            import_module(module.name)
+    found = list(every_error_class())
+    assert len(found) > 20
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "running.md").read_text("utf-8")
+    for kind in found:
+        code = exit_code_of(kind.__new__(kind))
+        assert EXIT_CODE_MEANINGS[code]
+        assert f"| {code} |" in guide
+
+
+def test_each_exit_code_has_one_meaning() -> None:
+    assert len({*EXIT_CODE_MEANINGS.values()}) == len(EXIT_CODE_MEANINGS)
+
+
+def test_only_the_store_says_that_the_database_is_unreachable() -> None:
+    """A service or a file has a class of its own, and so an exit code of its own."""
+    source = Path(tsuzuki.__path__[0])
+    users = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if re.search(r"(?<![\w`])Unreachable\(\s", path.read_text("utf-8"))
+    }
+    assert {user for user in users if not user.startswith("store/")} == {"services/maintenance.py"}
 
 
 def test_every_direct_child_of_the_root_error_is_in_the_map() -> None:

@@ -82,7 +82,7 @@ def load_configuration(
 ) -> Configuration:
     """Load the configuration of this process; `file` and `database_url` are its flags.
 
-    Raises `ConfigurationError` (`InvalidFile` for the content of the file) or `Unreachable`.
+    Raises `ConfigurationError` (`InvalidFile` for the content of the file) or `FileUnusable`.
     """
     here = absolute_folder(cwd)
     path = find_file(file=file, environ=environ, cwd=here)
