@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import warn
+from tsuzuki.cli.output import say, warn
 from tsuzuki.model.errors import TsuzukiError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tsuzuki.wiring.application import Application
 
 Answer = TypeVar("Answer")
+APPLIED_SHOWN_MAX = 5
 
 
 def ask(invocation: Invocation, question: "Callable[[Application | Reader], Answer]") -> "Answer":
@@ -51,6 +52,14 @@ def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Itera
         else:
             upgrade_tables(invocation, application)
         yield application
+
+
+def apply_file(invocation: Invocation, application: "Application") -> None:
+    """Bring the jobs of the file into the database, and say so if they were not there."""
+    if changes := application.jobs.apply():
+        names = ", ".join(change.name for change in changes[:APPLIED_SHOWN_MAX])
+        more = " and more" if len(changes) > APPLIED_SHOWN_MAX else ""
+        say(invocation, f"Applied what was changed in the file: {names}{more}.")
 
 
 def upgrade_tables(invocation: Invocation, application: "Application") -> "list[Upgrade]":

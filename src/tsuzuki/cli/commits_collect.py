@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_progress_lines import ProgressLines
@@ -58,7 +58,7 @@ def collect(
     tsuzuki commits collect group/project --branch main
     """
     with open_application(invocation) as application:
-        application.jobs.apply()
+        apply_file(invocation, application)
         started = commits_service(application).bulk_runs.start(references, branch=branch)
         _follow(invocation, application, started, detach=detach)
 

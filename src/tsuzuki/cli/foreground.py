@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -93,7 +94,8 @@ def _line_to_type(invocation: Invocation) -> str:
 def run_in_foreground(
     invocation: Invocation, *, lead: bool, work: bool, apply: bool, log_format: str, **options: Any
 ) -> None:
-    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first."""
+    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first,
+    and again whenever the file changes."""
 
     def greet() -> None:
         say(invocation, f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
@@ -108,14 +110,15 @@ def run_in_foreground(
         write_log(invocation, log_format=log_format)
         database = application.configuration.database_url
         signals = ProcessSignals(application.local_engine.hurry)
-        left_running = application.local_engine.serve(
-            stop=signals.received,
-            lead=lead,
-            work=work,
-            on_started=greet,
-            on_stopping=say_stopping,
-            **options,
-        )
+        with application.job_file.watched() if apply else nullcontext():
+            left_running = application.local_engine.serve(
+                stop=signals.received,
+                lead=lead,
+                work=work,
+                on_started=greet,
+                on_stopping=say_stopping,
+                **options,
+            )
     if signals.number == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)
     if left_running:

@@ -13,7 +13,7 @@ from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.job_cursor import cursor
 from tsuzuki.cli.job_edit import add, disable, dry_run_option, enable, rm, update
-from tsuzuki.cli.job_run import explain, run
+from tsuzuki.cli.job_run import explain, run, say_if_not_applied
 from tsuzuki.cli.output import Column, emit, say, warn
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def ls(invocation: Invocation) -> None:
         columns=job_views.LIST,
         empty="no jobs yet; add one: tsuzuki job add hello --every 10m -- echo hi",
     )
-    if any(view.sync_state != "applied" for view in views):
-        say(invocation, "File and database differ. Bring them in step with: tsuzuki job apply")
+    say_if_not_applied(invocation, views)
 
 
 @job.command()
@@ -66,6 +65,7 @@ def show(invocation: Invocation, name: str) -> None:
         due = view.spec.enabled and view.spec.schedule
         next_times = application.jobs.next_times(name, SHOWN_TIMES) if due else []
     emit(invocation, {**view.as_dict(), "next_times": next_times}, columns=job_views.OBJECT)
+    say_if_not_applied(invocation, [view])
 
 
 job.add_command(add)
@@ -102,6 +102,7 @@ def next_(invocation: Invocation, name: str, count: int) -> None:
     )
     if not view.spec.enabled:
         warn(invocation, f"'{name}' is switched off: it will not run at these times")
+    say_if_not_applied(invocation, [view])
 
 
 @job.command()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tsuzuki.cli.application import apply_file
 from tsuzuki.cli.foreground import write_log
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say
@@ -30,7 +31,7 @@ def run_and_wait(
         say(invocation, "No engine is running: starting one until this is done.")
         write_log(invocation, quiet=True)
 
-    application.jobs.apply()
+    apply_file(invocation, application)
     submission = application.runs.submit(Request(job=name, arguments=arguments))
     with application.local_engine.ensure_running(only_job=name, on_start=say_started):
         ended = watch_run(invocation, application, submission.run_id, timeout=timeout)

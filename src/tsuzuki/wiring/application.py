@@ -19,6 +19,7 @@ from tsuzuki.services.audit import Audit
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
+from tsuzuki.services.job_file import JobFile
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
@@ -42,6 +43,7 @@ class Application:
 
     configuration: ConfigurationView
     jobs: Jobs
+    job_file: JobFile
     runs: Runs
     events: Events
     workers: Workers
@@ -105,8 +107,10 @@ def opened(
     migrate: bool = True,
 ) -> Iterator[Application]:
     """An application, ready to use; `migrate` brings its database to this version first."""
-    read = configuration_reader(config_file, database_url, environ, cwd)
-    with open_resources(read(), clock=clock or SystemClock(), environ=environ) as resources:
+    configuration = configuration_reader(config_file, database_url, environ, cwd)()
+    # From now on the same file: if it goes away, the one of a folder above does not take its place.
+    read = configuration_reader(configuration.file or config_file, database_url, environ, cwd)
+    with open_resources(configuration, clock=clock or SystemClock(), environ=environ) as resources:
         application = join(resources, reload=read, actor=actor or local_actor())
         if migrate:
             application.maintenance.upgrade()
@@ -130,6 +134,9 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     return Application(
         configuration=configuration_service.view(resources.configuration),
         jobs=jobs,
+        job_file=JobFile(
+            jobs, applied=resources.configuration, read=reload, clock=resources.database.clock
+        ),
         runs=runs,
         events=Events(database=database, wake_others=wake_others),
         workers=workers,
