@@ -305,3 +305,57 @@ def test_every_exit_code_is_documented_in_the_readme_and_in_the_help(
     assert run_cli(["--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert all(f"{code} {meaning}" in told for code, meaning in EXIT_CODE_MEANINGS.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("run", "ls", "--limt", "3"), "--limit"),
+        (("run", "ls", "--statee", "FAILED"), "--state"),
+        (("run", "ls", "--outptu", "json"), "--output"),
+        (("run", "ls", "--state", "FALED"), "failed"),
+        (("run", "ls", "--output", "jsn"), "json"),
+        (("rnu", "ls"), "run"),
+        (("run", "sohw", "1"), "show"),
+    ],
+)
+def test_a_misspelt_word_of_the_command_line_is_answered_with_a_guess(
+    words: tuple[str, ...], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(words, environ={}) == 2
+    assert f'Did you mean "{meant}"?' in capsys.readouterr().err
+
+
+def test_an_option_that_resembles_none_is_answered_with_the_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_cli(["job", "ls", "--limt", "3"], environ={}) == 2
+    assert "see 'tsuzuki job ls --help'" in capsys.readouterr().err
+
+
+def test_a_very_long_line_is_cut_in_the_middle(
+    fail: Fail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(UsageError(f"start {'x' * 100_000} end", hint="y" * 100_000))
+    told = capsys.readouterr().err
+    assert all(len(line) < 700 for line in told.splitlines())
+    assert "error[usage]: start xxx" in told
+    assert "characters …" in told
+    assert " end\n" in told
+
+
+def test_a_machine_is_told_a_long_message_whole(
+    fail: Fail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(UsageError("x" * 100_000), "-o", "json")
+    assert "x" * 100_000 in capsys.readouterr().err
+
+
+def test_of_a_very_long_line_of_a_file_the_part_at_the_column_is_shown(
+    fail: Fail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{'a' * 5_000}HERE{'b' * 5_000}"
+    fail(ConfigurationError("bad", place=Place(file="a.yaml", line=1, column=5_001, text=text)))
+    _, _, line, caret = capsys.readouterr().err.splitlines()
+    assert len(line) < 200
+    assert line[caret.index("^") :].startswith("HERE")
