@@ -22,9 +22,14 @@ Answer = TypeVar("Answer")
 APPLIED_SHOWN_MAX = 5
 
 
-def ask(invocation: Invocation, question: "Callable[[Application | Reader], Answer]") -> "Answer":
+def ask(
+    invocation: Invocation,
+    question: "Callable[[Application | Reader], Answer]",
+    *,
+    dry_run: bool = False,
+) -> "Answer":
     """The answer to a question that changes nothing. A reader that starts fast is asked first; where it cannot
-    answer, the application does, and says what is wrong."""
+    answer, the application does, and says what is wrong. With `dry_run` not even the tables are upgraded."""
     from tsuzuki.wiring.reader import CannotRead, opened_reader
 
     try:
@@ -32,7 +37,7 @@ def ask(invocation: Invocation, question: "Callable[[Application | Reader], Answ
             return question(reader)
     except (CannotRead, TsuzukiError):
         pass
-    with open_application(invocation) as application:
+    with open_application(invocation, dry_run=dry_run) as application:
         answer = question(application)
         application.keep_for_reader()
         return answer

@@ -15,6 +15,7 @@ from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_progress_lines import ProgressLines
+from tsuzuki.cli.completions import project_paths
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -42,7 +43,7 @@ RESULTS = [
 
 
 @click.command(cls=Command)
-@click.argument("references", metavar="[PROJECT]...", nargs=-1)
+@click.argument("references", metavar="[PROJECT]...", nargs=-1, shell_complete=project_paths)
 @click.option("--branch", metavar="BRANCH", help="Only this branch.")
 @click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
 @click.pass_obj

@@ -9,6 +9,7 @@ import click
 from tsuzuki.cli import job_views
 from tsuzuki.cli.application import ask, open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.job_cursor import cursor
@@ -52,7 +53,7 @@ def ls(invocation: Invocation) -> None:
 
 
 @job.command()
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.pass_obj
 def show(invocation: Invocation, name: str) -> None:
     """Show all there is to know about one job, and its next times.
@@ -79,7 +80,7 @@ job.add_command(cursor)
 
 
 @job.command(name="next")
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.option("--count", type=click.IntRange(1, 1000), default=SHOWN_TIMES, help="How many.")
 @click.pass_obj
 def next_(invocation: Invocation, name: str, count: int) -> None:

@@ -8,6 +8,7 @@ import click
 from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.arguments import JsonText, arguments_of
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say, warn
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, watch_run
@@ -22,7 +23,7 @@ def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> No
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.option("--arg", "pairs", multiple=True, metavar="KEY=VALUE", help="One argument.")
 @click.option("--args", "whole", type=JsonText(), default="{}", metavar="JSON", help="All of them.")
 @click.option("--key", "idempotency_key", metavar="KEY", help="Run once, however often it is said.")
@@ -79,7 +80,7 @@ def run(
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.pass_obj
 def explain(invocation: Invocation, name: str) -> None:
     """Say why a job is not running: its newest unfinished run, or its next time.

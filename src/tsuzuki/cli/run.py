@@ -10,6 +10,7 @@ import click
 
 from tsuzuki.cli.application import ask, open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names, run_ids, worker_ids
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
 from tsuzuki.cli.output import Column, emit, is_terminal, say
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
 
-run_id_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(1))
+run_id_argument = click.argument(
+    "run_id", metavar="RUN", type=click.IntRange(1), shell_complete=run_ids
+)
 
 
 @click.group(cls=Group)
@@ -39,7 +42,9 @@ def run() -> None:
 
 
 @run.command()
-@click.option("--job", "job_name", metavar="NAME", help="Only of this job.")
+@click.option(
+    "--job", "job_name", metavar="NAME", help="Only of this job.", shell_complete=job_names()
+)
 @click.option(
     "--state",
     "states",
@@ -48,7 +53,13 @@ def run() -> None:
     metavar="STATE",
     help="Only in this state; may be repeated.",
 )
-@click.option("--worker", "worker_id", metavar="WORKER", help="Only on this worker.")
+@click.option(
+    "--worker",
+    "worker_id",
+    metavar="WORKER",
+    help="Only on this worker.",
+    shell_complete=worker_ids,
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
 @before_id_option
 @click.pass_obj
@@ -143,7 +154,14 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
 
 
 @run.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=click.IntRange(1))
+@click.argument(
+    "run_ids",
+    metavar="RUN...",
+    nargs=-1,
+    required=True,
+    type=click.IntRange(1),
+    shell_complete=run_ids,
+)
 @click.pass_obj
 def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
     """Stop runs, or never let them start.
