@@ -18,9 +18,9 @@ from contextlib import suppress
 from bench.engine.processes import Processes, client, database, processes, wait_until
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.run import Run
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.services.runs import Request
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.wiring.application import Application
 
 KILLS = 10

@@ -1,11 +1,13 @@
 """`tsuzuki books`, `tsuzuki job cursor` and books through `tsuzuki run-due`, typed as a person would."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
+from support.daemons import eventually
 from support.workspace import Workspace
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.sandbox.smtp import MailServer, Step
@@ -333,3 +335,15 @@ def test_an_unsettled_mail_is_told_with_what_to_do(
     assert "mail_unsettled" in ended.out
     again = shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
     assert "it is unknown whether mail 1 arrived" in again.err
+
+
+@pytest.mark.slow
+def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_run(
+    shop: Workspace, server: StandIn
+) -> None:
+    server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    command = shop.start("books", "collect", "novelties", BOOKS_KEY=KEY)
+    eventually(lambda: server.faults.held > 0, what="the source to hang")
+    command.send_signal(signal.SIGINT)
+    assert command.wait(30) == 130
+    assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED"]

@@ -246,8 +246,10 @@ def test_interrupted_it_keeps_what_is_done_and_the_next_one_goes_on(
     left = newest(following)
     hanging.send_signal(signal.SIGINT)
     assert hanging.wait(30) == 130
+    assert [run["state"] for run in following.data("run", "ls")] == ["CANCELED"]
     ended = following.data("commits", "collect")
-    assert (ended["run_id"], ended["run_status"]) == (left["run_id"], "completed")
+    assert (ended["run_status"], ended["success_count"]) == ("completed", 1)
+    assert following.data("commits", "show", left["run_id"])["run_status"] == "cancelled"
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ def test_a_backup_overwrites_nothing(workspace: Workspace) -> None:
     (workspace.folder / "copy.db").write_text("precious")
     before = workspace.content()
     assert workspace.run("db", "backup", "copy.db").code == 6
-    assert workspace.run("db", "backup", "no/such/folder/copy.db").code == 5
+    assert workspace.run("db", "backup", "no/such/folder/copy.db").code == 74
     assert workspace.content() == before
 
 

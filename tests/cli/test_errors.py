@@ -2,12 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import click
 import pytest
 
+import tsuzuki
 from tsuzuki.cli import run_cli
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import (
@@ -15,17 +18,22 @@ from tsuzuki.cli.errors import (
     EXIT_CODES,
     EXIT_READER_GONE,
     ExitWith,
+    exit_code_of,
 )
+from tsuzuki.collectors.kit.errors import SourceRefused
+from tsuzuki.collectors.kit.smtp import MailRefused
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
     Fenced,
+    FileUnusable,
     Interrupted,
     NotFound,
     NotPermitted,
     Place,
     ScheduleError,
     SchemaMismatch,
+    ServiceUnreachable,
     TsuzukiError,
     Unreachable,
     UsageError,
@@ -60,6 +68,10 @@ def fail() -> Fail:
         (NotFound("x"), 4),
         (Unreachable("x"), 5),
         (SchemaMismatch("x"), 5),
+        (ServiceUnreachable("x"), 8),
+        (SourceRefused("x"), 8),
+        (MailRefused("x"), 8),
+        (FileUnusable("x"), 74),
         (Conflict("x"), 6),
         (Fenced("x"), 6),
         (NotPermitted("x"), 7),
@@ -80,6 +92,41 @@ def test_each_failure_has_its_exit_code_and_prints_no_data(
     assert told.out == ""
     assert told.err.startswith("error[")
     assert "Traceback" not in told.err
+
+
+def every_error_class(parent: type[TsuzukiError] = TsuzukiError) -> Iterator[type[TsuzukiError]]:
+    for kind in parent.__subclasses__():
+        if kind.__module__.startswith("tsuzuki."):
+            yield kind
+            yield from every_error_class(kind)
+
+
+def test_every_error_class_of_the_product_has_a_documented_exit_code() -> None:
+    for module in walk_packages(tsuzuki.__path__, "tsuzuki."):
+        if ".versions." not in module.name and not module.name.endswith("__main__"):
+            import_module(module.name)
+    found = list(every_error_class())
+    assert len(found) > 20
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "running.md").read_text("utf-8")
+    for kind in found:
+        code = exit_code_of(kind.__new__(kind))
+        assert EXIT_CODE_MEANINGS[code]
+        assert f"| {code} |" in guide
+
+
+def test_each_exit_code_has_one_meaning() -> None:
+    assert len({*EXIT_CODE_MEANINGS.values()}) == len(EXIT_CODE_MEANINGS)
+
+
+def test_only_the_store_says_that_the_database_is_unreachable() -> None:
+    """A service or a file has a class of its own, and so an exit code of its own."""
+    source = Path(tsuzuki.__path__[0])
+    users = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if re.search(r"(?<![\w`])Unreachable\(\s", path.read_text("utf-8"))
+    }
+    assert {user for user in users if not user.startswith("store/")} == {"services/maintenance.py"}
 
 
 def test_every_direct_child_of_the_root_error_is_in_the_map() -> None:
@@ -258,3 +305,57 @@ def test_every_exit_code_is_documented_in_the_readme_and_in_the_help(
     assert run_cli(["--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert all(f"{code} {meaning}" in told for code, meaning in EXIT_CODE_MEANINGS.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("run", "ls", "--limt", "3"), "--limit"),
+        (("run", "ls", "--statee", "FAILED"), "--state"),
+        (("run", "ls", "--outptu", "json"), "--output"),
+        (("run", "ls", "--state", "FALED"), "failed"),
+        (("run", "ls", "--output", "jsn"), "json"),
+        (("rnu", "ls"), "run"),
+        (("run", "sohw", "1"), "show"),
+    ],
+)
+def test_a_misspelt_word_of_the_command_line_is_answered_with_a_guess(
+    words: tuple[str, ...], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(words, environ={}) == 2
+    assert f'Did you mean "{meant}"?' in capsys.readouterr().err
+
+
+def test_an_option_that_resembles_none_is_answered_with_the_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_cli(["job", "ls", "--limt", "3"], environ={}) == 2
+    assert "see 'tsuzuki job ls --help'" in capsys.readouterr().err
+
+
+def test_a_very_long_line_is_cut_in_the_middle(
+    fail: Fail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(UsageError(f"start {'x' * 100_000} end", hint="y" * 100_000))
+    told = capsys.readouterr().err
+    assert all(len(line) < 700 for line in told.splitlines())
+    assert "error[usage]: start xxx" in told
+    assert "characters …" in told
+    assert " end\n" in told
+
+
+def test_a_machine_is_told_a_long_message_whole(
+    fail: Fail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail(UsageError("x" * 100_000), "-o", "json")
+    assert "x" * 100_000 in capsys.readouterr().err
+
+
+def test_of_a_very_long_line_of_a_file_the_part_at_the_column_is_shown(
+    fail: Fail, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{'a' * 5_000}HERE{'b' * 5_000}"
+    fail(ConfigurationError("bad", place=Place(file="a.yaml", line=1, column=5_001, text=text)))
+    _, _, line, caret = capsys.readouterr().err.splitlines()
+    assert len(line) < 200
+    assert line[caret.index("^") :].startswith("HERE")

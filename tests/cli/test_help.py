@@ -75,3 +75,10 @@ def test_an_example_can_be_read(example: str) -> None:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) > 15
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_no_sentence_of_a_help_is_cut(path: str) -> None:
+    context = click.Context(COMMANDS[path], terminal_width=80, **ROOT.context_settings)
+    _usage, _, told = COMMANDS[path].get_help(context).partition("\n\n")
+    assert "..." not in told

@@ -117,7 +117,7 @@ def test_a_folder_and_a_file_together_are_too_much(empty: Workspace) -> None:
 def test_a_folder_that_cannot_be_made_is_told(empty: Workspace) -> None:
     (empty.folder / "taken").write_text("a file")
     ended = empty.run("init", "taken/inside", "-o", "json")
-    assert (ended.code, ended.error["code"]) == (5, "folder_unwritable")
+    assert (ended.code, ended.error["code"]) == (74, "folder_unwritable")
 
 
 def test_a_workspace_can_start_on_either_database(

@@ -220,3 +220,17 @@ def test_jobs_are_the_same_on_either_database(workspace: Workspace, database_url
     assert [job["name"] for job in workspace.data("job", "ls", **here)] == ["hello"]
     actions = [entry["action"] for entry in workspace.data("audit", "ls", **here)]
     assert actions == ["job.remove", "job.add", "job.add"]
+
+
+@pytest.mark.parametrize("verb", ["show", "next", "explain"])
+def test_a_command_that_sees_a_difference_says_what_to_run(workspace: Workspace, verb: str) -> None:
+    assert "job apply" not in workspace.ok("job", verb, "hello").err
+    workspace.append(NIGHTLY)
+    assert "tsuzuki job apply" in workspace.ok("job", verb, "nightly").err
+
+
+def test_running_a_job_applies_the_file_and_says_so(workspace: Workspace) -> None:
+    workspace.append(NIGHTLY)
+    told = workspace.ok("job", "run", "nightly")
+    assert "Applied what was changed in the file: nightly." in told.err
+    assert "Applied" not in workspace.ok("job", "run", "nightly").err

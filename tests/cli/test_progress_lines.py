@@ -37,6 +37,18 @@ def test_a_run_tells_its_progress_every_five_seconds(
     assert told == [f"Run {RUN.id}: 5 of 40 done", f"Run {RUN.id}: 10 of 40 done"]
 
 
+def test_a_run_without_progress_tells_how_long_it_has_run(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = StateLines(TABLE, clock=clock)
+    lines.show(replace(RUN, progress_processed=0))
+    for _ in range(11):
+        clock.advance(1)
+        lines.wait()
+    _, *told = capsys.readouterr().err.splitlines()
+    assert told == [f"Run {RUN.id} is {RUN.state} for {seconds} s" for seconds in (5, 10)]
+
+
 def test_a_collection_of_commits_tells_its_progress_every_five_seconds(
     clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:

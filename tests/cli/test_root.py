@@ -242,7 +242,7 @@ def test_a_full_disk_is_told_once() -> None:
             timeout=30,
             check=False,
         )
-    assert ended.returncode == 5
+    assert ended.returncode == 74
     assert ended.stderr.startswith(
         "error[output_unwritable]: the output cannot be written: No space"
     )

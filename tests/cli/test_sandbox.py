@@ -135,7 +135,7 @@ def test_a_port_that_is_taken_is_told(workspace: Workspace, option: str) -> None
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         told = workspace.run("sandbox", *ANY_PORT, option, port, "-o", "json")
-    assert told.code == 5
+    assert told.code == 6
     assert port in told.error["message"]
     assert option in told.error["hint"]
 

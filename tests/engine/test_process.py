@@ -11,11 +11,11 @@ from tsuzuki.engine.outcome import Failed, Outcome, Succeeded
 from tsuzuki.engine.task import Task
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.services.events import Events
-from tsuzuki.store.runs.runs import RunFilter
 
 # --- it runs --------------------------------------------------------------------------------------
 

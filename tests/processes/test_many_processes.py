@@ -11,6 +11,7 @@ from support.daemons import eventually
 from support.databases import PostgresServer, opened
 from support.forked_workers import ForkedWorkers
 from support.load import Load
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import leadership, workers
@@ -43,7 +44,7 @@ def leading(database: Database) -> Leadership:
 def assigned_to(database: Database) -> Counter[str]:
     """How many runs each worker was assigned so far."""
     with database.read() as connection:
-        found = runs.find(connection, runs.RunFilter(limit=PIECES))
+        found = runs.find(connection, RunFilter(limit=PIECES))
     return Counter(run.assigned_worker_id for run in found if run.assigned_worker_id)
 
 

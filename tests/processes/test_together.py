@@ -12,12 +12,13 @@ from sqlalchemy import text
 
 from processes.test_dying import add_command, started
 from support.daemons import Daemons, eventually, is_alive
+from support.dialects import only_on_sqlite
 from support.forked_program import ForkedProgram
 from support.history_checker import check_history
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
@@ -88,6 +89,19 @@ def test_the_whole_tree_of_processes_ends_with_its_run(
     assert (ended.state, ended.reason) == expected[ended_by]
     eventually(lambda: not any(is_alive(pid) for pid in tree), what="all of them to be dead")
     check_history(quick_database)
+
+
+@only_on_sqlite
+def test_an_edited_file_takes_effect_while_it_runs(
+    quick_database: Database, daemons: Daemons, runs: Runs, tmp_path: Path
+) -> None:
+    file = tmp_path / "tsuzuki.yaml"
+    file.write_text("jobs:\n  hello: {command: ['true']}\n")
+    daemon = daemons.start("up")
+    file.write_text("jobs:\n  hello: {command: ['true']}\n  new: {command: [echo, new]}\n")
+    assert daemon.wait_for("job of the file applied")["job"] == "new"
+    run_id = runs.submit(Request(job="new")).run_id
+    assert runs.wait(run_id, timeout_seconds=30).state is RunState.SUCCEEDED
 
 
 def test_a_process_whose_database_is_upgraded_under_it_stops_and_says_so(

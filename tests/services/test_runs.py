@@ -19,6 +19,7 @@ from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from tsuzuki.model.errors import Conflict, NotFound, WaitTimedOut
 from tsuzuki.model.run import Run, Started
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, Actor, Reason, RunState, Trigger
 from tsuzuki.services import runs as service
 from tsuzuki.services.runs import Request, Runs
@@ -26,7 +27,6 @@ from tsuzuki.store import audit
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 

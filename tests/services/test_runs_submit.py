@@ -19,13 +19,13 @@ from support.statement_recorder import recorded, writes
 from support.threads import at_once
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.model.errors import NotFound, Unreachable, UsageError
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 

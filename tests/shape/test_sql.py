@@ -29,6 +29,7 @@ FILTERS = {
 DRIVER = {
     "collectors/codeindex/index_file.py",
     "store/backup.py",
+    "store/reader/connection.py",
     "store/sql/autocommit.py",
     "store/sql/connection_pool.py",
     "store/sql/database.py",

@@ -13,7 +13,7 @@ from tsuzuki.model.losses import Losses
 from tsuzuki.model.retry import decide_retry
 from tsuzuki.model.schedule import Schedule
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 
 if TYPE_CHECKING:
     from simulation.world import World

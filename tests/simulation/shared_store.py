@@ -23,7 +23,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.store import settings
 from tsuzuki.store.schema.migrate import upgrade
 from tsuzuki.store.sql.database import Database
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 
 NO_CHANGES: Mapping[str, float] = MappingProxyType({})
 

@@ -12,9 +12,10 @@ from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
+from tsuzuki.store.rows import run_from
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.runs.moves import RunEnd
-from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
+from tsuzuki.store.runs.runs import SELECT_RUNS
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 

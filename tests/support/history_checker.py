@@ -9,7 +9,8 @@ from sqlalchemy import select, text
 from tsuzuki.model.run import Run, Transition
 from tsuzuki.model.states import MOVES, Actor, RunState, Trigger
 from tsuzuki.store import leadership
-from tsuzuki.store.runs.runs import SELECT_RUNS, run_from, transition_from
+from tsuzuki.store.rows import run_from, transition_from
+from tsuzuki.store.runs.runs import SELECT_RUNS
 from tsuzuki.store.schema.tables import job_run_transitions
 from tsuzuki.store.sql.database import Database
 

@@ -16,8 +16,9 @@ from tsuzuki.model.schedule import Schedule, parse_schedule
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store import jobs
+from tsuzuki.store.rows import run_from
 from tsuzuki.store.runs import moves
-from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
+from tsuzuki.store.runs.runs import SELECT_RUNS
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 

@@ -4,18 +4,44 @@ Looking never makes anything: where there is neither a file nor a database, a co
 instead of leaving a stray database behind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.lock_notice import noticing_lock_waits
-from tsuzuki.cli.output import warn
+from tsuzuki.cli.output import say, warn
+from tsuzuki.model.errors import TsuzukiError
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
     from tsuzuki.services.maintenance import Upgrade
+    from tsuzuki.services.reader import Reader
     from tsuzuki.wiring.application import Application
+
+Answer = TypeVar("Answer")
+APPLIED_SHOWN_MAX = 5
+
+
+def ask(
+    invocation: Invocation,
+    question: "Callable[[Application | Reader], Answer]",
+    *,
+    dry_run: bool = False,
+) -> "Answer":
+    """The answer to a question that changes nothing. A reader that starts fast is asked first; where it cannot
+    answer, the application does, and says what is wrong. With `dry_run` not even the tables are upgraded."""
+    from tsuzuki.wiring.reader import CannotRead, opened_reader
+
+    try:
+        with opened_reader(**invocation.sources) as reader:
+            return question(reader)
+    except (CannotRead, TsuzukiError):
+        pass
+    with open_application(invocation, dry_run=dry_run) as application:
+        answer = question(application)
+        application.keep_for_reader()
+        return answer
 
 
 @contextmanager
@@ -34,6 +60,14 @@ def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Itera
         else:
             upgrade_tables(invocation, application)
         yield application
+
+
+def apply_file(invocation: Invocation, application: "Application") -> None:
+    """Bring the jobs of the file into the database, and say so if they were not there."""
+    if changes := application.jobs.apply():
+        names = ", ".join(change.name for change in changes[:APPLIED_SHOWN_MAX])
+        more = " and more" if len(changes) > APPLIED_SHOWN_MAX else ""
+        say(invocation, f"Applied what was changed in the file: {names}{more}.")
 
 
 def upgrade_tables(invocation: Invocation, application: "Application") -> "list[Upgrade]":

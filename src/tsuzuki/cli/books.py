@@ -10,6 +10,7 @@ from tsuzuki.cli.books_mail import mail, preview
 from tsuzuki.cli.books_result import tell_books_result
 from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, warn
@@ -44,7 +45,7 @@ def books() -> None:
 
 
 @books.command()
-@click.argument("name")
+@click.argument("name", shell_complete=job_names("books"))
 @click.option("--no-mail", is_flag=True, help="Collect only.")
 @click.option(
     "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
@@ -72,7 +73,13 @@ def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | N
 
 
 @books.command()
-@click.option("--job", "name", metavar="JOB", help="Only what this job has found.")
+@click.option(
+    "--job",
+    "name",
+    metavar="JOB",
+    help="Only what this job has found.",
+    shell_complete=job_names("books"),
+)
 @click.option("--search", "words", metavar="TEXT", help="In title, subtitle, authors or ISBN.")
 @click.option("--undelivered", is_flag=True, help="With --job: only what it has not mailed.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")

@@ -7,6 +7,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.books_result import tell_books_result
 from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say, warn
@@ -25,7 +26,7 @@ MAILS = [
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=job_names("books"))
 @click.option("--html", is_flag=True, help="The HTML part instead of the text.")
 @click.pass_obj
 def preview(invocation: Invocation, name: str, html: bool) -> None:
@@ -38,7 +39,7 @@ def preview(invocation: Invocation, name: str, html: bool) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=job_names("books"))
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
 @click.option("--mark-sent", type=int, metavar="ID", help="This unsettled mail did arrive.")
 @click.option("--resend", type=int, metavar="ID", help="Send this mail again with the next run.")

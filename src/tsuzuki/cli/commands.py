@@ -45,6 +45,17 @@ class Group(click.Group):
         """In the order in which they were written down."""
         return list(self.commands)
 
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each verb with its whole first line, folded and never cut."""
+        rows = [
+            (name, (command.help or "").partition("\n")[0])
+            for name, command in self.commands.items()
+            if not command.hidden
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

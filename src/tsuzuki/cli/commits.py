@@ -12,6 +12,7 @@ from tsuzuki.cli.commits_chart import chart
 from tsuzuki.cli.commits_collect import RESULTS, collect, retry, watch
 from tsuzuki.cli.commits_statistics import export, stats
 from tsuzuki.cli.commits_targets import TARGETS, add_target
+from tsuzuki.cli.completions import project_paths
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
@@ -111,7 +112,7 @@ commits.add_command(add_target)
 
 
 @commits.command("remove-target")
-@click.argument("project")
+@click.argument("project", shell_complete=project_paths)
 @click.argument("branch")
 @yes_option
 @click.pass_obj

@@ -21,7 +21,7 @@ from tsuzuki.cli.commits_selection import (
 )
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
-from tsuzuki.model.errors import Unreachable, UsageError
+from tsuzuki.model.errors import FileUnusable, UsageError
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.chart import Chart
@@ -120,7 +120,7 @@ def _replace(path: Path, content: bytes, *, said: str) -> None:
             os.fsync(stream.fileno())
         temporary.replace(target)
     except OSError as error:
-        raise Unreachable(
+        raise FileUnusable(
             f"{said} cannot be written: {error.strerror}",
             code="output_unwritable",
             hint="Name a file in a folder that exists and that you may write to.",

@@ -5,21 +5,22 @@ Where no engine runs, this process executes the collection, and nothing else.
 
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_progress_lines import ProgressLines
+from tsuzuki.cli.completions import project_paths
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
-from tsuzuki.model.errors import NotFound, RunFailed
+from tsuzuki.model.errors import Conflict, NotFound, RunFailed
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ RESULTS = [
 
 
 @click.command(cls=Command)
-@click.argument("references", metavar="[PROJECT]...", nargs=-1)
+@click.argument("references", metavar="[PROJECT]...", nargs=-1, shell_complete=project_paths)
 @click.option("--branch", metavar="BRANCH", help="Only this branch.")
 @click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
 @click.pass_obj
@@ -58,7 +59,7 @@ def collect(
     tsuzuki commits collect group/project --branch main
     """
     with open_application(invocation) as application:
-        application.jobs.apply()
+        apply_file(invocation, application)
         started = commits_service(application).bulk_runs.start(references, branch=branch)
         _follow(invocation, application, started, detach=detach)
 
@@ -131,10 +132,23 @@ def _see_through(invocation: Invocation, application: "Application", run_id: str
     signals = ProcessSignals(application.local_engine.hurry)
     with closing(application.one_run_engine()) as engine:
         _watch(invocation, application, run_id, stop=signals.received, engine=engine)
+        if signals.received.is_set():
+            _give_up(invocation, application, run_id, is_ours=engine.is_ours)
     if signals.received.is_set():
-        say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
         raise ExitWith(EXIT_INTERRUPTED)
     _tell_end(invocation, application, run_id)
+
+
+def _give_up(
+    invocation: Invocation, application: "Application", run_id: str, *, is_ours: bool
+) -> None:
+    """After ^C: what this process executes is cancelled, or a retry would take its place."""
+    if not is_ours:
+        say(invocation, "Interrupted. It goes on; stop it with: tsuzuki commits cancel")
+        return
+    with suppress(Conflict):  # it has just ended
+        commits_service(application).bulk_runs.cancel(run_id)
+    say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
 
 
 def _watch(

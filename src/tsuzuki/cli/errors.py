@@ -5,6 +5,7 @@ next; for a caller who asked for JSON, the same as one object on one line. A tra
 for a bug of ours, and only when asked for.
 """
 
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,25 +15,26 @@ from typing import Any
 import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchOption
 
+from tsuzuki.cli.error_lines import place_lines, safe_lines
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import echo_error, echo_json_error, is_terminal
-from tsuzuki.cli.values import neutralise
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
+    FileUnusable,
     IncompleteRun,
     Interrupted,
     NotFound,
     NotPermitted,
-    Place,
     RunFailed,
+    ServiceUnreachable,
     TsuzukiError,
     Unreachable,
     UsageError,
     WaitTimedOut,
 )
 from tsuzuki.model.secrets import mask_secrets
-from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.model.suggestion import closest, did_you_mean
 
 
 class ExitWith(Exit):
@@ -60,6 +62,8 @@ EXIT_CODES: dict[type[TsuzukiError], int] = {
     ConfigurationError: 3,
     NotFound: 4,
     Unreachable: 5,
+    ServiceUnreachable: 8,
+    FileUnusable: 74,
     Conflict: 6,
     NotPermitted: 7,
     UnexpectedError: 70,
@@ -82,7 +86,9 @@ EXIT_CODE_MEANINGS = {
     5: "database unreachable",
     6: "conflict",
     7: "not permitted",
+    8: "an outside service refused or cannot be reached",
     70: "a bug in Tsuzuki",
+    74: "a file cannot be read or written",
     124: "wait timed out",
     130: "interrupted",
     141: "the reader of the output has gone (SIGPIPE)",
@@ -123,14 +129,36 @@ def as_known_error(failure: BaseException) -> TsuzukiError:
         case NoArgsIsHelpError():
             return UsageError("a command is missing", hint=_see_help(failure))
         case NoSuchOption():
-            guess = did_you_mean(failure.option_name, failure.possibilities or ()).strip()
             return UsageError(
-                f"no such option '{failure.option_name}'", hint=guess or _see_help(failure)
+                f"no such option '{failure.option_name}'",
+                hint=_similar_option(failure) or _see_help(failure),
             )
         case click.ClickException():
-            return UsageError(failure.format_message(), hint=_see_help(failure))
+            hint = _similar_choice(failure) or _see_help(failure)
+            return UsageError(failure.format_message(), hint=hint)
         case _:
             return UnexpectedError(failure)
+
+
+def _similar_option(failure: NoSuchOption) -> str:
+    """The option that was probably meant. Compared without the dashes, which all of them share."""
+    context = failure.ctx
+    parameters = context.command.get_params(context) if context else []
+    known = {option.lstrip("-"): option for one in parameters for option in one.opts}
+    match = closest(failure.option_name.lstrip("-"), [name for name in known if len(name) > 1])
+    return f'Did you mean "{known[match]}"?' if match else ""
+
+
+def _similar_choice(failure: click.ClickException) -> str:
+    """The word that was probably meant, where only some are taken."""
+    if not isinstance(failure, click.BadParameter):
+        return ""
+    kind = failure.param.type if failure.param else None
+    said = re.match(r"'(.*)' is not one of", failure.message)
+    if not isinstance(kind, click.Choice) or said is None:
+        return ""
+    words = [kind.normalize_choice(choice, failure.ctx) for choice in kind.choices]
+    return did_you_mean(said[1], words).strip()
 
 
 def _see_help(failure: click.ClickException) -> str | None:
@@ -162,7 +190,7 @@ def _as_lines(error: TsuzukiError, invocation: Invocation) -> Iterator[str]:
     for problem in problems_of(error):
         yield from _as_lines(problem, invocation)
     if isinstance(error, UnexpectedError) and invocation.show_traceback:
-        yield from _safe_lines(error.traceback)
+        yield from safe_lines(error.traceback)
 
 
 def _speaks_through_its_first(error: TsuzukiError) -> bool:
@@ -172,38 +200,12 @@ def _speaks_through_its_first(error: TsuzukiError) -> bool:
 
 
 def _own_lines(error: TsuzukiError) -> Iterator[str]:
-    first, *more = _safe_lines(error.message)
+    first, *more = safe_lines(error.message)
     yield f"{click.style(f'error[{error.specific_code}]:', fg='red', bold=True)} {first}"
     yield from (f"  {line}" for line in more)
     if error.place:
-        yield from _place_lines(error.place)
+        yield from place_lines(error.place)
     if error.hint:
-        first, *more = _safe_lines(error.hint)
+        first, *more = safe_lines(error.hint)
         yield f"  {click.style('hint:', fg='cyan')} {first}"
         yield from (f"        {line}" for line in more)
-
-
-def _safe_lines(text: str) -> list[str]:
-    return [neutralise(line) for line in mask_secrets(text).split("\n")]
-
-
-def _place_lines(place: Place) -> Iterator[str]:
-    yield f"  --> {neutralise(mask_secrets(str(place)))}"
-    if place.line is None or place.text is None:
-        return
-    text = place.text.rstrip("\r\n")
-    shown = mask_secrets(text)
-    yield f"{place.line:>6} | {_untabbed(shown)}"
-    if place.column is not None and shown == text:
-        yield f"{'':>6} | {_blanks_like(text[: place.column - 1])}^"
-
-
-def _untabbed(text: str) -> str:
-    return neutralise(text.replace("\t", "    "))
-
-
-def _blanks_like(text: str) -> str:
-    """As many blanks as the text takes on a terminal, where some characters take two."""
-    from rich.cells import cell_len  # noqa: PLC0415 - only a failure with an excerpt pays for it
-
-    return " " * cell_len(_untabbed(text))

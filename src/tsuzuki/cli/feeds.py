@@ -7,6 +7,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import feeds_service
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import feed_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.feeds_items import approve, explain, item, items, preview, requeue
 from tsuzuki.cli.feeds_run import budget, fetch, process
@@ -161,7 +162,7 @@ def ls(invocation: Invocation, job_name: str | None) -> None:
 
 
 @feeds.command()
-@click.argument("name")
+@click.argument("name", shell_complete=feed_names)
 @click.pass_obj
 def show(invocation: Invocation, name: str) -> None:
     """Show a feed: what it is set to, how its fetches went, and its items.
@@ -180,7 +181,7 @@ def show(invocation: Invocation, name: str) -> None:
 
 
 @feeds.command()
-@click.argument("name")
+@click.argument("name", shell_complete=feed_names)
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, name: str, yes: bool) -> None:

@@ -7,6 +7,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import feeds_service
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.completions import feed_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
@@ -65,7 +66,9 @@ STEPS = [
 
 
 @click.command(cls=Command)
-@click.option("--feed", metavar="FEED", help="Only the items of this feed.")
+@click.option(
+    "--feed", metavar="FEED", help="Only the items of this feed.", shell_complete=feed_names
+)
 @click.option("--job", metavar="JOB", help="Only those of this job's feeds.")
 @click.option(
     "--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="Only in this state."
@@ -183,7 +186,9 @@ def approve(
 @click.command(cls=Command)
 @click.argument("names", metavar="ITEM...", nargs=-1)
 @click.option("--reason", type=click.Choice(REASONS), help="Every item with this reason.")
-@click.option("--feed", metavar="FEED", help="With --reason: only of this feed.")
+@click.option(
+    "--feed", metavar="FEED", help="With --reason: only of this feed.", shell_complete=feed_names
+)
 @dry_run_option
 @yes_option
 @click.pass_obj

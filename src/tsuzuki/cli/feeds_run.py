@@ -7,6 +7,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import feeds_service
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.feeds_result import tell_feeds_result
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
@@ -43,7 +44,7 @@ timeout_option = click.option(
 
 
 @click.command(cls=Command)
-@click.argument("job_name", metavar="JOB")
+@click.argument("job_name", metavar="JOB", shell_complete=job_names("feeds"))
 @timeout_option
 @click.pass_obj
 def fetch(invocation: Invocation, job_name: str, timeout: float | None) -> None:
@@ -56,7 +57,7 @@ def fetch(invocation: Invocation, job_name: str, timeout: float | None) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("job_name", metavar="JOB")
+@click.argument("job_name", metavar="JOB", shell_complete=job_names("feeds"))
 @click.option(
     "--items", type=click.IntRange(1, 100_000), metavar="N", help="Work on so many at most."
 )

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -127,7 +127,8 @@ def run_in_foreground(
     database_wait_seconds: float,
     **options: Any,
 ) -> None:
-    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first."""
+    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first,
+    and again whenever the file changes."""
 
     def talk(text: str) -> None:
         # A log of JSON lines is for a machine, which is told the same by the engine's own events.
@@ -154,14 +155,15 @@ def run_in_foreground(
             )
         database = application.configuration.database_url
         signals = ProcessSignals(application.local_engine.hurry)
-        left_running = application.local_engine.serve(
-            stop=signals.received,
-            lead=lead,
-            work=work,
-            on_started=greet,
-            on_stopping=say_stopping,
-            **options,
-        )
+        with application.job_file.watched() if apply else nullcontext():
+            left_running = application.local_engine.serve(
+                stop=signals.received,
+                lead=lead,
+                work=work,
+                on_started=greet,
+                on_stopping=say_stopping,
+                **options,
+            )
     if signals.number == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)
     if left_running:

@@ -12,7 +12,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.model.errors import Conflict, Unreachable, UsageError
+from tsuzuki.model.errors import Conflict, FileUnusable, UsageError
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
@@ -73,7 +73,7 @@ def _written(file: Path, *, if_missing: bool) -> bool:
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as problem:
-        raise Unreachable(
+        raise FileUnusable(
             f"the folder {file.parent} cannot be made: {problem.strerror}",
             hint="Choose a folder you may write to.",
             code="folder_unwritable",

@@ -7,13 +7,14 @@ from zoneinfo import ZoneInfo
 import click
 
 from tsuzuki.cli import job_views
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import ask, open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.job_cursor import cursor
 from tsuzuki.cli.job_edit import add, disable, dry_run_option, enable, rm, update
-from tsuzuki.cli.job_run import explain, run
+from tsuzuki.cli.job_run import explain, run, say_if_not_applied
 from tsuzuki.cli.output import Column, emit, say, warn
 
 if TYPE_CHECKING:
@@ -41,20 +42,18 @@ def job() -> None:
 @click.pass_obj
 def ls(invocation: Invocation) -> None:
     """List all jobs: those of the file and those of the database."""
-    with open_application(invocation) as application:
-        views = application.jobs.find()
+    views = ask(invocation, lambda source: source.jobs.find())
     emit(
         invocation,
         [view.as_dict() for view in views],
         columns=job_views.LIST,
         empty="no jobs yet; add one: tsuzuki job add hello --every 10m -- echo hi",
     )
-    if any(view.sync_state != "applied" for view in views):
-        say(invocation, "File and database differ. Bring them in step with: tsuzuki job apply")
+    say_if_not_applied(invocation, views)
 
 
 @job.command()
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.pass_obj
 def show(invocation: Invocation, name: str) -> None:
     """Show all there is to know about one job, and its next times.
@@ -66,6 +65,7 @@ def show(invocation: Invocation, name: str) -> None:
         view = application.jobs.get(name)
         next_times = application.jobs.next_times(name, SHOWN_TIMES) if view.next_at else []
     emit(invocation, {**view.as_dict(), "next_times": next_times}, columns=job_views.OBJECT)
+    say_if_not_applied(invocation, [view])
 
 
 job.add_command(add)
@@ -79,7 +79,7 @@ job.add_command(cursor)
 
 
 @job.command(name="next")
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.option("--count", type=click.IntRange(1, 1000), default=SHOWN_TIMES, help="How many.")
 @click.pass_obj
 def next_(invocation: Invocation, name: str, count: int) -> None:
@@ -102,6 +102,7 @@ def next_(invocation: Invocation, name: str, count: int) -> None:
     )
     if not view.spec.enabled:
         warn(invocation, f"'{name}' is switched off: it will not run at these times")
+    say_if_not_applied(invocation, [view])
 
 
 @job.command()

@@ -5,6 +5,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import UsageError
@@ -29,7 +30,7 @@ def cursor() -> None:
 
 
 @cursor.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=job_names())
 @click.pass_obj
 def ls(invocation: Invocation, name: str | None) -> None:
     """List the cursors: of one job, or of all.
@@ -50,7 +51,7 @@ def ls(invocation: Invocation, name: str | None) -> None:
 
 
 @cursor.command()
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.option("--yes", "-y", is_flag=True, help="Needed: what was reset cannot be brought back.")
 @click.pass_obj
 def reset(invocation: Invocation, name: str, yes: bool) -> None:

@@ -11,6 +11,7 @@ import click
 from tsuzuki.cli import job_views
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.formatting import describe_changes
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -26,7 +27,9 @@ from tsuzuki.model.errors import UsageError
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
 
-names_argument = click.argument("names", nargs=-1, required=True, metavar="NAME...")
+names_argument = click.argument(
+    "names", nargs=-1, required=True, metavar="NAME...", shell_complete=job_names()
+)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Check and show, but write nothing.")
 DRY_RUN = "Dry run: nothing was written."
 
@@ -61,7 +64,7 @@ def add(invocation: Invocation, /, name: str, dry_run: bool, **said: Any) -> Non
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @job_options
 @click.option(
     "--unset",

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
+from tsuzuki.cli.completions import zone_names
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.schedule import TRIGGER_KEYS, parse_schedule
 
@@ -70,7 +71,12 @@ _OPTIONS = (
     click.option("--every", metavar="INTERVAL", help="When: 30s, 10m, 1h30m, 1d."),
     click.option("--daily-at", metavar="HH:MM", help="When: at this time every day."),
     click.option("--cron", metavar="EXPRESSION", help='When: "*/5 * * * *".'),
-    click.option("--timezone", metavar="ZONE", help="The time zone of the schedule."),
+    click.option(
+        "--timezone",
+        metavar="ZONE",
+        help="The time zone of the schedule.",
+        shell_complete=zone_names,
+    ),
     click.option("--on-event", metavar="TYPE", help="Run when such an event comes."),
     click.option("--timeout", metavar="DURATION", help="Stop a run that takes longer: 30s, 10m."),
     click.option("--max-retries", type=int, help="Try a failed run again so often."),

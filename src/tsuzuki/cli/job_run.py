@@ -1,19 +1,29 @@
 """`tsuzuki job run` and `tsuzuki job explain`: start a job now, or learn why it does not."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.arguments import JsonText, arguments_of
 from tsuzuki.cli.commands import Command
+from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say, warn
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, watch_run
 
+if TYPE_CHECKING:
+    from tsuzuki.services.jobs import JobView
+
+
+def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> None:
+    if any(view.sync_state != "applied" for view in views):
+        say(invocation, "File and database differ. Bring them in step with: tsuzuki job apply")
+
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.option("--arg", "pairs", multiple=True, metavar="KEY=VALUE", help="One argument.")
 @click.option("--args", "whole", type=JsonText(), default="{}", metavar="JSON", help="All of them.")
 @click.option("--key", "idempotency_key", metavar="KEY", help="Run once, however often it is said.")
@@ -54,7 +64,7 @@ def run(
 
     arguments = arguments_of(whole, pairs)
     with open_application(invocation) as application:
-        application.jobs.apply()
+        apply_file(invocation, application)
         submission = application.runs.submit(Request(job=name, arguments=arguments, **options))
         if not submission.is_new:
             say(invocation, "That key was used before; this is the run of then.")
@@ -70,7 +80,7 @@ def run(
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=job_names())
 @click.pass_obj
 def explain(invocation: Invocation, name: str) -> None:
     """Say why a job is not running: its newest unfinished run, or its next time.
@@ -82,6 +92,7 @@ def explain(invocation: Invocation, name: str) -> None:
         view = application.jobs.get(name)
         waiting = application.runs.newest_live(name) if view.job else None
         explanation = application.runs.explain(waiting.id) if waiting else None
+    say_if_not_applied(invocation, [view])
     if explanation is None:
         emit(invocation, {"job": name, "run": None, "why": view.why_idle()})
     elif invocation.output is OutputFormat.TABLE:

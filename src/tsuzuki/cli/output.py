@@ -15,7 +15,7 @@ import click
 
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.values import escape_field, json_text, neutralise, plain_text, table_text
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import FileUnusable
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _write(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise Unreachable(
+        raise FileUnusable(
             f"the output cannot be written: {error.strerror}",
             code="output_unwritable",
             hint="free some space or send the output elsewhere",

@@ -139,7 +139,7 @@ def main() -> NoReturn:
 def _dispatch(arguments: Sequence[str], invocation: Invocation, root: click.Command) -> int:
     # Not `root.main`: it turns a closed pipe into exit code 1 and an interrupt into a stray line.
     if instruction := invocation.environ.get(COMPLETE_VARIABLE):
-        return shell_complete(root, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
+        return shell_complete(root, {"obj": invocation}, PROGRAM, COMPLETE_VARIABLE, instruction)
     with root.make_context(PROGRAM, [*arguments], obj=invocation) as context:
         root.invoke(context)
     return 0

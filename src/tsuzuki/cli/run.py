@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import ask, open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names, run_ids, worker_ids
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
 from tsuzuki.cli.output import Column, emit, is_terminal, say
@@ -18,6 +19,7 @@ from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_histo
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
 from tsuzuki.cli.values import neutralise
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
 
-run_id_argument = click.argument("run_id", metavar="RUN", type=click.IntRange(1))
+run_id_argument = click.argument(
+    "run_id", metavar="RUN", type=click.IntRange(1), shell_complete=run_ids
+)
 
 
 @click.group(cls=Group)
@@ -39,7 +43,9 @@ def run() -> None:
 
 
 @run.command()
-@click.option("--job", "job_name", metavar="NAME", help="Only of this job.")
+@click.option(
+    "--job", "job_name", metavar="NAME", help="Only of this job.", shell_complete=job_names()
+)
 @click.option(
     "--state",
     "states",
@@ -48,7 +54,13 @@ def run() -> None:
     metavar="STATE",
     help="Only in this state; may be repeated.",
 )
-@click.option("--worker", "worker_id", metavar="WORKER", help="Only on this worker.")
+@click.option(
+    "--worker",
+    "worker_id",
+    metavar="WORKER",
+    help="Only on this worker.",
+    shell_complete=worker_ids,
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
 @before_id_option
 @click.pass_obj
@@ -58,12 +70,8 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     \b
     tsuzuki run ls --job hello --state FAILED
     """
-    from tsuzuki.services.runs import RunFilter
-
-    with open_application(invocation) as application:
-        found = application.runs.find(
-            RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
-        )
+    narrowed = RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
+    found = ask(invocation, lambda source: source.runs.find(narrowed))
     shown = found[:limit]
     is_narrowed = states or any(value is not None for value in wanted.values())
     empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
@@ -87,8 +95,7 @@ def show(invocation: Invocation, run_id: int, everything: bool) -> None:
     tsuzuki run show 7
     tsuzuki run show 7 --all
     """
-    with open_application(invocation) as application:
-        view = application.runs.get(run_id)
+    view = ask(invocation, lambda source: source.runs.get(run_id))
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, view.as_dict())
         return
@@ -148,7 +155,14 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
 
 
 @run.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, type=click.IntRange(1))
+@click.argument(
+    "run_ids",
+    metavar="RUN...",
+    nargs=-1,
+    required=True,
+    type=click.IntRange(1),
+    shell_complete=run_ids,
+)
 @click.pass_obj
 def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
     """Stop runs, or never let them start.

@@ -1,12 +1,15 @@
 """Run a job now and wait for its end, by the engine that runs or, if there is none, by one of this process."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tsuzuki.cli.application import apply_file
 from tsuzuki.cli.foreground import write_log
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say
 from tsuzuki.cli.run_watch import exit_with_result, watch_run
+from tsuzuki.model.errors import Conflict
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
@@ -30,10 +33,15 @@ def run_and_wait(
         say(invocation, "No engine is running: starting one until this is done.")
         write_log(invocation, quiet=True)
 
-    application.jobs.apply()
+    apply_file(invocation, application)
     submission = application.runs.submit(Request(job=name, arguments=arguments))
-    with application.local_engine.ensure_running(only_job=name, on_start=say_started):
-        ended = watch_run(invocation, application, submission.run_id, timeout=timeout)
+    run_id = submission.run_id
+    with application.local_engine.ensure_running(only_job=name, on_start=say_started) as is_ours:
+        try:
+            ended = watch_run(invocation, application, run_id, timeout=timeout)
+        except KeyboardInterrupt:
+            _give_up(invocation, application, run_id, is_ours=is_ours)
+            raise
     if invocation.output is OutputFormat.TABLE:
         tell(invocation, ended)
     else:
@@ -47,3 +55,17 @@ def run_and_wait(
             },
         )
     exit_with_result(ended)
+
+
+def _give_up(
+    invocation: Invocation, application: "Application", run_id: int, *, is_ours: bool
+) -> None:
+    """After ^C: a run of this process is cancelled, so that no other takes its place, and is not waited for: its
+    call may hang. One that another engine executes goes on."""
+    if not is_ours:
+        say(invocation, f"Run {run_id} goes on. Stop it with: tsuzuki run cancel {run_id}")
+        return
+    with suppress(Conflict):  # it has just ended
+        application.runs.cancel(run_id)
+    application.local_engine.stop(at_once=True)
+    say(invocation, f"Run {run_id} is cancelled. What it has stored is kept.")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tsuzuki.cli.application import open_application
+from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals, engine_options, write_log
@@ -44,7 +44,7 @@ def run_due(
         if dry_run:
             emit(invocation, application.due.find(), columns=DUE, empty="Nothing is due.")
             return
-        application.jobs.apply()
+        apply_file(invocation, application)
         write_log(invocation, log_format=log_format)
         signals = ProcessSignals(application.local_engine.hurry)
         ended = application.local_engine.run_until_idle(

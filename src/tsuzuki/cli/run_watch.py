@@ -46,8 +46,15 @@ def watch_run(
         return wait()
     echo: Callable[[str], None] = partial(say, invocation)
     if not is_terminal(sys.stderr):
-        on_look = _LogFollower(application, run_id, echo).show if with_log else lambda: None
-        ended = wait(on_change=StateLines(invocation).show, on_look=on_look)
+        lines = StateLines(invocation)
+        follower = _LogFollower(application, run_id, echo) if with_log else None
+
+        def look() -> None:
+            if follower is not None:
+                follower.show()
+            lines.wait()
+
+        ended = wait(on_change=lines.show, on_look=look)
     else:
         with ProgressBar(invocation) as bar:
             on_look = _LogFollower(application, run_id, bar.echo).show if with_log else lambda: None
@@ -90,20 +97,34 @@ def exit_with_result(run: "Run") -> None:
 
 
 class StateLines:
-    """One line whenever the state has changed, and every few seconds one with the progress, if there is any."""
+    """One line whenever the state has changed, and every few seconds one with the progress, or with how long it
+    has been in that state."""
 
     def __init__(self, invocation: Invocation, *, clock: Clock | None = None) -> None:
         self._invocation = invocation
-        self._told: RunState | None = None
-        self._interval = ProgressInterval(clock or SystemClock())
+        self._told: Run | None = None
+        self._clock = clock or SystemClock()
+        self._since = self._clock.monotonic()
+        self._interval = ProgressInterval(self._clock)
 
     def show(self, run: "Run") -> None:
-        if run.state is not self._told:
-            self._told = run.state
+        if self._told is None or run.state is not self._told.state:
+            self._since = self._clock.monotonic()
             say(self._invocation, sentence(run))
-        elif run.progress_processed and self._interval.is_over():
+        self._told = run
+        self.wait()
+
+    def wait(self) -> None:
+        """Called while nothing has changed."""
+        run = self._told
+        if run is None or run.state.is_final or not self._interval.is_over():
+            return
+        if run.progress_processed:
             total = f" of {run.progress_total}" if run.progress_total is not None else ""
             say(self._invocation, f"Run {run.id}: {run.progress_processed}{total} done")
+        else:
+            seconds = self._clock.monotonic() - self._since
+            say(self._invocation, f"Run {run.id} is {run.state} for {seconds:.0f} s")
 
 
 class ProgressBar:

@@ -16,7 +16,7 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.model.errors import NotFound, Unreachable
+from tsuzuki.model.errors import Conflict, NotFound
 
 LOOK_SECONDS = 0.2
 
@@ -233,9 +233,10 @@ def _port_told(port: int, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise Unreachable(
+        raise Conflict(
             f"port {port} of 127.0.0.1 cannot be used: {problem.strerror}",
             hint=f"Choose another one with {option}, or 0 for a free one.",
+            code="port_in_use",
         ) from problem
 
 

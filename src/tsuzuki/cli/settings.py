@@ -6,6 +6,7 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import setting_names
 from tsuzuki.cli.formatting import format_number
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
@@ -52,7 +53,7 @@ def ls(invocation: Invocation) -> None:
 
 
 @settings.command()
-@click.argument("key")
+@click.argument("key", shell_complete=setting_names)
 @click.pass_obj
 def get(invocation: Invocation, key: str) -> None:
     """Show one setting; with --output plain, only its value.
@@ -66,7 +67,7 @@ def get(invocation: Invocation, key: str) -> None:
 
 
 @settings.command(name="set")
-@click.argument("key")
+@click.argument("key", shell_complete=setting_names)
 @click.argument("value")
 @click.pass_obj
 def set_(invocation: Invocation, key: str, value: str) -> None:
@@ -82,7 +83,7 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
 
 
 @settings.command()
-@click.argument("key")
+@click.argument("key", shell_complete=setting_names)
 @click.pass_obj
 def reset(invocation: Invocation, key: str) -> None:
     """Give a setting its default back.

@@ -19,8 +19,8 @@ from tsuzuki.model.errors import UsageError
 def up(invocation: Invocation, /, lead_only: bool, work_only: bool, **options: Any) -> None:
     """Start everything: lead, and work.
 
-    The jobs of the file are applied first. Any number of these may run on one database; one of them
-    leads, all of them work. ^C stops it in good order.
+    The jobs of the file are applied first, and again whenever the file changes. Any number of these
+    may run on one database; one of them leads, all of them work. ^C stops it in good order.
 
     \b
     tsuzuki up

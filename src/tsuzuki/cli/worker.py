@@ -6,6 +6,7 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import worker_ids
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.foreground import database_wait_option, engine_options, run_in_foreground
 from tsuzuki.cli.formatting import format_duration, format_list
@@ -63,7 +64,7 @@ def ls(invocation: Invocation, with_gone: bool) -> None:
 
 
 @worker.command()
-@click.argument("worker_id", metavar="WORKER")
+@click.argument("worker_id", metavar="WORKER", shell_complete=worker_ids)
 @click.pass_obj
 def drain(invocation: Invocation, worker_id: str) -> None:
     """Let a worker finish what it has, take nothing new, and leave.
@@ -77,7 +78,7 @@ def drain(invocation: Invocation, worker_id: str) -> None:
 
 
 @worker.command()
-@click.argument("worker_id", metavar="WORKER")
+@click.argument("worker_id", metavar="WORKER", shell_complete=worker_ids)
 @yes_option
 @click.pass_obj
 def detach(invocation: Invocation, worker_id: str, yes: bool) -> None:

@@ -4,23 +4,22 @@
 and column and a hint. Imports go one way: `load` and `edit`, then `schema`, `yaml`, `environment`.
 """
 
-from tsuzuki.config.edit import ConfigEditor
-from tsuzuki.config.environment.expansion import expand
-from tsuzuki.config.job_patch import Changes, Key, patched
-from tsuzuki.config.load import (
-    FILE_NAME,
-    FILE_VARIABLE,
-    Configuration,
-    UnsetVariable,
-    load_configuration,
-)
-from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
-from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
-from tsuzuki.config.schema.jobs import parse_job
-from tsuzuki.config.schema.problems import InvalidFile
-from tsuzuki.config.schema.sections import Entry
-from tsuzuki.config.starter_file import write_starter
-from tsuzuki.config.yaml.document import parse_value
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tsuzuki.config.edit import ConfigEditor
+    from tsuzuki.config.environment.expansion import expand
+    from tsuzuki.config.job_patch import Changes, Key, patched
+    from tsuzuki.config.load import Configuration, UnsetVariable, load_configuration
+    from tsuzuki.config.location import FILE_NAME, FILE_VARIABLE
+    from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
+    from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
+    from tsuzuki.config.schema.jobs import parse_job
+    from tsuzuki.config.schema.problems import InvalidFile
+    from tsuzuki.config.schema.sections import Entry
+    from tsuzuki.config.starter_file import write_starter
+    from tsuzuki.config.yaml.document import parse_value
 
 __all__ = [
     "FILE_NAME",
@@ -44,3 +43,33 @@ __all__ = [
     "patched",
     "write_starter",
 ]
+
+# Loaded when first asked for: a command that reads a parsed file must not wait for the parser.
+_HOMES = {
+    "FILE_NAME": "location",
+    "FILE_VARIABLE": "location",
+    "Changes": "job_patch",
+    "ConfigEditor": "edit",
+    "Configuration": "load",
+    "Entry": "schema.sections",
+    "Expects": "schema.field_types",
+    "InvalidFile": "schema.problems",
+    "InvalidValue": "schema.field_types",
+    "JobKind": "schema.job_kinds",
+    "Key": "job_patch",
+    "SectionReader": "schema.job_kinds",
+    "UnsetVariable": "load",
+    "VariableAlias": "schema.field_types",
+    "expand": "environment.expansion",
+    "load_configuration": "load",
+    "parse_job": "schema.jobs",
+    "parse_value": "yaml.document",
+    "patched": "job_patch",
+    "write_starter": "starter_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tsuzuki.config' has no attribute {name!r}")
+    return getattr(import_module(f"tsuzuki.config.{_HOMES[name]}"), name)

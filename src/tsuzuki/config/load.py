@@ -3,9 +3,7 @@
 Environment and current folder are handed in; nothing here looks at the process itself.
 """
 
-import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +12,14 @@ from pydantic import BaseModel
 from tsuzuki.config.environment.expansion import expand, required_names, variable_names
 from tsuzuki.config.environment.urls import check_redis_url, normalise_database_url
 from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
+from tsuzuki.config.location import (
+    DEFAULT_DATABASE,
+    FILE_VARIABLE,
+    absolute_folder,
+    database_url_outside_file,
+    digest,
+    find_file,
+)
 from tsuzuki.config.schema.config_file import ConfigFile, RefusedJob, read_config_file
 from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
@@ -21,11 +27,6 @@ from tsuzuki.config.schema.sections import Section, section_models
 from tsuzuki.config.yaml.document import read_document
 from tsuzuki.model.errors import Place
 from tsuzuki.model.job import JobSpec
-
-FILE_NAME = "tsuzuki.yaml"
-FILE_VARIABLE = "TSUZUKI_CONFIG"
-
-_DEFAULT_DATABASE = ConfiguredValue(text="sqlite:///tsuzuki.db", name="database_url")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,10 @@ class Configuration:
     """Jobs of the file whose kind is refused."""
     sections: Mapping[str, Section] = field(default_factory=dict, compare=False, repr=False)
     """The settings for whole kinds of job, not yet expanded."""
+    written_database_url: str | None = field(default=None, compare=False)
+    """As the file has it: variables are not expanded, and it holds no password."""
+    file_digest: str = field(default="", compare=False)
+    """Of the bytes of the file that this was read from."""
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The origin of each field: a flag, a variable or a place in the file. The rest are defaults."""
 
@@ -77,9 +82,9 @@ def load_configuration(
 ) -> Configuration:
     """Load the configuration of this process; `file` and `database_url` are its flags.
 
-    Raises `ConfigurationError` (`InvalidFile` for the content of the file) or `Unreachable`.
+    Raises `ConfigurationError` (`InvalidFile` for the content of the file) or `FileUnusable`.
     """
-    here = Path(os.path.abspath(cwd))  # noqa: PTH100 - resolves `..`, but no symbolic links
+    here = absolute_folder(cwd)
     path = find_file(file=file, environ=environ, cwd=here)
     content = read_config_file(read_document(path), kinds=kinds) if path else None
     workspace = path.parent if path else here
@@ -89,8 +94,10 @@ def load_configuration(
     return Configuration(
         workspace=workspace,
         file=path,
+        written_database_url=content.database_url if content else None,
+        file_digest=digest(content.document.source.encode() if content else b""),
         database_url=normalise_database_url(
-            given.get("database_url", _DEFAULT_DATABASE), workspace=workspace
+            given.get("database_url", DEFAULT_DATABASE), workspace=workspace
         ),
         redis_url=check_redis_url(redis) if redis else None,
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
@@ -108,33 +115,13 @@ def load_configuration(
     )
 
 
-def find_file(*, file: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """The configuration file: the one named by flag or variable, or else the nearest in `cwd` and
-    the folders above. A named file is not checked here; reading it reports what is wrong."""
-    named = file or environ.get(FILE_VARIABLE)
-    if named:
-        return Path(os.path.abspath(cwd / named))  # noqa: PTH100 - the workspace is where the link is
-    candidates = (folder / FILE_NAME for folder in (cwd, *cwd.parents))
-    return next(filter(_is_file, candidates), None)
-
-
-def _is_file(path: Path) -> bool:
-    with suppress(OSError):  # a folder above that this user may not enter
-        return path.is_file()
-    return False
-
-
 def _given_values(
     database_flag: str | None, content: ConfigFile | None, environ: Mapping[str, str], cwd: Path
 ) -> dict[str, ConfiguredValue]:
     """The values given for database, Redis and log archive. The file's value is expanded only if no
     flag or variable overrides it, so that a variable missing in it does no harm."""
-    flag = None
-    if database_flag is not None:
-        flag = ConfiguredValue(text=database_flag, name="--database-url")
     values = {
-        "database_url": flag
-        or read_variable("TSUZUKI_DATABASE_URL", environ, cwd=cwd)
+        "database_url": database_url_outside_file(database_flag, environ, cwd=cwd)
         or _from_file("database_url", content, environ),
         "redis_url": read_variable("TSUZUKI_REDIS_URL", environ, cwd=cwd)
         or _from_file("redis_url", content, environ),

@@ -21,7 +21,7 @@ from mcp.server.stdio import stdio_server
 from tsuzuki.mcp.presets import PRESETS
 from tsuzuki.mcp.server import ToolServer
 from tsuzuki.mcp.tool import ServerState
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import Conflict
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
@@ -129,7 +129,7 @@ def _listener(port: int) -> socket.socket:
         listener.listen()
     except OSError as problem:
         listener.close()
-        raise Unreachable(
+        raise Conflict(
             f"port {port} of {LOOPBACK} cannot be used: {problem.strerror}",
             hint="Name another port with --port; 0 takes a free one.",
             code="port_in_use",

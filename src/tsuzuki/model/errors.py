@@ -5,8 +5,10 @@
     ├── ConfigurationError    a file, a variable or a definition is wrong
     │   └── ScheduleError     a schedule that cannot be parsed or is never due
     ├── NotFound              no such job, run, worker, setting
-    ├── Unreachable           a database or service does not answer, or cannot be written
-    │   └── SchemaMismatch    the database belongs to another version of Tsuzuki
+    ├── Unreachable           the database does not answer, or cannot be written
+    │   ├── SchemaMismatch    the database belongs to another version of Tsuzuki
+    │   ├── ServiceUnreachable an outside service refuses, or does not answer
+    │   └── FileUnusable      a file or folder cannot be read or written
     ├── Conflict              another caller was first (a lost race); read again and decide again
     │   └── Fenced            this worker does not own the run any more: stop, write nothing
     ├── NotPermitted          the caller may not do this
@@ -104,7 +106,7 @@ class NotFound(TsuzukiError):
 
 
 class Unreachable(TsuzukiError):
-    """A database or a service does not answer, or cannot be written."""
+    """The database does not answer, or cannot be written; the parent of the same for services and files."""
 
     code = "unreachable"
     permanent = False
@@ -115,6 +117,18 @@ class SchemaMismatch(Unreachable):
 
     code = "schema_mismatch"
     permanent = True
+
+
+class ServiceUnreachable(Unreachable):
+    """An outside service refuses, or does not answer."""
+
+    code = "service"
+
+
+class FileUnusable(Unreachable):
+    """A file or a folder cannot be read or written."""
+
+    code = "file"
 
 
 class Conflict(TsuzukiError):

@@ -5,7 +5,6 @@ once, within the hour, and refused if far more runs match by then. From there a 
 out (`services.bulk_handler`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -16,7 +15,6 @@ from tsuzuki.model.job import JobSpec
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
-from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services import job_changes
 from tsuzuki.services.lookup import require_job
 from tsuzuki.services.runs import Request, RunFilter, Runs
@@ -85,7 +83,7 @@ class BulkActions:
             bulk_id = bulk.create(
                 connection,
                 verb=verb,
-                frozen=filter_as_dict(wanted),
+                frozen=wanted.as_dict(),
                 ceiling_id=ceiling_id,
                 matched=_count(connection, wanted, ceiling_id),
                 actor=self._actor,
@@ -97,7 +95,7 @@ class BulkActions:
         reach far more runs than its preview said."""
         with self._database.write() as connection:
             action = self._require(connection, bulk_id)
-            wanted = filter_from_dict(action.filter)
+            wanted = RunFilter.from_dict(action.filter)
             now = _count(connection, wanted, action.ceiling_id)
             if grew_too_much(previewed=action.matched, now=now):
                 raise Conflict(
@@ -183,29 +181,6 @@ class BulkActions:
         )
 
 
-def filter_as_dict(wanted: RunFilter) -> dict[str, Any]:
-    """The conditions of a filter as JSON, without the page."""
-    values = {
-        "job": wanted.job_name,
-        "states": sorted(wanted.states),
-        "worker": wanted.worker_id,
-        "reason": wanted.reason,
-        "is_retried": wanted.is_retried,
-    }
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def filter_from_dict(frozen: Mapping[str, Any]) -> RunFilter:
-    return RunFilter(
-        job_name=frozen.get("job"),
-        states=frozenset(RunState(state) for state in frozen["states"]),
-        worker_id=frozen.get("worker"),
-        reason=Reason(frozen["reason"]) if "reason" in frozen else None,
-        is_retried=frozen.get("is_retried"),
-        but_job=JOB_NAME,
-    )
-
-
 def _within(verb: BulkVerb, wanted: RunFilter) -> RunFilter:
     """The filter with the states the verb can act on; it never reaches the runs that carry it out."""
     impossible = wanted.states - verb.possible_states
@@ -220,14 +195,14 @@ def _within(verb: BulkVerb, wanted: RunFilter) -> RunFilter:
         wanted,
         states=wanted.states or verb.default_states,
         is_retried=False if verb is BulkVerb.RETRY else wanted.is_retried,
-        but_job=JOB_NAME,
+        excluded_job_names=wanted.excluded_job_names | {JOB_NAME},
     )
 
 
 def _count(connection: Connection, wanted: RunFilter, ceiling_id: int) -> int:
     """Exact: what is acted on must be known. Raises `UsageError` where that would take too long."""
     bounded = replace(wanted, before_id=ceiling_id + 1)
-    matched = runs.count(connection, bounded, limit=MATCHED_MAX + 1)
+    matched = runs.count(connection, bounded, at_most=MATCHED_MAX + 1)
     if matched > MATCHED_MAX:
         raise UsageError(
             f"more than {MATCHED_MAX:,} runs match",

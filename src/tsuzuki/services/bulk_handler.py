@@ -11,8 +11,8 @@ from typing import Any
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.bulk import BulkResult, BulkVerb
 from tsuzuki.model.run import Run, new_retry
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
-from tsuzuki.services.bulk import filter_from_dict
 from tsuzuki.store import audit, bulk
 from tsuzuki.store.bulk import BulkAction, ResultOfRun
 from tsuzuki.store.runs import moves, runs
@@ -45,7 +45,7 @@ def bulk_handler(database: Database) -> Callable[[RunContext], Any]:
 
 
 def _carry_out_page(connection: Connection, database: Database, action: BulkAction) -> None:
-    wanted = replace(filter_from_dict(action.filter), limit=PAGE)
+    wanted = replace(RunFilter.from_dict(action.filter), limit=PAGE)
     page = runs.page_of(connection, wanted, after_id=action.position, up_to_id=action.ceiling_id)
     if not page:
         bulk.finish(connection, action.id)

@@ -9,6 +9,7 @@ from tsuzuki.model.errors import Conflict
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.services.lookup import require_job
 from tsuzuki.store import audit, jobs
+from tsuzuki.store.rows import columns_of
 from tsuzuki.store.sql.database import Connection
 
 
@@ -126,4 +127,4 @@ def taken(name: str) -> Conflict:
 
 def spec_as_dict(spec: JobSpec) -> dict[str, Any]:
     """A job as JSON: what is kept, in the order in which people read it."""
-    return jobs.columns_of(spec)
+    return columns_of(spec)

@@ -5,9 +5,7 @@ there. Whichever it is, the change and its line in the audit log are one transac
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -25,79 +23,16 @@ from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
 from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
-from tsuzuki.model.schedule import UnreadableSchedule, upcoming
+from tsuzuki.model.schedule import upcoming
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.job_changes import Change
+from tsuzuki.services.job_views import JobView, SyncState, view_of, views_of
 from tsuzuki.services.lookup import job_unknown
 from tsuzuki.store import jobs
 from tsuzuki.store.sql.database import Connection, Database
 
-
-class SyncState(StrEnum):
-    """Whether the database holds what the file says."""
-
-    APPLIED = "applied"
-    """It does; or the job lives in the database only."""
-
-    NOT_APPLIED = "not applied"
-    """In the file, not yet in the database."""
-
-    CHANGED = "changed"
-    """Different in the file and in the database."""
-
-    GONE = "gone from the file"
-    """No longer in the file, still in the database."""
-
-    REFUSED = "refused"
-    """In the file and in the database, but of a kind that cannot be used now."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobView:
-    """A job as people see it. `spec` is what the file says, where it is in the file."""
-
-    spec: JobSpec
-    source: JobSource
-    sync_state: SyncState
-    job: Job | None
-    next_at: datetime | None
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
-    def schedule_words(self) -> str:
-        spec = self.spec
-        words = [spec.schedule.describe()] if spec.schedule else []
-        if spec.on_event:
-            words.append(f"on event {spec.on_event}")
-        return ", or ".join(words) or "by hand"
-
-    def why_idle(self) -> str:
-        """Why nothing of it is waiting or running."""
-        if self.sync_state is SyncState.NOT_APPLIED:
-            return "It is in the file, but not applied: tsuzuki job apply"
-        if not self.spec.enabled:
-            return f"It is switched off: tsuzuki job enable {self.name}"
-        if self.next_at is not None:
-            return f"It is not due before {self.next_at:%Y-%m-%d %H:%M:%SZ}."
-        return f"It runs {self.schedule_words}, and nothing of it is waiting."
-
-    def definition(self) -> dict[str, Any]:
-        """What was said about the job, without what follows from it."""
-        return job_changes.spec_as_dict(self.spec)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            **self.definition(),
-            "id": self.job.id if self.job else None,
-            "source": self.source,
-            "standing": self.sync_state,
-            "schedule_words": self.schedule_words,
-            "next_at": self.next_at,
-        }
+__all__ = ["JobView", "Jobs", "SyncState", "parse_key_value"]
 
 
 class Jobs:
@@ -119,19 +54,10 @@ class Jobs:
     def find(self) -> list[JobView]:
         """Every job of the file and of the database, by name."""
         configuration = self._reload()
-        in_file = {spec.name: spec for spec in configuration.jobs}
-        refused = {job.name for job in configuration.refused_jobs}
         with self._database.read() as connection:
-            stored = {job.spec.name: job for job in jobs.find(connection)}
-        views = [
-            self._view(in_file.get(name), stored.get(name)) for name in sorted({*in_file, *stored})
-        ]
-        return [
-            replace(view, sync_state=SyncState.REFUSED)
-            if view.name in refused and view.source is JobSource.FILE
-            else view
-            for view in views
-        ]
+            stored = jobs.find(connection)
+        refused = {job.name for job in configuration.refused_jobs}
+        return views_of(configuration.jobs, stored, refused=refused, now=self._database.clock.now())
 
     def get(self, name: str) -> JobView:
         views = {view.name: view for view in self.find()}
@@ -274,23 +200,7 @@ class Jobs:
         return file
 
     def _view(self, in_file: JobSpec | None, stored: Job | None) -> JobView:
-        spec = in_file or (stored.spec if stored else None)
-        if spec is None:
-            raise ValueError("a job is in the file or in the database")
-        source = JobSource.FILE if in_file else (stored.source if stored else JobSource.FILE)
-        if stored and stored.source is JobSource.DATABASE:
-            source, spec = JobSource.DATABASE, stored.spec
-        schedule = spec.schedule
-        has_next = spec.enabled and not isinstance(schedule, UnreadableSchedule)
-        return JobView(
-            spec=spec,
-            source=source,
-            sync_state=_sync_state(in_file, stored),
-            job=stored,
-            next_at=schedule.next_after(self._database.clock.now())
-            if has_next and schedule
-            else None,
-        )
+        return view_of(in_file, stored, now=self._database.clock.now())
 
 
 def parse_key_value(key: str, text: str) -> Any:
@@ -299,13 +209,3 @@ def parse_key_value(key: str, text: str) -> Any:
         return parse_value(text, name=f"--set {key}")
     except ConfigurationError as problem:
         raise UsageError(problem.message, hint=problem.hint, place=problem.place) from problem
-
-
-def _sync_state(in_file: JobSpec | None, stored: Job | None) -> SyncState:
-    if stored is None:
-        return SyncState.NOT_APPLIED
-    if stored.source is JobSource.DATABASE:
-        return SyncState.APPLIED
-    if in_file is None:
-        return SyncState.GONE
-    return SyncState.APPLIED if in_file == stored.spec else SyncState.CHANGED

@@ -180,12 +180,13 @@ class LocalEngine:
     @contextmanager
     def ensure_running(
         self, *, only_job: str | None = None, on_start: Callable[[], None] = lambda: None
-    ) -> Iterator[None]:
+    ) -> Iterator[bool]:
         """While the block runs there is a leader and a worker: those that live, else an engine of this
-        process, which runs all that is due, or with `only_job` what is due of that job."""
+        process, which runs all that is due, or with `only_job` what is due of that job. Tells whether it is
+        of this process."""
         is_ours = self.start_if_needed(only_job=only_job, on_start=on_start)
         try:
-            yield
+            yield is_ours
         finally:
             if is_ours:
                 self.stop()

@@ -33,6 +33,11 @@ class OneRunEngine:
             is_late = now - self._waits_since > START_TIMEOUT_SECONDS
             self._is_ours = self._engine.start_if_needed(capacity=1, is_late=is_late)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether an engine of this process executes the run."""
+        return self._is_ours
+
     def close(self) -> None:
         """Stop the engine, if it was started for this run."""
         if self._is_ours:

@@ -3,22 +3,23 @@
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import Conflict, Interrupted, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
-from tsuzuki.model.run import NewRun, Run, Transition, new_retry
+from tsuzuki.model.run import NewRun, Run, new_retry
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.lookup import job_unknown, require_job, require_run
+from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
@@ -50,22 +51,6 @@ class Submission(NamedTuple):
 
     run_id: int
     is_new: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunView:
-    """A run with its history and the run that retries it, if any."""
-
-    run: Run
-    history: list[Transition]
-    retried_as: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            **asdict(self.run),
-            "retried_as": self.retried_as,
-            "history": [asdict(transition) for transition in self.history],
-        }
 
 
 class Runs:

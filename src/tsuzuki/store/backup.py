@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy.engine import URL
 
-from tsuzuki.model.errors import Conflict, Unreachable
+from tsuzuki.model.errors import ConfigurationError, Conflict, FileUnusable, Unreachable
 from tsuzuki.store.sql.database import Database
 
 
@@ -36,7 +36,7 @@ def back_up(database: Database, target: Path) -> int:
             _dump_postgres(database.engine.url, partial)
         _publish(partial, target)
     except OSError as problem:
-        raise Unreachable(
+        raise FileUnusable(
             f"the backup cannot be written: {problem.strerror or problem}",
             hint=f"May you write to {target.parent}, and is there disk space left?",
             code="backup",
@@ -53,7 +53,7 @@ def _copy_sqlite(database: Database, partial: Path) -> None:
         try:
             raw.execute("VACUUM INTO ?", (str(partial),))
         except sqlite3.OperationalError as problem:
-            raise Unreachable(
+            raise FileUnusable(
                 f"the backup failed: {problem}",
                 hint=f"May you write to {partial.parent}, and is there disk space left?",
                 code="backup",
@@ -63,7 +63,7 @@ def _copy_sqlite(database: Database, partial: Path) -> None:
 def _dump_postgres(url: URL, partial: Path) -> None:
     program = shutil.which("pg_dump")
     if program is None:
-        raise Unreachable(
+        raise ConfigurationError(
             "pg_dump is not on the PATH, and PostgreSQL is backed up with it",
             hint="Install the PostgreSQL client programs of the server's version or newer.",
             code="pg_dump_missing",

@@ -2,7 +2,7 @@
 keeps its row."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,11 +20,9 @@ from sqlalchemy import (
 )
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
-from tsuzuki.model.misfire import Misfire
-from tsuzuki.model.overlap import ConcurrencyPolicy
-from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.schedule import UnreadableSchedule, read_stored
+from tsuzuki.model.schedule import UnreadableSchedule
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
+from tsuzuki.store.rows import SPEC_COLUMNS, columns_of, job_from
 from tsuzuki.store.schema.tables import job_definitions
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.clock import db_now
@@ -44,10 +42,7 @@ def hold(connection: Connection) -> None:
     lock_until_commit(connection, CHANGES_LOCK_KEY)
 
 
-_SPEC_FIELDS = {field.name for field in fields(JobSpec)}
-_SPEC = parameters_for(
-    job_definitions, *(column.name for column in job_definitions.c if column.name in _SPEC_FIELDS)
-)
+_SPEC = parameters_for(job_definitions, *SPEC_COLUMNS)
 _ADD = (
     insert(job_definitions)
     .values(
@@ -238,27 +233,3 @@ def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Jo
     """Every enabled job that subscribes to one of these event types."""
     rows = execute(connection, _BY_EVENT, {"event_types": event_types}).mappings()
     return [job_from(row) for row in rows]
-
-
-def columns_of(spec: JobSpec) -> dict[str, Any]:
-    """The values as they are stored, in the order of the columns."""
-    return {
-        **{name: getattr(spec, name) for name in _SPEC},
-        "options": dict(spec.options),
-        "arguments": dict(spec.arguments),
-        "schedule": spec.schedule.as_mapping() if spec.schedule else None,
-        "retry": asdict(spec.retry),
-        "tags": sorted(spec.tags),
-    }
-
-
-def job_from(row: Mapping[str, Any]) -> Job:
-    values = dict(row)
-    spec = {name: values.pop(name) for name in _SPEC}
-    spec["schedule"] = read_stored(row["schedule"]) if row["schedule"] else None
-    spec["misfire"] = Misfire(row["misfire"])
-    spec["concurrency_policy"] = ConcurrencyPolicy(row["concurrency_policy"])
-    spec["retry"] = RetryPolicy(**row["retry"])
-    spec["tags"] = frozenset(row["tags"])
-    values["source"] = JobSource(row["source"])
-    return Job(spec=JobSpec(**spec), **values)

@@ -20,6 +20,7 @@ from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
+from tsuzuki.services.job_file import JobFile
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
@@ -31,6 +32,7 @@ from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.collectors import guarded, installed_collectors
+from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Application:
 
     configuration: ConfigurationView
     jobs: Jobs
+    job_file: JobFile
     runs: Runs
     bulk: BulkActions
     statistics: RunStatistics
@@ -59,6 +62,8 @@ class Application:
     """For one run that is waited for: an engine of this process, if no other executes it."""
     refused_collectors: Mapping[str, ConfigurationError]
     """Why each collector that cannot be used is refused; more may follow when the tables are upgraded."""
+    keep_for_reader: Callable[[], None]
+    """Keep the parsed file, so that the next reading command starts fast (`wiring.reader`)."""
     service: Callable[[str], Any]
     """The service of a collector by the collector's name, built when first asked for."""
 
@@ -106,8 +111,10 @@ def opened(
     migrate: bool = True,
 ) -> Iterator[Application]:
     """An application, ready to use; `migrate` brings its database to this version first."""
-    read = configuration_reader(config_file, database_url, environ, cwd)
-    with open_resources(read(), clock=clock or SystemClock(), environ=environ) as resources:
+    configuration = configuration_reader(config_file, database_url, environ, cwd)()
+    # From now on the same file: if it goes away, the one of a folder above does not take its place.
+    read = configuration_reader(configuration.file or config_file, database_url, environ, cwd)
+    with open_resources(configuration, clock=clock or SystemClock(), environ=environ) as resources:
         application = join(resources, reload=read, actor=actor or local_actor())
         if migrate:
             application.maintenance.upgrade()
@@ -131,6 +138,9 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     return Application(
         configuration=configuration_service.view(resources.configuration),
         jobs=jobs,
+        job_file=JobFile(
+            jobs, applied=resources.configuration, read=reload, clock=resources.database.clock
+        ),
         runs=runs,
         bulk=BulkActions(database=database, actor=actor, runs=runs),
         statistics=RunStatistics(database=database),
@@ -151,6 +161,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         refused_collectors=resources.refused,
+        keep_for_reader=partial(keep_record, resources),
         service=cache(
             partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
         ),

@@ -14,12 +14,12 @@ from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.model.cursor import Cursor
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 KEY = "k3y-that-is-secret"

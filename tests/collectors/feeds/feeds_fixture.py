@@ -18,6 +18,7 @@ from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.collectors.feeds.tables import feed_posts, item_steps, items, waiting_items
 from tsuzuki.config import Configuration
 from tsuzuki.model.run import Run
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.sandbox.gemini import KEY, Gemini
@@ -28,7 +29,6 @@ from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Runs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 JOB = "bot"

@@ -16,7 +16,8 @@ from tsuzuki.services.events import Events
 from tsuzuki.store import events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
+from tsuzuki.store.rows import run_from
+from tsuzuki.store.runs.runs import SELECT_RUNS
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 

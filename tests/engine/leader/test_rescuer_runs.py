@@ -36,6 +36,7 @@ from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Started
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import ContinuationState, Reason, RunState, Trigger
 from tsuzuki.store import jobs, workers
 from tsuzuki.store.leadership import Term
@@ -310,7 +311,7 @@ def test_runs_that_kill_their_workers_at_once_end_all_the_same(
             break
     assert not live
     with database.read() as connection:
-        found = runs.find(connection, runs.RunFilter(limit=200))
+        found = runs.find(connection, RunFilter(limit=200))
     assert max(run.losses for run in found) == SETTINGS.max_orphans
 
 

@@ -10,11 +10,11 @@ from support.dialects import only_on_postgresql
 from support.factories import WORKER, add_job, add_worker, new_run, take_lead
 from support.query_plans import generic_ways_to, last_sent, ways_to
 from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import capacity, moves, ownership, progress, queue, rescue, runs
 from tsuzuki.store.runs.moves import Assignment, RunEnd
-from tsuzuki.store.runs.runs import RunFilter
 from tsuzuki.store.sql.database import Database
 
 FINISHED = 20_000

@@ -19,6 +19,7 @@ from support.run_counts import count_by_state, count_live
 from support.threads import in_background
 from support.waiting import wait_until_blocked
 from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, ownership, progress, queue, runs
@@ -117,7 +118,7 @@ def test_runs_are_listed_newest_first_by_pages_and_filters(database: Database, t
 
     def find(**wanted: object) -> list[int]:
         with database.read() as connection:
-            return [run.id for run in runs.find(connection, runs.RunFilter(**wanted))]  # type: ignore[arg-type]
+            return [run.id for run in runs.find(connection, RunFilter(**wanted))]  # type: ignore[arg-type]
 
     assert find() == newest_first
     assert find(limit=3) == newest_first[:3]

@@ -16,6 +16,7 @@ from support.factories import (
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.run import NewRun
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Database
@@ -169,7 +170,7 @@ def test_of_ten_who_ask_at_once_one_gets_the_run(database: Database, by: str) ->
     created = at_once(10, lambda _: create(database, [wanted])[0])
     assert sum(i is not None for i in created) == 1
     with database.read() as connection:
-        assert len(runs.find(connection, runs.RunFilter())) == 1
+        assert len(runs.find(connection, RunFilter())) == 1
 
 
 def test_a_run_of_a_job_that_never_was_is_refused(database: Database) -> None:
@@ -197,4 +198,4 @@ def test_a_batch_with_a_bad_row_is_not_created_at_all(database: Database) -> Non
     with pytest.raises(Exception, match="ck_job_runs"):
         create(database, wanted)
     with database.read() as connection:
-        assert runs.find(connection, runs.RunFilter()) == []
+        assert runs.find(connection, RunFilter()) == []

@@ -16,6 +16,7 @@ from support.processes import in_processes
 from support.raw_statements import MOMENT
 from support.statement_recorder import recorded
 from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.store import leadership
 from tsuzuki.store.inspection import inspect_database
 from tsuzuki.store.runs import runs
@@ -103,7 +104,7 @@ def test_an_earlier_revision_is_brought_up_with_what_it_holds(empty: Database, s
     assert (done.before, done.after) == (start, REVISIONS[-1])
     assert differences(empty) == []
     with empty.read() as connection:
-        (found,) = runs.find(connection, runs.RunFilter())
+        (found,) = runs.find(connection, RunFilter())
     assert (found.job_name, found.arguments, found.created_at) == ("old", {"old": 1}, MOMENT)
 
 

@@ -11,6 +11,7 @@ from support.factories import add_job, add_worker, new_run, take_lead
 from support.processes import in_processes
 from support.run_counts import count_by_state
 from support.threads import at_once
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import FINAL_STATES
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
@@ -77,7 +78,7 @@ def test_threads_that_only_read_are_never_in_the_way(live_database: Database) ->
         for _ in range(25):
             with live_database.read() as connection:
                 assert sum(count_by_state(connection).values()) == RUNS
-                assert len(runs.find(connection, runs.RunFilter(limit=RUNS))) == RUNS
+                assert len(runs.find(connection, RunFilter(limit=RUNS))) == RUNS
         return []
 
     assert_one_chain_per_run(live_database, ids, at_once(8, work))

@@ -13,6 +13,7 @@ from support.factories import WORKER, add_job, add_worker, create_run, new_run, 
 from support.threads import at_once, in_background
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.run import RunRef
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Actor, RunState
 from tsuzuki.store import leadership, workers
 from tsuzuki.store.runs import capacity, moves, runs
@@ -141,7 +142,7 @@ def test_what_fails_half_way_is_rolled_back_and_holds_no_lock(database: Database
     with pytest.raises(KeyError):
         fail()
     with database.read() as connection:
-        assert runs.find(connection, runs.RunFilter()) == []
+        assert runs.find(connection, RunFilter()) == []
     assert in_background(lambda: create_run(database, job_id)).result(10).id
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import StatementError
 
 from support.factories import add_job, create_run, read_run
 from tsuzuki.store.sql.database import Database
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 
 moments = st.datetimes(timezones=st.timezones() | st.just(UTC)).filter(
     lambda moment: 2 < moment.year < 9998

@@ -17,6 +17,7 @@ from support.factories import (
 )
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import events, jobs
 from tsuzuki.store.leadership import Term
@@ -167,7 +168,7 @@ def test_a_key_that_would_not_come_back_is_refused(database: Database, name: str
     with pytest.raises(UsageError, match="cannot be a key"), database.write() as connection:
         events.emit(connection, event_type=key, payload={})
     with database.read() as connection:
-        assert runs.find(connection, runs.RunFilter()) == []
+        assert runs.find(connection, RunFilter()) == []
         assert events.find(connection) == []
 
 

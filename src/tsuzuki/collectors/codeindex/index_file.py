@@ -19,14 +19,14 @@ import platformdirs
 from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import Conflict, Fenced, Unreachable
+from tsuzuki.model.errors import Conflict, Fenced, FileUnusable
 
 FOLDER_VARIABLE = "TSUZUKI_CODEINDEX_FOLDER"
 BUSY_SECONDS = 20.0
 SUFFIX = ".sqlite"
 
 
-class IndexCorrupt(Unreachable):
+class IndexCorrupt(FileUnusable):
     """The index file is damaged. The next build starts a new one."""
 
     code = "index_corrupt"
@@ -177,8 +177,8 @@ def understood(path: Path) -> Iterator[None]:
 _REBUILD = "Build it anew with: tsuzuki index build"
 
 
-def _unwritable(path: Path, why: str) -> Unreachable:
-    return Unreachable(
+def _unwritable(path: Path, why: str) -> FileUnusable:
+    return FileUnusable(
         f"the index {path} cannot be used: {why}",
         hint=f"Free space or change its rights, or put indexes elsewhere with {FOLDER_VARIABLE}.",
         code="index_unwritable",

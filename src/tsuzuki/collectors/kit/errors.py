@@ -14,10 +14,10 @@ Their messages never hold a key, a token or an e-mail address.
 from datetime import datetime
 from typing import Any
 
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import ServiceUnreachable
 
 
-class SourceFailed(Unreachable):
+class SourceFailed(ServiceUnreachable):
     """The source did not give a good answer. What was stored stays as it is."""
 
     code = "source"

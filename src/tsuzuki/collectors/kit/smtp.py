@@ -19,7 +19,7 @@ from email.utils import parseaddr
 from enum import Enum, auto
 
 from tsuzuki.collectors.kit.smtp_settings import Encryption, SmtpSettings
-from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.model.errors import ConfigurationError, ServiceUnreachable
 
 TIMEOUT_SECONDS = 30.0
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -29,7 +29,7 @@ _YES, _GO_AHEAD, _NO = 2, 3, (4, 5)
 _ADDRESS = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9.\[\]:-]{1,255}")
 
 
-class MailFailed(Unreachable):
+class MailFailed(ServiceUnreachable):
     """The server did not take the mail, and surely has not sent it."""
 
     code = "mail"

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from tsuzuki.config.yaml.source import read_bytes
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import Conflict, Place, Unreachable
+from tsuzuki.model.errors import Conflict, FileUnusable, Place
 
 _POLL_SECONDS = 0.02
 
@@ -136,7 +136,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _os_errors_as_unreachable(path: Path) -> Iterator[None]:
-    """Turn an `OSError` into an `Unreachable` that names the file and the remedy."""
+    """Turn an `OSError` into an `FileUnusable` that names the file and the remedy."""
     try:
         yield
     except OSError as problem:
@@ -145,7 +145,7 @@ def _os_errors_as_unreachable(path: Path) -> Iterator[None]:
             if problem.errno in (errno.ENOSPC, errno.EDQUOT)
             else "Check that the folder exists and may be written"
         )
-        raise Unreachable(
+        raise FileUnusable(
             f"{path} cannot be written: {problem.strerror}",
             hint=f"{remedy}; the file is unchanged.",
             place=Place(file=str(path)),

@@ -45,7 +45,7 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Read and parse the file at `path`. Raises `ConfigurationError`, or `Unreachable`."""
+    """Read and parse the file at `path`. Raises `ConfigurationError`, or `FileUnusable`."""
     return parse_document(read_source(path))
 
 

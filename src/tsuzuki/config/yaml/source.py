@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tsuzuki.model.errors import ConfigurationError, Place, Unreachable
+from tsuzuki.model.errors import ConfigurationError, FileUnusable, Place
 from tsuzuki.model.secrets import mask_secrets
 
 SIZE_MAX = 1024 * 1024
@@ -94,7 +94,7 @@ def read_bytes(path: Path) -> bytes:
         hint = "Create it with `tsuzuki init`, or name another file."
         raise _file_error(path, "does not exist", hint) from None
     except OSError as problem:
-        raise Unreachable(
+        raise FileUnusable(
             f"{path} cannot be read: {problem.strerror}",
             hint="Check the permissions of the file and of the folders above it.",
             place=Place(file=str(path)),

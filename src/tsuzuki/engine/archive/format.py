@@ -16,9 +16,9 @@ from hashlib import blake2b
 from typing import IO
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import ConfigurationError, NotFound, Unreachable
+from tsuzuki.model.errors import ConfigurationError, FileUnusable, NotFound
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 
 DIGEST_BYTES = 8
 COMPRESSION = 6
@@ -34,7 +34,7 @@ _DAMAGE_ERRORS = (
 )
 
 
-class DamagedLog(Unreachable):
+class DamagedLog(FileUnusable):
     """An archived log exists, but is not what was written. A retry does not repair it."""
 
     code = "log_archive_damaged"
@@ -116,16 +116,16 @@ def damaged(ref: str) -> DamagedLog:
     )
 
 
-def unreadable(ref: str, cause: str | None) -> Unreachable:
-    return Unreachable(
+def unreadable(ref: str, cause: str | None) -> FileUnusable:
+    return FileUnusable(
         f"the archived log {ref} cannot be read: {cause or 'no answer'}",
         hint="Check `log_archive` and the permissions of this user there.",
         code="log_archive",
     )
 
 
-def unwritable(location: str, cause: str | None) -> Unreachable:
-    return Unreachable(
+def unwritable(location: str, cause: str | None) -> FileUnusable:
+    return FileUnusable(
         f"the log archive {location} cannot be written: {cause or 'no answer'}",
         hint="No log was lost: it stays in the database until the archive can be written.",
         code="log_archive",

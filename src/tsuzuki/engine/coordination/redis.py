@@ -19,7 +19,7 @@ from redis.retry import Retry
 
 from tsuzuki.engine.coordination.circuit_breaker import CircuitBreaker
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.model.errors import ConfigurationError, ServiceUnreachable
 from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel, messages, recipients
 from tsuzuki.store.wakeups.listeners import Listener
 
@@ -177,7 +177,7 @@ class RedisListener:
             return self._listen(seconds)
         except Exception as problem:
             self._breaker.record_failure(problem)
-            raise Unreachable(f"the Redis is unreachable: {problem}") from problem
+            raise ServiceUnreachable(f"the Redis is unreachable: {problem}") from problem
 
     def close(self) -> None:
         subscription, self._subscription = self._subscription, None

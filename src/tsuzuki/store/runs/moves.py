@@ -31,6 +31,7 @@ from tsuzuki.model.run import RunRef, Started, WorkOrder
 from tsuzuki.model.states import Actor, Reason, RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.liveness import is_present
+from tsuzuki.store.runs.indexed_states import HELD_STATES, WAITING_STATES
 from tsuzuki.store.runs.move_parts import (
     assigned_to,
     ended,
@@ -48,7 +49,6 @@ from tsuzuki.store.runs.move_parts import (
     takes_work,
 )
 from tsuzuki.store.runs.ownership import ORDER_COLUMNS
-from tsuzuki.store.runs.states import HELD_STATES, WAITING_STATES
 from tsuzuki.store.schema.tables import job_runs, leadership, workers
 from tsuzuki.store.sql.batch import Columns
 from tsuzuki.store.sql.locked_rows import LockedRows, locked_rows

@@ -20,7 +20,8 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import RunRef
-from tsuzuki.store.runs.states import HELD, WAITING, WAITING_STATES, in_indexed_state
+from tsuzuki.store.runs.indexed_states import WAITING_STATES
+from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import events, job_definitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now

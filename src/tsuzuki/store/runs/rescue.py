@@ -10,6 +10,7 @@ from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.liveness import has_future_heartbeat, is_registered, is_silent
+from tsuzuki.store.rows import run_from
 from tsuzuki.store.runs.move_parts import (
     is_at_orphan_limit,
     is_lost,
@@ -17,7 +18,7 @@ from tsuzuki.store.runs.move_parts import (
     lost_after,
     stale_after,
 )
-from tsuzuki.store.runs.runs import SELECT_RUNS, run_from
+from tsuzuki.store.runs.runs import SELECT_RUNS
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import job_definitions, job_runs, workers
 from tsuzuki.store.sql.prepared import execute

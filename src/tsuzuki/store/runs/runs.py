@@ -3,8 +3,7 @@
 A run is created PENDING at version 1, always; every later change of its state is a move (`store.runs.moves`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
@@ -14,14 +13,13 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
+    Select,
     Text,
     bindparam,
-    cast,
     exists,
     func,
     insert,
     literal,
-    not_,
     select,
 )
 from sqlalchemy.engine import Dialect
@@ -29,15 +27,15 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import NewRun, Run, Transition, retry_key
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import (
-    Actor,
-    ContinuationState,
-    Reason,
     RunState,
     Trigger,
 )
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.runs.states import HELD_STATES, in_indexed_state
+from tsuzuki.store.rows import RUN_COLUMNS, run_from, transition_from
+from tsuzuki.store.runs.indexed_states import sorted_by_index
+from tsuzuki.store.runs.run_filter import conditions
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
@@ -164,26 +162,11 @@ def _in_requested_order(
     return answer
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFilter:
-    """Which runs to list, newest first. `before_id` continues a page."""
-
-    job_name: str | None = None
-    states: frozenset[RunState] = frozenset()
-    worker_id: str | None = None
-    reason: Reason | None = None
-    is_retried: bool | None = None
-    """Whether another run retries it; None: either."""
-    but_job: str | None = None
-    """None of this job."""
-    before_id: int | None = None
-    limit: int = 50
-
-
-_RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
+_RUN_COLUMNS = [job_runs.c[name] for name in RUN_COLUMNS]
 SELECT_RUNS = select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
     job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
 )
+_JOINED = SELECT_RUNS.with_only_columns(job_runs.c.id, maintain_column_froms=True)
 _BY_ID = SELECT_RUNS.where(job_runs.c.id == bindparam("id", type_=BigInteger()))
 _BY_IDS = SELECT_RUNS.where(in_list(job_runs.c.id, "ids")).order_by(job_runs.c.id)
 _BY_KEY = SELECT_RUNS.where(job_runs.c.idempotency_key == bindparam("key", type_=KeyText()))
@@ -219,37 +202,29 @@ def get_retry(connection: Connection, run_id: int) -> Run | None:
 
 
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
-    statement = SELECT_RUNS.where(*_conditions(wanted)).limit(wanted.limit)
-    if wanted.states and wanted.states <= set(HELD_STATES):
-        # Few, and in an index of their own: sort them (the `+ 0`), instead of scanning past all ended runs.
-        statement = statement.order_by((job_runs.c.id + 0).desc())
-    else:
-        statement = statement.order_by(job_runs.c.id.desc())
-    return [run_from(row._asdict()) for row in connection.execute(statement)]
+    return [run_from(row._asdict()) for row in connection.execute(find_statement(wanted))]
+
+
+def find_statement(wanted: RunFilter) -> Select[Any]:
+    # The `+ 0` keeps the primary key from being used for the order.
+    order = job_runs.c.id + 0 if sorted_by_index(wanted.wanted_states) else job_runs.c.id
+    return SELECT_RUNS.where(*conditions(wanted)).order_by(order.desc()).limit(wanted.limit)
 
 
 def page_of(
     connection: Connection, wanted: RunFilter, *, after_id: int, up_to_id: int
 ) -> list[Run]:
     """Runs between two ids, the second included, oldest first."""
-    statement = (
-        SELECT_RUNS.where(*_conditions(wanted), job_runs.c.id > after_id, job_runs.c.id <= up_to_id)
-        .order_by(job_runs.c.id)
-        .limit(wanted.limit)
-    )
-    return [run_from(row._asdict()) for row in connection.execute(statement)]
+    between = (job_runs.c.id > after_id, job_runs.c.id <= up_to_id)
+    statement = SELECT_RUNS.where(*conditions(wanted), *between)
+    rows = connection.execute(statement.order_by(job_runs.c.id).limit(wanted.limit))
+    return [run_from(row._asdict()) for row in rows]
 
 
-def count(connection: Connection, wanted: RunFilter, *, limit: int) -> int:
-    """How many runs there are, counted up to `limit` only."""
-    matched = (
-        select(job_runs.c.id)
-        .join_from(job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
-        .where(*_conditions(wanted))
-        .limit(limit)
-        .subquery()
-    )
-    return int(connection.execute(select(func.count()).select_from(matched)).scalar_one())
+def count(connection: Connection, wanted: RunFilter, *, at_most: int) -> int:
+    """How many runs there are; the scan ends after `at_most`."""
+    found = _JOINED.where(*conditions(wanted)).limit(at_most).subquery()
+    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
 def newest_id(connection: Connection) -> int:
@@ -258,31 +233,6 @@ def newest_id(connection: Connection) -> int:
 
 
 _NEWEST_ID = select(func.coalesce(func.max(job_runs.c.id), 0))
-_RETRY = job_runs.alias("retry")
-_IS_RETRIED = exists(
-    select(_RETRY.c.id).where(
-        _RETRY.c.idempotency_key == literal("retry:") + cast(job_runs.c.id, Text)
-    )
-)
-
-
-def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if wanted.states:
-        conditions.append(in_indexed_state(*sorted(wanted.states)))
-    if wanted.job_name is not None:
-        conditions.append(job_definitions.c.name == wanted.job_name)
-    if wanted.but_job is not None:
-        conditions.append(job_definitions.c.name != wanted.but_job)
-    if wanted.worker_id is not None:
-        conditions.append(job_runs.c.assigned_worker_id == wanted.worker_id)
-    if wanted.reason is not None:
-        conditions.append(job_runs.c.reason == wanted.reason)
-    if wanted.is_retried is not None:
-        conditions.append(_IS_RETRIED if wanted.is_retried else not_(_IS_RETRIED))
-    if wanted.before_id is not None:
-        conditions.append(job_runs.c.id < wanted.before_id)
-    return conditions
 
 
 def find_live(connection: Connection, job_id: int) -> list[Run]:
@@ -293,21 +243,3 @@ def find_live(connection: Connection, job_id: int) -> list[Run]:
 def history(connection: Connection, run_id: int) -> list[Transition]:
     """Every accepted move of a run, in order."""
     return [transition_from(row) for row in execute(connection, _MOVES, {"id": run_id}).mappings()]
-
-
-def run_from(row: Mapping[str, Any]) -> Run:
-    values = dict(row)
-    values["state"] = RunState(row["state"])
-    values["trigger"] = Trigger(row["trigger"])
-    values["continuation_state"] = ContinuationState(row["continuation_state"])
-    values["reason"] = None if row["reason"] is None else Reason(row["reason"])
-    return Run(**values)
-
-
-def transition_from(row: Mapping[str, Any]) -> Transition:
-    values = dict(row)
-    values["from_state"] = RunState(row["from_state"])
-    values["to_state"] = RunState(row["to_state"])
-    values["actor"] = Actor(row["actor"])
-    values["reason"] = None if row["reason"] is None else Reason(row["reason"])
-    return Transition(**values)

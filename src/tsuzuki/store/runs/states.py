@@ -7,26 +7,13 @@ own condition, on SQLite to the letter.
 from sqlalchemy import ColumnElement, and_, literal_column
 
 from tsuzuki.model.states import RunState
+from tsuzuki.store.runs.indexed_states import HELD_STATES, WAITING_STATES, state_lists
 from tsuzuki.store.schema.tables import job_runs
-
-WAITING_STATES = (RunState.PENDING, RunState.ORPHANED)
-HELD_STATES = (RunState.ASSIGNED, RunState.RUNNING)
-_INDEXED = [
-    WAITING_STATES,
-    HELD_STATES,
-    (RunState.FAILED, RunState.TIMED_OUT, RunState.CANCELED),
-]
-"""The states of each partial index, in its order."""
 
 
 def in_indexed_state(*states: RunState) -> ColumnElement[bool]:
     """The run is in one of these states; through a partial index, if one covers them all."""
-    for covered in _INDEXED:
-        if set(states) == set(covered):
-            return in_states(covered)
-        if set(states) < set(covered):
-            return and_(in_states(covered), in_states(states))
-    return in_states(states)
+    return and_(*map(in_states, state_lists(*states)))
 
 
 def in_states(states: tuple[RunState, ...]) -> ColumnElement[bool]:

@@ -17,7 +17,7 @@ from tsuzuki.model.errors import ConfigurationError, Unreachable
 from tsuzuki.store.sql.connection_pool import ConnectionPool, pool_of
 from tsuzuki.store.sql.database_url import check_parameters, invalid_url
 from tsuzuki.store.sql.sqlite_snapshot import SNAPSHOT, SnapshotReader
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 
 LOCK_TIMEOUT_SECONDS = 60.0
 """SQLite's busy timeout: how long a writer waits for the write lock of another process."""

@@ -5,7 +5,7 @@ with `Z`, so that text order is time order and it is readable.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text, TypeDecorator
@@ -14,16 +14,10 @@ from sqlalchemy.types import TypeEngine
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import UsageError
 from tsuzuki.store.sql.dialect import is_sqlite
+from tsuzuki.store.sql.stored_values import from_json, from_text, in_utc, to_text
 
 BigId = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite: only INTEGER becomes the rowid. PostgreSQL: eight bytes."""
-
-
-def to_text(moment: datetime) -> str:
-    """The fixed-width text of an aware time, in UTC, to the microsecond."""
-    if moment.tzinfo is None:
-        raise ValueError("a time without a zone cannot be stored")
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -45,18 +39,10 @@ class UtcTime(TypeDecorator[datetime]):
         return value
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        return _from_text if is_sqlite(dialect) else _in_utc
+        return from_text if is_sqlite(dialect) else in_utc
 
 
 # `result_processor` and not `process_result_value`, which is a second call for every value that is read.
-
-
-def _from_text(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.astimezone(UTC)
 
 
 class JsonText(TypeDecorator[Any]):
@@ -70,11 +56,7 @@ class JsonText(TypeDecorator[Any]):
         return None if value is None else jsontext.encode(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        return _from_json
-
-
-def _from_json(text: str | None) -> Any:
-    return None if text is None else jsontext.decode(text)
+        return from_json
 
 
 class KeyText(TypeDecorator[str]):

@@ -19,14 +19,14 @@ from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import ParseLimits, content_hash, parse_file, read_content
 from tsuzuki.collectors.codeindex.parsed_file import FileToParse, Parsed, ParsedFile
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import ServiceUnreachable
 
 READ_AGAIN_MAX = 3
 _ASKED = (FileOutcome.INDEXED, FileOutcome.SYNTAX_ERRORS)
 _LANGUAGE_IDS = {"bash": "shellscript", "tsx": "typescriptreact"}
 
 
-class ServerUnavailable(Unreachable):
+class ServerUnavailable(ServiceUnreachable):
     """A configured language server cannot be started."""
 
     code = "language_server_unavailable"

@@ -31,7 +31,7 @@ BOT_KEYS = ("include", "exclude")
 
 
 def read_people(path: Path) -> Directory:
-    """Raises `ConfigurationError`, or `Unreachable`."""
+    """Raises `ConfigurationError`, or `FileUnusable`."""
     if not path.exists():
         raise ConfigurationError(
             f"{path}, the file of people, does not exist",

@@ -26,7 +26,7 @@ from tsuzuki.collectors.kit.upsert import insert_from
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 from tsuzuki.store.sql.value_list import in_list
 
 _runs, _results = bulk_collection_runs, bulk_collection_results

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, 
 
 from tsuzuki.collectors.commits.tables import ProjectKind, commit_totals, projects
 from tsuzuki.store.sql.prepared import execute, parameters_for
-from tsuzuki.store.sql.types import to_text
+from tsuzuki.store.sql.stored_values import to_text
 
 
 @dataclass(frozen=True, kw_only=True)

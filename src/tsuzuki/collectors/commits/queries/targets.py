@@ -16,7 +16,8 @@ from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.tables import commit_targets, commits
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for
-from tsuzuki.store.sql.types import KeyText, to_text
+from tsuzuki.store.sql.stored_values import to_text
+from tsuzuki.store.sql.types import KeyText
 
 
 @dataclass(frozen=True, order=True)

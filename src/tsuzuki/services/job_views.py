@@ -1,0 +1,124 @@
+"""Jobs as people see them: file and database together, and whether the two are in step."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tsuzuki.model.job import Job, JobSource, JobSpec
+from tsuzuki.model.schedule import UnreadableSchedule
+from tsuzuki.store.rows import columns_of
+
+
+class SyncState(StrEnum):
+    """Whether the database holds what the file says."""
+
+    APPLIED = "applied"
+    """It does; or the job lives in the database only."""
+
+    NOT_APPLIED = "not applied"
+    """In the file, not yet in the database."""
+
+    CHANGED = "changed"
+    """Different in the file and in the database."""
+
+    GONE = "gone from the file"
+    """No longer in the file, still in the database."""
+
+    REFUSED = "refused"
+    """In the file and in the database, but of a kind that cannot be used now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """A job as people see it. `spec` is what the file says, where it is in the file."""
+
+    spec: JobSpec
+    source: JobSource
+    sync_state: SyncState
+    job: Job | None
+    next_at: datetime | None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def schedule_words(self) -> str:
+        spec = self.spec
+        words = [spec.schedule.describe()] if spec.schedule else []
+        if spec.on_event:
+            words.append(f"on event {spec.on_event}")
+        return ", or ".join(words) or "by hand"
+
+    def why_idle(self) -> str:
+        """Why nothing of it is waiting or running."""
+        if self.sync_state is SyncState.NOT_APPLIED:
+            return "It is in the file, but not applied: tsuzuki job apply"
+        if not self.spec.enabled:
+            return f"It is switched off: tsuzuki job enable {self.name}"
+        if self.next_at is not None:
+            return f"It is not due before {self.next_at:%Y-%m-%d %H:%M:%SZ}."
+        return f"It runs {self.schedule_words}, and nothing of it is waiting."
+
+    def definition(self) -> dict[str, Any]:
+        """What was said about the job, without what follows from it."""
+        return columns_of(self.spec)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **self.definition(),
+            "id": self.job.id if self.job else None,
+            "source": self.source,
+            "standing": self.sync_state,
+            "schedule_words": self.schedule_words,
+            "next_at": self.next_at,
+        }
+
+
+def views_of(
+    in_file: Iterable[JobSpec],
+    stored: Iterable[Job],
+    *,
+    refused: Collection[str] = (),
+    now: datetime,
+) -> list[JobView]:
+    """Every job of the file and of the database, by name. `refused` are jobs of the file whose kind is."""
+    specs = {spec.name: spec for spec in in_file}
+    rows = {job.spec.name: job for job in stored}
+    views = [view_of(specs.get(name), rows.get(name), now=now) for name in sorted({*specs, *rows})]
+    return [
+        replace(view, sync_state=SyncState.REFUSED)
+        if view.name in refused and view.source is JobSource.FILE
+        else view
+        for view in views
+    ]
+
+
+def view_of(in_file: JobSpec | None, stored: Job | None, *, now: datetime) -> JobView:
+    spec = in_file or (stored.spec if stored else None)
+    if spec is None:
+        raise ValueError("a job is in the file or in the database")
+    source = JobSource.FILE if in_file else (stored.source if stored else JobSource.FILE)
+    if stored and stored.source is JobSource.DATABASE:
+        source, spec = JobSource.DATABASE, stored.spec
+    schedule = spec.schedule
+    has_next = spec.enabled and not isinstance(schedule, UnreadableSchedule)
+    return JobView(
+        spec=spec,
+        source=source,
+        sync_state=_sync_state(in_file, stored),
+        job=stored,
+        next_at=schedule.next_after(now) if has_next and schedule else None,
+    )
+
+
+def _sync_state(in_file: JobSpec | None, stored: Job | None) -> SyncState:
+    if stored is None:
+        return SyncState.NOT_APPLIED
+    if stored.source is JobSource.DATABASE:
+        return SyncState.APPLIED
+    if in_file is None:
+        return SyncState.GONE
+    return SyncState.APPLIED if in_file == stored.spec else SyncState.CHANGED

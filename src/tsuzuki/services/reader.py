@@ -1,0 +1,58 @@
+"""Jobs and runs by the short way (`store.reader`), with the same questions and answers as `Jobs` and `Runs`.
+
+What it does not find may have a reason that only the ordinary way can tell: then it raises `CannotRead`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.job import JobSpec
+from tsuzuki.model.run import Run, retry_key
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.services.job_views import JobView, views_of
+from tsuzuki.services.run_views import RunView
+from tsuzuki.store.reader.connection import CannotRead
+from tsuzuki.store.reader.reader import StoredRows
+
+__all__ = ["CannotRead", "JobReader", "Reader", "RunReader"]
+
+
+class JobReader:
+    def __init__(self, rows: StoredRows, in_file: Sequence[JobSpec], clock: Clock) -> None:
+        self._rows = rows
+        self._in_file = in_file
+        self._clock = clock
+
+    def find(self) -> list[JobView]:
+        """Every job of the file and of the database, by name."""
+        return views_of(self._in_file, self._rows.jobs(), now=self._clock.now())
+
+
+class RunReader:
+    def __init__(self, rows: StoredRows) -> None:
+        self._rows = rows
+
+    def find(self, wanted: RunFilter) -> list[Run]:
+        """Runs, newest first."""
+        found = self._rows.runs(wanted)
+        if wanted.job_name is not None and not found:
+            raise CannotRead("there may be no such job")
+        return found
+
+    def get(self, run_id: int) -> RunView:
+        run = self._rows.run(run_id)
+        if run is None:
+            raise CannotRead("there is no such run")
+        retry = self._rows.run_by_key(retry_key(run_id))
+        return RunView(
+            run=run, history=self._rows.history(run_id), retried_as=retry.id if retry else None
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """What a reading command asks; an application has the same two and more."""
+
+    jobs: JobReader
+    runs: RunReader

@@ -1,0 +1,74 @@
+"""The SQL texts of the reader. A test compares each with what SQLAlchemy writes for the statement of the same duty.
+
+`?` stands for a value; `connection` writes it in the way of its driver.
+"""
+
+from typing import Any
+
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import RunState
+from tsuzuki.store.rows import RUN_COLUMNS, SPEC_COLUMNS, TRANSITION_COLUMNS
+from tsuzuki.store.runs.indexed_states import sorted_by_index, state_lists
+
+_NAME, *_REST_OF_SPEC = SPEC_COLUMNS
+JOB_COLUMNS = (
+    "id",
+    _NAME,
+    "source",
+    *_REST_OF_SPEC,
+    "version",
+    "planned_until",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+)
+RUN_NAMES = (*RUN_COLUMNS, "job_name")
+REVISION_TABLE = "schema_version_{}"
+
+
+def _of(table: str, columns: tuple[str, ...]) -> str:
+    return ", ".join(f"{table}.{name}" for name in columns)
+
+
+ALL_JOBS = (
+    f"SELECT {_of('job_definitions', JOB_COLUMNS)} FROM job_definitions "
+    "WHERE job_definitions.deleted_at IS NULL ORDER BY job_definitions.name"
+)
+_RUNS = (
+    f"SELECT {_of('job_runs', RUN_COLUMNS)}, job_definitions.name AS job_name FROM job_runs "
+    "JOIN job_definitions ON job_definitions.id = job_runs.job_definition_id"
+)
+RUN_BY_ID = f"{_RUNS} WHERE job_runs.id = ?"
+RUN_BY_KEY = f"{_RUNS} WHERE job_runs.idempotency_key = ?"
+HISTORY = (
+    f"SELECT {_of('job_run_transitions', TRANSITION_COLUMNS)} FROM job_run_transitions "
+    "WHERE job_run_transitions.run_id = ? ORDER BY job_run_transitions.version"
+)
+
+
+def find_runs(wanted: RunFilter) -> tuple[str, list[Any]]:
+    """The statement and its values."""
+    lists = state_lists(*sorted(wanted.states)) if wanted.states else []
+    conditions = [_in_states(states) for states in lists]
+    values: list[Any] = []
+    for column, value, operator in (
+        ("job_definitions.name", wanted.job_name, "="),
+        ("job_runs.assigned_worker_id", wanted.worker_id, "="),
+        ("job_runs.reason", wanted.reason, "="),
+        ("job_runs.id", wanted.before_id, "<"),
+    ):
+        if value is not None:
+            conditions.append(f"{column} {operator} ?")
+            values.append(value)
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    order = "job_runs.id + 0" if sorted_by_index(wanted.states) else "job_runs.id"
+    return f"{_RUNS}{where} ORDER BY {order} DESC LIMIT ?", [*values, wanted.limit]
+
+
+def _in_states(states: tuple[RunState, ...]) -> str:
+    names = [f"'{state.value}'" for state in states]
+    return (
+        f"job_runs.state IN ({', '.join(names)})"
+        if len(names) > 1
+        else f"job_runs.state = {names[0]}"
+    )

@@ -1,0 +1,163 @@
+"""Commands that only look start fast: they load no large library, and answer as the ordinary way does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.workspace import Workspace, process_environment
+
+HEAVY = {
+    "alembic",
+    "asyncio",
+    "httpx",
+    "importlib.metadata",
+    "logging",
+    "multiprocessing",
+    "prometheus_client",
+    "pydantic",
+    "redis",
+    "rich.console",
+    "ruamel",
+    "sqlalchemy",
+    "structlog",
+    "tsuzuki.collectors",
+    "tsuzuki.config.load",
+    "tsuzuki.config.schema",
+    "tsuzuki.config.yaml",
+    "tsuzuki.engine",
+    "tsuzuki.wiring.application",
+}
+LOADED_BY_LOOKING = {
+    "click",
+    "cronsim",
+    "rich",
+    "tsuzuki",
+}
+"""All that is not of the standard library."""
+
+READING = [("job", "ls"), ("run", "ls"), ("run", "ls", "--job", "hello"), ("run", "show", "1")]
+PROGRAM = """
+import sys
+from tsuzuki.cli import run_cli
+code = run_cli(sys.argv[1:])
+import json
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def cache(workspace: Workspace) -> str:
+    """Where parsed files are kept; there is a run, and each command has been used once."""
+    folder = str(workspace.folder / "cache")
+    workspace.ok("job", "run", "hello")
+    workspace.ok("job", "ls", XDG_CACHE_HOME=folder)
+    return folder
+
+
+def loaded_by(workspace: Workspace, cache: str, words: tuple[str, ...]) -> set[str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        cwd=workspace.folder,
+        env=process_environment({"XDG_CACHE_HOME": cache}),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return set(json.loads(ended.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_a_reading_command_loads_no_large_library(
+    workspace: Workspace, cache: str, words: tuple[str, ...]
+) -> None:
+    loaded = loaded_by(workspace, cache, words)
+    heavy = {name for name in loaded for one in HEAVY if name == one or name.startswith(f"{one}.")}
+    assert not heavy
+    outside = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
+    installed = {name for name in outside if not name.startswith("_") and name != "distutils"}
+    assert installed <= LOADED_BY_LOOKING
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+@pytest.mark.parametrize("output", ["table", "json", "plain"])
+def test_both_ways_print_the_same(
+    workspace: Workspace, cache: str, words: tuple[str, ...], output: str
+) -> None:
+    ordinary = workspace.ok(*words, "--output", output)
+    assert workspace.ok(*words, "--output", output, XDG_CACHE_HOME=cache) == ordinary
+
+
+def test_an_edited_file_is_read_at_once(workspace: Workspace, cache: str) -> None:
+    workspace.append("\n  extra:\n    command: ['true']\n")
+    told = workspace.ok("job", "ls", XDG_CACHE_HOME=cache)
+    assert "not applied" in told.out
+    assert "tsuzuki job apply" in told.err
+
+
+def test_a_file_that_became_invalid_is_refused(workspace: Workspace, cache: str) -> None:
+    workspace.append("\nnonsense: 1\n")
+    assert workspace.run("run", "ls", XDG_CACHE_HOME=cache).code == 3
+
+
+def test_what_is_not_there_is_told_as_ever(workspace: Workspace, cache: str) -> None:
+    for words in (("run", "show", "999"), ("run", "ls", "--job", "helo")):
+        assert workspace.run(*words, XDG_CACHE_HOME=cache) == workspace.run(*words)
+
+
+def test_a_database_that_is_gone_is_told_and_not_made(workspace: Workspace, cache: str) -> None:
+    elsewhere = "sqlite:////nonexistent/tsuzuki.db"
+    ended = workspace.run("run", "ls", "--database-url", elsewhere, XDG_CACHE_HOME=cache)
+    assert ended.code == 5
+
+
+def records_of(cache: str) -> list[Path]:
+    return list(Path(cache, "tsuzuki", "configuration").iterdir())
+
+
+def test_a_record_is_private_and_holds_no_expanded_variable(
+    workspace: Workspace, cache: str
+) -> None:
+    workspace.append("\ndatabase_url: ${WHERE}\n")
+    where = f"sqlite:///{workspace.database}"
+    workspace.ok("job", "ls", XDG_CACHE_HOME=cache, WHERE=where)
+    workspace.ok("job", "ls", XDG_CACHE_HOME=cache, WHERE=where)
+    for record in records_of(cache):
+        assert record.stat().st_mode & 0o777 == 0o600
+        assert str(workspace.database) not in record.read_text()
+    assert records_of(cache)[0].parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[", '{"jobs": [1]}', "\x00"])
+def test_a_damaged_record_is_ignored(workspace: Workspace, cache: str, damage: str) -> None:
+    for record in records_of(cache):
+        record.write_text(damage)
+    assert workspace.ok("job", "ls", XDG_CACHE_HOME=cache) == workspace.ok("job", "ls")
+
+
+def test_a_record_that_others_may_write_is_ignored(workspace: Workspace, cache: str) -> None:
+    for record in records_of(cache):
+        record.write_text(record.read_text().replace("hello", "forged"))
+        record.chmod(0o666)
+    assert "forged" not in workspace.ok("job", "ls", XDG_CACHE_HOME=cache).out
+
+
+def test_a_folder_that_cannot_be_written_changes_nothing(workspace: Workspace) -> None:
+    blocked = workspace.folder / "blocked"
+    blocked.write_text("a file, not a folder")
+    assert workspace.ok("job", "ls", XDG_CACHE_HOME=str(blocked)) == workspace.ok("job", "ls")
+
+
+def test_old_records_are_removed(workspace: Workspace, cache: str) -> None:
+    folder = records_of(cache)[0].parent
+    for number in range(40):
+        old = folder / f"{number:064}.json"
+        old.write_text("{}")
+        os.utime(old, (number, number))
+    workspace.append("\n# edited\n")
+    workspace.ok("job", "ls", XDG_CACHE_HOME=cache)
+    assert len(records_of(cache)) == 32
