@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.engine.role import Role
+from tsuzuki.model.access import Principal
+from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, NotFound
 from tsuzuki.services import configuration as configuration_service
+from tsuzuki.services.access.passwords import Passwords
+from tsuzuki.services.access.sessions import Sessions
+from tsuzuki.services.access.setup_codes import SetupCodes
+from tsuzuki.services.access.tokens import Tokens
+from tsuzuki.services.access.users import Users
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueItems
@@ -40,6 +47,8 @@ class Application:
     """All that a face calls, joined for one configuration and one actor."""
 
     configuration: ConfigurationView
+    principal: Principal
+    """The actor, for services that ask for whom they act: an admin, because it reads the database itself."""
     jobs: Jobs
     runs: Runs
     events: Events
@@ -49,6 +58,10 @@ class Application:
     due: DueItems
     settings: Settings
     audit: Audit
+    tokens: Tokens
+    users: Users
+    sessions: Sessions
+    setup_codes: SetupCodes
     maintenance: Maintenance
     local_engine: LocalEngine
     one_run_engine: Callable[[], OneRunEngine]
@@ -117,6 +130,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             resources.coordination().wake(names)
 
     database = resources.database
+    passwords = Passwords()
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
     liveness = Liveness(database=database)
@@ -126,6 +140,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     )
     return Application(
         configuration=configuration_service.view(resources.configuration),
+        principal=Principal(actor=actor, role=AccessRole.ADMIN),
         jobs=jobs,
         runs=runs,
         events=Events(database=database, wake_others=wake_others),
@@ -135,6 +150,10 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         due=DueItems(database=database),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
+        tokens=Tokens(database=database),
+        users=Users(database=database, passwords=passwords),
+        sessions=Sessions(database=database, passwords=passwords),
+        setup_codes=SetupCodes(database=database, passwords=passwords),
         maintenance=Maintenance(
             database=database,
             components=resources.our_components,

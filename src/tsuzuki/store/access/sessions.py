@@ -66,6 +66,7 @@ _SELECT = select(
 _BY_HASH = _SELECT.where(
     user_sessions.c.secret_hash == bindparam("hash", type_=user_sessions.c.secret_hash.type)
 )
+_BY_ID = _SELECT.where(user_sessions.c.id == bindparam("me", type_=BigInteger()))
 _ADD = (
     insert(user_sessions)
     .values(
@@ -102,6 +103,12 @@ def add(
 def with_hash(connection: Connection, secret_hash: str, *, idle_seconds: float) -> Session | None:
     parameters = {"hash": secret_hash, "minus_idle": -idle_seconds}
     row = execute(connection, _BY_HASH, parameters).mapping_or_none()
+    return None if row is None else _session(row)
+
+
+def get(connection: Connection, session_id: int, *, idle_seconds: float) -> Session | None:
+    parameters = {"me": session_id, "minus_idle": -idle_seconds}
+    row = execute(connection, _BY_ID, parameters).mapping_or_none()
     return None if row is None else _session(row)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.schema import access_tables
+from tsuzuki.store.schema import access_tables, tables  # noqa: F401 -- access_tables adds to the metadata
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import execute
@@ -76,8 +76,7 @@ def _revisions_in(folder: Path) -> tuple[str, ...]:
     return tuple(ordered)
 
 
-ENGINE = Component(name="engine", metadata=access_tables.metadata, versions=MIGRATIONS / "versions")
-"""The tables of `tables` and `access_tables`, which share their metadata."""
+ENGINE = Component(name="engine", metadata=tables.metadata, versions=MIGRATIONS / "versions")
 
 
 @dataclass(frozen=True, kw_only=True)
