@@ -5,15 +5,15 @@ database cannot be written at the moment, the last use is older than it was.
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", str, int)
 
 
 class LastUse(Generic[Key]):
-    def __init__(self, write: Callable[[Collection[Key]], None]) -> None:
-        self._write: Callable[[Collection[Key]], None] = write
+    def __init__(self, write: Callable[[Key], None]) -> None:
+        self._write: Callable[[Key], None] = write
         self._lock = threading.Lock()
         self._noted: set[Key] = set()
         self._thread: threading.Thread | None = None
@@ -33,18 +33,17 @@ class LastUse(Generic[Key]):
             thread.join()
 
     def _run(self) -> None:
-        while keys := self._next():
+        while (key := self._next()) is not None:
             try:
-                self._write(keys)
+                self._write(key)
             except Exception as problem:  # noqa: BLE001 -- an outdated time does no harm, and no caller waits for it
                 from tsuzuki.engine.log import log  # noqa: PLC0415 -- slow to load, and rarely needed
 
                 log.warning("last_use_not_written", error=type(problem).__name__)
 
-    def _next(self) -> frozenset[Key]:
+    def _next(self) -> Key | None:
         with self._lock:
-            keys = frozenset(self._noted)
-            self._noted.clear()
-            if not keys:
-                self._thread = None
-            return keys
+            if self._noted:
+                return self._noted.pop()
+            self._thread = None
+            return None

@@ -211,9 +211,9 @@ class Sessions:
         if before is not None and sessions.end(connection, before.id):
             _note_end(connection, f"user:{before.user_name}", before.id, before.user_name)
 
-    def _write_seen(self, session_ids: Collection[int]) -> None:
+    def _write_seen(self, session_id: int) -> None:
         with self._database.statement() as connection:
-            sessions.note_seen(connection, session_ids)
+            sessions.note_seen(connection, session_id)
 
 
 def _user_named(connection: Connection, name: str) -> User | None:

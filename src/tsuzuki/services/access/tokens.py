@@ -172,9 +172,9 @@ class Tokens:
         """Until the last uses are written."""
         self._last_use.wait()
 
-    def _write_use(self, token_ids: Collection[str]) -> None:
+    def _write_use(self, token_id: str) -> None:
         with self._database.statement() as connection:
-            tokens.note_use(connection, token_ids)
+            tokens.note_use(connection, token_id)
 
     def _unknown(self, connection: Connection, token: str, by: Principal) -> NotFound:
         user_id = None if manages(by) else by.user_id

@@ -15,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     insert,
-    or_,
     select,
     update,
 )
@@ -139,10 +138,14 @@ _END_ALL = (
     .where(_OF_USER, user_sessions.c.id != bindparam("kept", type_=BigInteger()))
     .returning(user_sessions.c.id)
 )
-_END_OVER = delete(user_sessions).where(
-    or_(user_sessions.c.expires_at <= db_now(), user_sessions.c.last_seen_at <= db_now(_MINUS_IDLE))
+# Locked rows are left to the next one: waiting for them could be a deadlock.
+_EXPIRED = select(user_sessions.c.id).where(~_IS_IN_TIME).with_for_update(skip_locked=True)
+_DELETE_EXPIRED = delete(user_sessions).where(user_sessions.c.id.in_(_EXPIRED))
+_NOTE_SEEN = (
+    update(user_sessions)
+    .where(user_sessions.c.id == bindparam("me", type_=BigInteger()), _IS_SEEN_OUTDATED)
+    .values(last_seen_at=db_now())
 )
-_NOTE_SEEN = update(user_sessions).where(_THESE, _IS_SEEN_OUTDATED).values(last_seen_at=db_now())
 _LIVE = select(user_sessions.c.id).select_from(_JOINED).where(_THESE, _IS_LIVE)
 NO_SESSION = 0
 """An id that no session has."""
@@ -160,12 +163,12 @@ def end_all(connection: Connection, user_id: int, *, except_id: int | None = Non
 
 
 def delete_expired(connection: Connection, *, idle_seconds: float) -> None:
-    execute(connection, _END_OVER, {"minus_idle": -idle_seconds})
+    execute(connection, _DELETE_EXPIRED, {"minus_idle": -idle_seconds})
 
 
-def note_seen(connection: AnyConnection, session_ids: Collection[int]) -> None:
-    """Store that sessions had a request now, unless that was stored a moment ago."""
-    execute(connection, _NOTE_SEEN, {"ids": sorted(session_ids)})
+def note_seen(connection: AnyConnection, session_id: int) -> None:
+    """Store that a session had a request now, unless that was stored a moment ago."""
+    execute(connection, _NOTE_SEEN, {"me": session_id})
 
 
 def live(

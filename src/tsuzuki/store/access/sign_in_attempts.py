@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Float, bindparam, case, delete, or_, update
+from sqlalchemy import Connection, Float, bindparam, case, delete, or_, select, update
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
@@ -70,7 +70,14 @@ _TAKE_BACK = (
     .where(_KEY, sign_in_attempts.c.attempts > 1)
     .values(attempts=sign_in_attempts.c.attempts - 1)
 )
-_DELETE_OVER = delete(sign_in_attempts).where(sign_in_attempts.c.window_ends_at <= db_now())
+_DELETE_ONLY = delete(sign_in_attempts).where(_KEY, sign_in_attempts.c.attempts == 1)
+# Locked rows are left to the next one: waiting for them could be a deadlock.
+_OVER = (
+    select(sign_in_attempts.c.key_hash)
+    .where(sign_in_attempts.c.window_ends_at <= db_now())
+    .with_for_update(skip_locked=True)
+)
+_DELETE_OVER = delete(sign_in_attempts).where(sign_in_attempts.c.key_hash.in_(_OVER))
 
 
 def forget(connection: Connection, key_hash: str) -> None:
@@ -80,7 +87,8 @@ def forget(connection: Connection, key_hash: str) -> None:
 
 def take_back(connection: Connection, key_hash: str) -> None:
     """Count one attempt less, because it succeeded."""
-    execute(connection, _TAKE_BACK, {"wanted": key_hash})
+    if not execute(connection, _TAKE_BACK, {"wanted": key_hash}).rowcount:
+        execute(connection, _DELETE_ONLY, {"wanted": key_hash})
 
 
 def delete_over(connection: Connection) -> None:

@@ -162,7 +162,11 @@ def revoke(connection: Connection, token_id: str, *, actor: str) -> bool:
 
 
 _THESE = in_list(api_tokens.c.id, "ids")
-_NOTE_USE = update(api_tokens).where(_THESE, _IS_USE_OUTDATED).values(last_used_at=db_now())
+_NOTE_USE = (
+    update(api_tokens)
+    .where(api_tokens.c.id == bindparam("wanted", type_=KeyText()), _IS_USE_OUTDATED)
+    .values(last_used_at=db_now())
+)
 _LIVE = (
     select(api_tokens.c.id)
     .select_from(api_tokens.outerjoin(users, users.c.id == api_tokens.c.user_id))
@@ -170,9 +174,9 @@ _LIVE = (
 )
 
 
-def note_use(connection: AnyConnection, token_ids: Collection[str]) -> None:
-    """Store that tokens are used now, unless that was stored a moment ago."""
-    execute(connection, _NOTE_USE, {"ids": sorted(token_ids)})
+def note_use(connection: AnyConnection, token_id: str) -> None:
+    """Store that a token is used now, unless that was stored a moment ago."""
+    execute(connection, _NOTE_USE, {"wanted": token_id})
 
 
 def live(connection: Connection, token_ids: Collection[str]) -> frozenset[str]:
