@@ -50,6 +50,11 @@ def token_id_of(text: str) -> str | None:
     return match[1] if is_same(checksum, _checksum(body)) else None
 
 
+def public_part(text: str) -> str:
+    """What may be shown of a text that names a token, and may be a whole one by mistake."""
+    return text[: len(TOKEN_PREFIX) + TOKEN_ID_LENGTH] if text.startswith(TOKEN_PREFIX) else text
+
+
 def new_session_secret() -> str:
     return secrets.token_urlsafe(_SESSION_BYTES)
 

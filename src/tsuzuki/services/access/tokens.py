@@ -180,10 +180,8 @@ class Tokens:
         user_id = None if manages(by) else by.user_id
         may_see = manages(by) or user_id is not None
         known = [t.name for t in tokens.find(connection, user_id=user_id)] if may_see else []
-        # It may be a whole token, which is a secret.
-        shown = "this" if token.startswith(TOKEN_PREFIX) else repr(token)
         return NotFound(
-            f"there is no token {shown}",
+            f"there is no token {credentials.public_part(token)!r}",
             hint=did_you_mean(token, known) + "See: tsuzuki token ls",
             code="token_not_found",
         )
