@@ -19,6 +19,7 @@ from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
 from tsuzuki.config.schema.jobs import parse_job
 from tsuzuki.config.schema.problems import InvalidFile
 from tsuzuki.config.schema.sections import Entry
+from tsuzuki.config.schema.webhooks import Webhook
 from tsuzuki.config.starter_file import write_starter
 from tsuzuki.config.yaml.document import parse_value
 
@@ -37,6 +38,7 @@ __all__ = [
     "SectionReader",
     "UnsetVariable",
     "VariableAlias",
+    "Webhook",
     "expand",
     "load_configuration",
     "parse_job",

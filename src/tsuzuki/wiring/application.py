@@ -34,6 +34,7 @@ from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
+from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.resources import Resources, open_resources
@@ -62,6 +63,7 @@ class Application:
     users: Users
     sessions: Sessions
     setup_codes: SetupCodes
+    webhooks: Webhooks
     maintenance: Maintenance
     local_engine: LocalEngine
     one_run_engine: Callable[[], OneRunEngine]
@@ -133,6 +135,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     passwords = Passwords()
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
+    events = Events(database=database, wake_others=wake_others)
     liveness = Liveness(database=database)
     workers = Workers(database=database, actor=actor)
     local_engine = LocalEngine(
@@ -143,7 +146,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
         jobs=jobs,
         runs=runs,
-        events=Events(database=database, wake_others=wake_others),
+        events=events,
         workers=workers,
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
@@ -154,6 +157,9 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         users=Users(database=database, passwords=passwords),
         sessions=Sessions(database=database, passwords=passwords),
         setup_codes=SetupCodes(database=database, passwords=passwords),
+        webhooks=Webhooks(
+            webhooks=resources.configuration.webhooks, events=events, clock=database.clock
+        ),
         maintenance=Maintenance(
             database=database,
             components=resources.our_components,

@@ -18,6 +18,8 @@ from tsuzuki.config.schema.problems import Problem, invalid
 from tsuzuki.config.schema.sections import read_sections, section_names
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, validate
+from tsuzuki.config.schema.webhooks import SECTION as WEBHOOKS
+from tsuzuki.config.schema.webhooks import Webhook, read_webhooks
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import JobSpec
@@ -58,17 +60,19 @@ class ConfigFile:
     sections: Mapping[str, Mapping[str, Any]]
     jobs: tuple[JobSpec, ...]
     refused_jobs: tuple[RefusedJob, ...]
+    webhooks: tuple[Webhook, ...] = ()
 
 
 def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
     """Read a `document`. Raises `InvalidFile` with all problems of it; refused jobs alone are none."""
     data = {} if document.data is None else document.data
-    known = [*file_keys(), *section_names(kinds)]
+    known = [*file_keys(), WEBHOOKS, *section_names(kinds)]
     if not isinstance(data, dict):
         message = f"the file must be a mapping with the keys {', '.join(known)}"
         raise invalid([Problem(path=(), message=message)], document)
     problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
     sections = read_sections(data, kinds, problems)
+    webhooks = read_webhooks(data, problems)
     own = {key: value for key, value in data.items() if key in file_keys()}
     top = validate(_FileKeys, own, path=(), problems=problems)
     read = partial(
@@ -93,6 +97,7 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
         timezone=top.timezone,
         log_archive=top.log_archive,
         sections=sections,
+        webhooks=webhooks,
         jobs=tuple(job for job in jobs if job is not None),
         refused_jobs=tuple(
             RefusedJob(
