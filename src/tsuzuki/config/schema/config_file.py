@@ -35,8 +35,8 @@ class _FileKeys(StrictModel):
 
 
 def file_keys() -> list[str]:
-    """The top-level keys without the sections."""
-    return list(keys_of(_FileKeys))
+    """The top-level keys without the sections of kinds of job."""
+    return [*keys_of(_FileKeys), WEBHOOKS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +66,14 @@ class ConfigFile:
 def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
     """Read a `document`. Raises `InvalidFile` with all problems of it; refused jobs alone are none."""
     data = {} if document.data is None else document.data
-    known = [*file_keys(), WEBHOOKS, *section_names(kinds)]
+    known = [*file_keys(), *section_names(kinds)]
     if not isinstance(data, dict):
         message = f"the file must be a mapping with the keys {', '.join(known)}"
         raise invalid([Problem(path=(), message=message)], document)
     problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
     sections = read_sections(data, kinds, problems)
     webhooks = read_webhooks(data, problems)
-    own = {key: value for key, value in data.items() if key in file_keys()}
+    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
     top = validate(_FileKeys, own, path=(), problems=problems)
     read = partial(
         read_job,
