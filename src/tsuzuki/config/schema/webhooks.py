@@ -54,8 +54,8 @@ class Webhook:
     """Where the secret stands, if that is the proof."""
     variables: tuple[str, ...]
     """As they are written, the newer secret first."""
-    place: Place | None = None
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    place: Place | None = field(default=None, compare=False)
+    environ: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def secrets(self) -> tuple[str, ...]:
         """The values of its variables. Raises `ConfigurationError` if one is not set or empty."""
