@@ -1,11 +1,12 @@
-"""Values that are typed as JSON, or as `key=value`."""
+"""Values that are typed as JSON, as `key=value`, or as a duration."""
 
 import json
 from typing import Any
 
 import click
 
-from tsuzuki.model.errors import UsageError
+from tsuzuki.model.errors import ConfigurationError, UsageError
+from tsuzuki.model.schedule_words import read_interval
 
 
 class JsonText(click.ParamType[Any]):
@@ -24,6 +25,25 @@ class JsonText(click.ParamType[Any]):
                 f"this is not JSON: {problem}",
                 hint='Quote it for the shell: \'{"key": "value"}\'',
                 code="not_json",
+            ) from None
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, from text like `90d` or `1h30m`."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        del param, ctx
+        if not isinstance(value, str):
+            return float(value)
+        try:
+            return read_interval(value).total_seconds()
+        except (ConfigurationError, OverflowError):
+            raise UsageError(
+                f"{value!r} is not a duration", hint="For example: 90d, 12h, 1h30m", code="duration"
             ) from None
 
 

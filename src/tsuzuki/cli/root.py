@@ -46,6 +46,12 @@ COMMANDS: dict[str, LazyCommand] = {
         "Look at and change what can be tuned while everything runs.",
     ),
     "audit": LazyCommand("tsuzuki.cli.audit:audit", "Look up who changed what, and when."),
+    "token": LazyCommand(
+        "tsuzuki.cli.api_token:token", "Make tokens for programs that use the API, and revoke them."
+    ),
+    "user": LazyCommand(
+        "tsuzuki.cli.user:user", "Add people who may sign in, and set what they may do."
+    ),
     "db": LazyCommand("tsuzuki.cli.db:db", "Look after the database: upgrade, check, back up."),
     "config": LazyCommand(
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."

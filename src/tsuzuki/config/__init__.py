@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tsuzuki.config.schema.jobs import parse_job
     from tsuzuki.config.schema.problems import InvalidFile
     from tsuzuki.config.schema.sections import Entry
+    from tsuzuki.config.schema.webhooks import Webhook
     from tsuzuki.config.starter_file import write_starter
     from tsuzuki.config.yaml.document import parse_value
 
@@ -36,6 +37,7 @@ __all__ = [
     "SectionReader",
     "UnsetVariable",
     "VariableAlias",
+    "Webhook",
     "expand",
     "load_configuration",
     "parse_job",
@@ -60,6 +62,7 @@ _HOMES = {
     "SectionReader": "schema.job_kinds",
     "UnsetVariable": "load",
     "VariableAlias": "schema.field_types",
+    "Webhook": "schema.webhooks",
     "expand": "environment.expansion",
     "load_configuration": "load",
     "parse_job": "schema.jobs",

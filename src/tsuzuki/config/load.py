@@ -24,6 +24,7 @@ from tsuzuki.config.schema.config_file import ConfigFile, RefusedJob, read_confi
 from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section, section_models
+from tsuzuki.config.schema.webhooks import Webhook, path_of, secret_variables
 from tsuzuki.config.yaml.document import read_document
 from tsuzuki.model.errors import Place
 from tsuzuki.model.job import JobSpec
@@ -51,6 +52,8 @@ class Configuration:
     jobs: tuple[JobSpec, ...]
     refused_jobs: tuple[RefusedJob, ...] = ()
     """Jobs of the file whose kind is refused."""
+    webhooks: tuple[Webhook, ...] = ()
+    """Who may emit events by a request; secrets are not yet filled in."""
     sections: Mapping[str, Section] = field(default_factory=dict, compare=False, repr=False)
     """The settings for whole kinds of job, not yet expanded."""
     written_database_url: str | None = field(default=None, compare=False)
@@ -90,6 +93,7 @@ def load_configuration(
     workspace = path.parent if path else here
     given = _given_values(database_url, content, environ, here)
     sections = _sections(content, kinds, environ, here)
+    webhooks = _webhooks(content, environ)
     redis, archive = given.get("redis_url"), given.get("log_archive")
     return Configuration(
         workspace=workspace,
@@ -104,9 +108,13 @@ def load_configuration(
         log_archive=_absolute(archive.text, workspace) if archive else None,
         jobs=content.jobs if content else (),
         refused_jobs=content.refused_jobs if content else (),
+        webhooks=webhooks,
         sections=sections,
-        secret_variables=_secret_variables(content, sections),
-        unset_variables=tuple(_unset_variables(sections, environ)),
+        secret_variables=_secret_variables(content, sections) | secret_variables(webhooks),
+        unset_variables=(
+            *_unset_variables(sections, environ),
+            *_unset_secrets(webhooks, environ),
+        ),
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
             **(_key_places(content, ("timezone", "jobs")) if content else {}),
@@ -161,6 +169,15 @@ def _sections(
     }
 
 
+def _webhooks(content: ConfigFile | None, environ: Mapping[str, str]) -> tuple[Webhook, ...]:
+    if content is None:
+        return ()
+    return tuple(
+        webhook.in_process(environ, content.document.place_of_key(path_of(webhook)))
+        for webhook in content.webhooks
+    )
+
+
 def _secret_variables(
     content: ConfigFile | None, sections: Mapping[str, Section]
 ) -> frozenset[str]:
@@ -179,6 +196,14 @@ def _unset_variables(
             place = section.document.place_of_value(path) if section.document else None
             for name in sorted(required_names(text) - environ.keys()):
                 yield UnsetVariable(name=name, place=place)
+
+
+def _unset_secrets(
+    webhooks: tuple[Webhook, ...], environ: Mapping[str, str]
+) -> Iterator[UnsetVariable]:
+    for webhook in webhooks:
+        for name in sorted(secret_variables((webhook,)) - environ.keys()):
+            yield UnsetVariable(name=name, place=webhook.place)
 
 
 def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:

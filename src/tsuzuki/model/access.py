@@ -51,6 +51,10 @@ class Role(StrEnum):
     def rights(self) -> frozenset[Right]:
         return _RIGHTS[self]
 
+    def limited_to(self, other: "Role") -> "Role":
+        """The lower one of both."""
+        return min(self, other, key=list(Role).index)
+
 
 _VIEWER = frozenset(right for right in Right if right.endswith(":read")) - {
     Right.AUDIT_READ,
@@ -81,6 +85,12 @@ class Principal:
     role: Role
     scopes: frozenset[Right] | None = None
     """What a token is narrowed to; None: everything the role has."""
+    user_id: int | None = None
+    """The user it acts for: whose sessions, tokens and password are its own."""
+    token_id: str | None = None
+    """The token that it was authenticated by."""
+    session_id: int | None = None
+    """The session that it was authenticated by."""
 
     @property
     def rights(self) -> frozenset[Right]:

@@ -12,6 +12,7 @@
     ├── Conflict              another caller was first (a lost race); read again and decide again
     │   └── Fenced            this worker does not own the run any more: stop, write nothing
     ├── NotPermitted          the caller may not do this
+    │   └── NotAuthenticated  the caller did not prove who it is: a token, a session, a password is refused
     ├── WaitTimedOut          what was waited for did not happen in time
     ├── RunFailed             a run that was waited for ended other than by success
     ├── IncompleteRun         a handler did part of its work, and `result` says which
@@ -149,6 +150,12 @@ class NotPermitted(TsuzukiError):
     """The caller is authenticated, but may not do this."""
 
     code = "not_permitted"
+
+
+class NotAuthenticated(NotPermitted):
+    """The caller did not prove who it is: a token, a session, a password or a signature is refused."""
+
+    code = "not_authenticated"
 
 
 class WaitTimedOut(TsuzukiError):

@@ -55,12 +55,23 @@ def view(
         jobs=tuple(spec.name for spec in configuration.jobs),
         refusals=tuple(job.problem for job in configuration.refused_jobs),
         origins=configuration.origins,
-        sections=tuple(
-            entry for section in configuration.sections.values() for entry in section.entries()
+        sections=(
+            *(entry for section in configuration.sections.values() for entry in section.entries()),
+            *_webhook_entries(configuration),
         ),
         unset_variables=configuration.unset_variables,
         problems=tuple(_file_problems(configuration, check_files_of or {})),
     )
+
+
+def _webhook_entries(configuration: Configuration) -> Iterator[Entry]:
+    """Secrets are shown as the variables that hold them."""
+    for webhook in configuration.webhooks:
+        shown = {"kind": webhook.kind, "event": webhook.event, "secret": webhook.variables[0]}
+        for key, value in shown.items():
+            yield Entry(
+                path=("webhooks", webhook.name, key), value=value, origin=str(webhook.place)
+            )
 
 
 def _file_problems(

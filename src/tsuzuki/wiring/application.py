@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.engine.role import Role
+from tsuzuki.model.access import Principal
+from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, NotFound
 from tsuzuki.services import configuration as configuration_service
+from tsuzuki.services.access.passwords import Passwords
+from tsuzuki.services.access.sessions import Sessions
+from tsuzuki.services.access.setup_codes import SetupCodes
+from tsuzuki.services.access.tokens import Tokens
+from tsuzuki.services.access.users import Users
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.configuration import ConfigurationView
@@ -30,6 +37,7 @@ from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
+from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.reader import keep_record
@@ -44,6 +52,8 @@ class Application:
     """All that a face calls, joined for one configuration and one actor."""
 
     configuration: ConfigurationView
+    principal: Principal
+    """The actor, for services that ask for whom they act: an admin, because it reads the database itself."""
     jobs: Jobs
     job_file: JobFile
     runs: Runs
@@ -56,6 +66,11 @@ class Application:
     due: DueItems
     settings: Settings
     audit: Audit
+    tokens: Tokens
+    users: Users
+    sessions: Sessions
+    setup_codes: SetupCodes
+    webhooks: Webhooks
     maintenance: Maintenance
     local_engine: LocalEngine
     one_run_engine: Callable[[], OneRunEngine]
@@ -128,8 +143,10 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             resources.coordination().wake(names)
 
     database = resources.database
+    passwords = Passwords()
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
+    events = Events(database=database, wake_others=wake_others)
     liveness = Liveness(database=database)
     workers = Workers(database=database, actor=actor)
     local_engine = LocalEngine(
@@ -137,6 +154,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     )
     return Application(
         configuration=configuration_service.view(resources.configuration),
+        principal=Principal(actor=actor, role=AccessRole.ADMIN),
         jobs=jobs,
         job_file=JobFile(
             jobs, applied=resources.configuration, read=reload, clock=resources.database.clock
@@ -144,13 +162,20 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         runs=runs,
         bulk=BulkActions(database=database, actor=actor, runs=runs),
         statistics=RunStatistics(database=database),
-        events=Events(database=database, wake_others=wake_others),
+        events=events,
         workers=workers,
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
         due=DueItems(database=database),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
+        tokens=Tokens(database=database),
+        users=Users(database=database, passwords=passwords),
+        sessions=Sessions(database=database, passwords=passwords),
+        setup_codes=SetupCodes(database=database, passwords=passwords),
+        webhooks=Webhooks(
+            webhooks=resources.configuration.webhooks, events=events, clock=database.clock
+        ),
         maintenance=Maintenance(
             database=database,
             components=resources.our_components,

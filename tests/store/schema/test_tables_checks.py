@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import CheckConstraint, Table, delete, insert, text
 
+from store.schema import access_rows
 from support import raw_statements
 from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
@@ -204,6 +205,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_run_hours_progress_single": [(run_hours_progress, {"id": 2, "until": MOMENT})],
     "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
     "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
+    **access_rows.IMPOSSIBLE,
 }
 
 POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
@@ -220,6 +222,7 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (run_hours, RUN_HOUR),
     (run_hours_progress, {"id": 1, "until": MOMENT}),
     (leadership, LEADERSHIP),
+    *access_rows.POSSIBLE,
 ]
 
 

@@ -18,6 +18,8 @@ from tsuzuki.config.schema.problems import Problem, invalid
 from tsuzuki.config.schema.sections import read_sections, section_names
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, validate
+from tsuzuki.config.schema.webhooks import SECTION as WEBHOOKS
+from tsuzuki.config.schema.webhooks import Webhook, read_webhooks
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import JobSpec
@@ -33,8 +35,8 @@ class _FileKeys(StrictModel):
 
 
 def file_keys() -> list[str]:
-    """The top-level keys without the sections."""
-    return list(keys_of(_FileKeys))
+    """The top-level keys without the sections of kinds of job."""
+    return [*keys_of(_FileKeys), WEBHOOKS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,7 @@ class ConfigFile:
     sections: Mapping[str, Mapping[str, Any]]
     jobs: tuple[JobSpec, ...]
     refused_jobs: tuple[RefusedJob, ...]
+    webhooks: tuple[Webhook, ...] = ()
 
 
 def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
@@ -69,7 +72,8 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
         raise invalid([Problem(path=(), message=message)], document)
     problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
     sections = read_sections(data, kinds, problems)
-    own = {key: value for key, value in data.items() if key in file_keys()}
+    webhooks = read_webhooks(data, problems)
+    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
     top = validate(_FileKeys, own, path=(), problems=problems)
     read = partial(
         read_job,
@@ -93,6 +97,7 @@ def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> Con
         timezone=top.timezone,
         log_archive=top.log_archive,
         sections=sections,
+        webhooks=webhooks,
         jobs=tuple(job for job in jobs if job is not None),
         refused_jobs=tuple(
             RefusedJob(

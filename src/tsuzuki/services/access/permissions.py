@@ -1,0 +1,50 @@
+"""Whom a principal may act on: itself, or others if it manages access and has every right that they have."""
+
+import re
+
+from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.model.errors import NotPermitted, UsageError
+
+NAME_LENGTH_MAX = 100
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@+-]*[A-Za-z0-9])?")
+
+
+def manages(by: Principal) -> bool:
+    return by.may(Right.ACCESS_MANAGE)
+
+
+def is_own(by: Principal, user_id: int | None) -> bool:
+    return user_id is not None and user_id == by.user_id and by.may(Right.ACCESS_OWN)
+
+
+def require(by: Principal, right: Right) -> None:
+    if not by.may(right):
+        raise NotPermitted(
+            f"{by.actor} has not the right {right}",
+            hint="Ask an admin, or use a token with this scope.",
+            code="right_missing",
+        )
+
+
+def require_grantable(by: Principal, role: Role, scopes: frozenset[Right] | None = None) -> None:
+    """Raise `NotPermitted` if the role, narrowed to the scopes, has a right that `by` has not."""
+    if by.may_grant(role, scopes):
+        return
+    granted = role.rights if scopes is None else role.rights & scopes
+    missing = ", ".join(sorted(granted - by.rights))
+    raise NotPermitted(
+        f"{by.actor} cannot give what it has not itself: {missing}",
+        hint="Choose a lower role, or name scopes that you have.",
+        code="grant_refused",
+    )
+
+
+def check_name(name: str, *, what: str) -> str:
+    """Raises `UsageError` for a name that a token or a user cannot have."""
+    if len(name) <= NAME_LENGTH_MAX and _NAME.fullmatch(name):
+        return name
+    raise UsageError(
+        f"{name[:NAME_LENGTH_MAX]!r} cannot be the name of a {what}",
+        hint=f"Use up to {NAME_LENGTH_MAX} letters and digits, with . _ @ + - between them.",
+        code=f"{what}_name",
+    )

@@ -1,0 +1,76 @@
+"""How often a password may be tried: by name and by address. The counts are stored, and hold for all servers.
+
+An attempt is counted before the password is checked. A name that does not exist is counted like any other.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+
+from tsuzuki.model import credentials
+from tsuzuki.model.errors import NotAuthenticated
+from tsuzuki.store.access import sign_in_attempts
+from tsuzuki.store.sql.database import Connection, Database
+
+WINDOW_SECONDS = 900.0
+BY_NAME_MAX = 10
+BY_ADDRESS_MAX = 50
+_IPV6_NETWORK_BITS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignInKeys:
+    """By what an attempt is counted: hashes of the name and of the address."""
+
+    name: str
+    address: str
+
+
+def keys_of(name: str, address: str | None) -> SignInKeys:
+    return SignInKeys(
+        name=credentials.hash_of(f"name {name.casefold()}"),
+        address=credentials.hash_of(f"address {_network(address)}"),
+    )
+
+
+def count_attempt(
+    database: Database, connection: Connection, keys: SignInKeys
+) -> NotAuthenticated | None:
+    """Count an attempt. Answers the error if it is one too many; to be raised after the count is committed."""
+    waits = [0.0]
+    for key, limit in ((keys.name, BY_NAME_MAX), (keys.address, BY_ADDRESS_MAX)):
+        attempts = sign_in_attempts.count(connection, key, window_seconds=WINDOW_SECONDS)
+        if attempts.count > limit:
+            left = attempts.window_ends_at - database.now(connection)
+            waits.append(max(left.total_seconds(), 1.0))
+    seconds = max(waits)
+    return _limited(seconds) if seconds else None
+
+
+def note_success(connection: Connection, keys: SignInKeys) -> None:
+    """The attempts on a name are forgotten. Those from an address are not: one account would clear the way to all."""
+    sign_in_attempts.forget(connection, keys.name)
+    sign_in_attempts.take_back(connection, keys.address)
+    sign_in_attempts.delete_over(connection)
+
+
+def _limited(seconds: float) -> NotAuthenticated:
+    minutes = max(round(seconds / 60), 1)
+    return NotAuthenticated(
+        "there were too many attempts to sign in",
+        hint=f"Try again in {minutes} {'minute' if minutes == 1 else 'minutes'}.",
+        retry_after_seconds=float(round(seconds)),
+        code="sign_in_limited",
+    )
+
+
+def _network(address: str | None) -> str:
+    """What one client has: an IPv4 address, or a network of IPv6 addresses."""
+    try:
+        parsed = ipaddress.ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return address or "unknown"
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, _IPV6_NETWORK_BITS), strict=False))

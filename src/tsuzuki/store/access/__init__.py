@@ -1,0 +1,1 @@
+"""Users, tokens, sessions, attempts to sign in, and the setup code: one module for each."""

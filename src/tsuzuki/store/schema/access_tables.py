@@ -1,0 +1,119 @@
+"""The tables of access: users, tokens, sessions, attempts to sign in, the setup code. Secrets are stored as hashes.
+
+users             people, with role and password hash
+api_tokens        credentials of programs; a revoked one keeps its row and frees its name
+user_sessions     browsers that signed in; an ended one is deleted
+sign_in_attempts  how often a name or an address was tried in its window, by the hash of either
+setup_codes       one row at most: the code by which the first admin is made
+"""
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from tsuzuki.model.access import Role
+from tsuzuki.store.schema.tables import metadata, one_of, partial_index
+from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
+
+HASH_LENGTH = 64
+"""SHA-256 in hexadecimal."""
+
+
+def _is_hash(column: str) -> CheckConstraint:
+    return CheckConstraint(f"length({column}) = {HASH_LENGTH}", name=column)
+
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("name", KeyText, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("password_changed_at", UtcTime, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("disabled_at", UtcTime),
+    Column("last_sign_in_at", UtcTime),
+    UniqueConstraint("name"),
+    one_of("role", Role),
+    CheckConstraint("length(name) BETWEEN 1 AND 100 AND name = lower(name)", name="name"),
+    CheckConstraint("length(password_hash) > 0", name="password_hash"),
+    sqlite_autoincrement=True,
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", KeyText, primary_key=True),
+    Column("name", KeyText, nullable=False),
+    Column("role", Text, nullable=False),
+    # NULL: everything that the role may.
+    Column("scopes", JsonText),
+    Column("secret_hash", Text, nullable=False),
+    # NULL: made on the command line, and belongs to no user.
+    Column("user_id", BigId, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("created_at", UtcTime, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("last_used_at", UtcTime),
+    Column("revoked_at", UtcTime),
+    Column("revoked_by", Text),
+    one_of("role", Role),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="name"),
+    _is_hash("secret_hash"),
+    CheckConstraint("expires_at > created_at", name="expires_at"),
+    CheckConstraint("(revoked_at IS NULL) = (revoked_by IS NULL)", name="revoked"),
+)
+partial_index("uq_api_tokens_name", api_tokens.c.name, unique=True, where="revoked_at IS NULL")
+Index("ix_api_tokens_user_id", api_tokens.c.user_id)
+
+user_sessions = Table(
+    "user_sessions",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("secret_hash", Text, nullable=False),
+    Column("user_id", BigId, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("last_seen_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("address", PlainText),
+    Column("user_agent", PlainText),
+    UniqueConstraint("secret_hash"),
+    _is_hash("secret_hash"),
+    CheckConstraint("expires_at > created_at", name="expires_at"),
+    sqlite_autoincrement=True,
+)
+Index("ix_user_sessions_user_id", user_sessions.c.user_id)
+
+sign_in_attempts = Table(
+    "sign_in_attempts",
+    metadata,
+    # A hash: a password that was typed as a name is not to be read here.
+    Column("key_hash", Text, primary_key=True),
+    Column("attempts", Integer, nullable=False),
+    Column("window_ends_at", UtcTime, nullable=False),
+    _is_hash("key_hash"),
+    CheckConstraint("attempts >= 1", name="attempts"),
+)
+Index("ix_sign_in_attempts_window_ends_at", sign_in_attempts.c.window_ends_at)
+
+setup_codes = Table(
+    "setup_codes",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("code_hash", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("used_at", UtcTime),
+    CheckConstraint("id = 1", name="single"),
+    _is_hash("code_hash"),
+)
