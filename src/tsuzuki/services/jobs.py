@@ -28,6 +28,7 @@ from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import upcoming
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.job_changes import Change
 from tsuzuki.services.lookup import job_unknown
 from tsuzuki.store import jobs
@@ -100,7 +101,7 @@ class JobView:
         }
 
 
-class Jobs:
+class Jobs(ActingService):
     """`reload` reads the configuration again: the file may have changed since."""
 
     def __init__(

@@ -12,6 +12,7 @@ from tsuzuki.model.errors import Conflict, Interrupted, UsageError, WaitTimedOut
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, Transition, new_retry, retry_key
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.lookup import job_unknown, require_job, require_run
@@ -68,7 +69,7 @@ class RunView:
         }
 
 
-class Runs:
+class Runs(ActingService):
     def __init__(
         self,
         *,

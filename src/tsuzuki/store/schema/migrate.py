@@ -20,7 +20,10 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.schema import tables
+from tsuzuki.store.schema import (
+    api_tables,  # noqa: F401 -- its tables join those of the engine
+    tables,
+)
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import execute
