@@ -9,6 +9,7 @@ from support import raw_statements
 from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
+from tsuzuki.store.schema.api_tables import api_requests
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
 from tsuzuki.store.sql.database import Database
 
@@ -51,6 +52,15 @@ WORKER = {
     "software_version": "test",
     "started_at": MOMENT,
     "heartbeat_at": MOMENT,
+}
+API_REQUEST = {
+    "actor": "user:ada",
+    "idempotency_key": "k",
+    "request_id": "r",
+    "fingerprint": "f",
+    "claim": "c",
+    "claimed_until": MOMENT,
+    "expires_at": MOMENT,
 }
 LEADERSHIP = {"id": 1, "epoch": 0, "lease_expires_at": MOMENT}
 
@@ -156,6 +166,11 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     ],
     "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
     "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
+    "ck_api_requests_answer": [
+        (api_requests, {**API_REQUEST, "status": 200}),
+        (api_requests, {**API_REQUEST, "status": 200, "headers": {}}),
+        (api_requests, {**API_REQUEST, "body": ""}),
+    ],
 }
 
 POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
@@ -166,6 +181,8 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (workers, WORKER),
     (workers, {**WORKER, "id": "b", "state": "DETACHED", "detach_reason": "operator"}),
     (leadership, LEADERSHIP),
+    (api_requests, API_REQUEST),
+    (api_requests, {**API_REQUEST, "actor": "b", "status": 200, "headers": {}, "body": ""}),
 ]
 
 
