@@ -20,7 +20,7 @@ from tsuzuki.model.errors import Conflict
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.services.runs import Request
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.wiring.application import Application
 
 KILLS = 10

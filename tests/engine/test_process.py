@@ -15,7 +15,7 @@ from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.services.events import Events
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 
 # --- it runs --------------------------------------------------------------------------------------
 

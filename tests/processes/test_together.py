@@ -17,7 +17,7 @@ from support.history_checker import check_history
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow

@@ -26,7 +26,7 @@ from tsuzuki.store import audit
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.sql.database import Database
 
 

@@ -25,7 +25,7 @@ from tsuzuki.store import audit, jobs
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.sql.database import Database
 
 

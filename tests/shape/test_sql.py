@@ -18,8 +18,11 @@ FILTERS = {
     "collectors/commits/queries/statistics.py: author_counts",
     "collectors/commits/queries/statistics.py: groups",
     "collectors/feeds/queries/item_lists.py: find",
+    "store/audit.py: count",
     "store/audit.py: find",
+    "store/events.py: count",
     "store/events.py: find",
+    "store/runs/runs.py: count",
     "store/runs/runs.py: find",
 }
 """Functions that assemble a statement from a filter, and send it by `Connection.execute`."""

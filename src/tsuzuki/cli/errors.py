@@ -16,7 +16,6 @@ from click.exceptions import Exit, NoArgsIsHelpError, NoSuchOption
 
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import echo_error, echo_json_error, is_terminal
-from tsuzuki.cli.values import neutralise
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
@@ -33,6 +32,7 @@ from tsuzuki.model.errors import (
 )
 from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.model.visible_text import neutralise
 
 
 class ExitWith(Exit):

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,6 +22,13 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
 from tsuzuki.model.worker import DEFAULT_CAPACITY
+
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How the log on stderr is written.",
+)
 
 
 def engine_options(function: Any) -> Any:
@@ -39,12 +47,7 @@ def engine_options(function: Any) -> Any:
             metavar="PORT",
             help="Serve Prometheus metrics on 127.0.0.1:PORT.",
         ),
-        click.option(
-            "--log-format",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            help="How the log on stderr is written.",
-        ),
+        log_format_option,
     ]
     for option in reversed(options):
         function = option(function)
@@ -91,12 +94,22 @@ def _line_to_type(invocation: Invocation) -> str:
 
 
 def run_in_foreground(
-    invocation: Invocation, *, lead: bool, work: bool, apply: bool, log_format: str, **options: Any
+    invocation: Invocation,
+    *,
+    lead: bool,
+    work: bool,
+    apply: bool,
+    log_format: str,
+    serve_beside: Callable[[Any], AbstractContextManager[str | None]] | None = None,
+    **options: Any,
 ) -> None:
-    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first."""
+    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first.
+    `serve_beside` serves the application while the engine runs, and gives the address."""
 
     def greet() -> None:
         say(invocation, f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
+        if url is not None:
+            say(invocation, f"The API is at {url}, its routes at {url}/docs.")
         say(invocation, "Stop with ^C.")
 
     def say_stopping() -> None:
@@ -108,14 +121,15 @@ def run_in_foreground(
         write_log(invocation, log_format=log_format)
         database = application.configuration.database_url
         signals = ProcessSignals(application.local_engine.hurry)
-        left_running = application.local_engine.serve(
-            stop=signals.received,
-            lead=lead,
-            work=work,
-            on_started=greet,
-            on_stopping=say_stopping,
-            **options,
-        )
+        with serve_beside(application) if serve_beside else nullcontext() as url:
+            left_running = application.local_engine.serve(
+                stop=signals.received,
+                lead=lead,
+                work=work,
+                on_started=greet,
+                on_stopping=say_stopping,
+                **options,
+            )
     if signals.number == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)
     if left_running:

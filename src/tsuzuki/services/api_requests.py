@@ -89,6 +89,11 @@ class ApiRequests:
         with self._database.write() as connection:
             api_requests.release(connection, actor=claim.actor, key=claim.key, claim=claim.token)
 
+    def lapse(self, claim: Claim) -> None:
+        """Whether the request was carried out is not known: it may be made again at once, under the same id."""
+        with self._database.write() as connection:
+            api_requests.lapse(connection, actor=claim.actor, key=claim.key, claim=claim.token)
+
     @cached_property
     def cursor_key(self) -> bytes:
         """What cursors are signed with: the same in all processes on this database."""

@@ -19,7 +19,7 @@ from tsuzuki.services.lookup import job_unknown, require_job, require_run
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
 from tsuzuki.store.runs import moves, runs
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
@@ -110,9 +110,21 @@ class Runs(ActingService):
     def find(self, wanted: RunFilter) -> list[Run]:
         """Runs, newest first."""
         with self._database.read() as connection:
-            if wanted.job_name is not None:
-                require_job(connection, wanted.job_name)
+            alone = () if wanted.job_name is None else (wanted.job_name,)
+            for name in sorted({*alone, *wanted.job_names}):
+                require_job(connection, name)
             return runs.find(connection, wanted)
+
+    def count(self, wanted: RunFilter, *, at_most: int) -> int:
+        """How many runs there are; counting ends at `at_most`."""
+        with self._database.read() as connection:
+            return runs.count(connection, wanted, at_most=at_most)
+
+    def live(self, run_ids: Collection[int]) -> set[int]:
+        """Those of these runs that have not ended."""
+        with self._database.read() as connection:
+            found = runs.get_many(connection, sorted(run_ids))
+        return {run.id for run in found if not run.state.is_final}
 
     def get(self, run_id: int) -> RunView:
         with self._database.read() as connection:

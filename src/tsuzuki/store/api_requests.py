@@ -147,6 +147,15 @@ def release(connection: Connection, *, actor: str, key: str, claim: str) -> bool
     return execute(connection, _RELEASE, values).rowcount == 1
 
 
+_LAPSE = update(api_requests).where(*_UNANSWERED).values(claimed_until=db_now())
+
+
+def lapse(connection: Connection, *, actor: str, key: str, claim: str) -> bool:
+    """End a claim without an answer. The request id stays."""
+    values = {"of_actor": actor, "of_key": key, "of_claim": claim}
+    return execute(connection, _LAPSE, values).rowcount == 1
+
+
 _EXPIRED = (
     select(api_requests.c.actor, api_requests.c.idempotency_key)
     .where(api_requests.c.expires_at <= db_now())

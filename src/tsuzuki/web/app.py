@@ -12,19 +12,20 @@ from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import NotFound
 from tsuzuki.web import documents, health
-from tsuzuki.web.api import workers
+from tsuzuki.web.api import audit, events, jobs, run_logs, runs, settings, workers
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.guard import Guard
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
+from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application
 
 PREFIX = "/api/v1"
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
 
-NOUNS = (workers,)
+NOUNS = (jobs, runs, run_logs, events, workers, settings, audit)
 
 
 def build_app(
@@ -61,6 +62,7 @@ def build_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS_MAX
     app.state.stopping = asyncio.Event()
+    app.state.run_waits = RunWaits(app.state.application, app.state.stopping)
     yield
 
 

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.services.server_log import log
+from tsuzuki.web import idempotency
 from tsuzuki.web.parameters import check_query, invalid_parts
 from tsuzuki.web.problems import (
     MEDIA_TYPE,
@@ -52,6 +53,9 @@ class ApiRoute(APIRoute):
         self.right = _declared_right(path, dependencies or ())
         extra: dict[str, Any] = {"x-right": self.right or "public", **(openapi_extra or {})}
         extra.setdefault("security", [{"token": []}, {"session": []}] if self.right else [])
+        if self.right and "POST" in (methods or ()):
+            extra.setdefault("parameters", [idempotency.PARAMETER])
+            responses = {**problem_responses(409), **(responses or {})}
         statuses = [*CODES_OF_ALL, *(CODES_OF_PROTECTED if self.right else ())]
         if not {"GET"}.issuperset(methods or {"GET"}):
             statuses += [*CODES_WITH_BODY, *([] if self.right else [403])]
@@ -98,7 +102,10 @@ class ApiRoute(APIRoute):
             await request.json()
 
     async def _answer(self, request: BoundedRequest, answer: Handler) -> Response:
-        return await answer(request)
+        key = request.headers.get(idempotency.HEADER) if request.method == "POST" else None
+        if key is None or self.right is None:
+            return await answer(request)
+        return await idempotency.answer_once(request, key, answer)
 
 
 def _declared_right(path: str, dependencies: Sequence[Depends]) -> Right | None:

@@ -98,14 +98,15 @@ class WebServer:
         self._thread.start()
         self._server.has_started.wait()
 
-    def stop(self) -> None:
-        """End open streams, and then everything; within two seconds."""
+    def stop(self) -> bool:
+        """End open streams, and then everything. False if it did not end within two seconds, and was cut off."""
         self._server.should_exit = True
         self._thread.join(STOP_SECONDS)
-        if self._thread.is_alive():
-            self._server.force_exit = True
-            self._thread.join(STOP_SECONDS)
+        is_in_time = not self._thread.is_alive()
+        self._server.force_exit = True
+        self._thread.join(STOP_SECONDS)
         self._listener.close()
+        return is_in_time
 
     def _run(self) -> None:
         try:

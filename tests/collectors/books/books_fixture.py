@@ -19,7 +19,7 @@ from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.sql.database import Database
 
 KEY = "k3y-that-is-secret"

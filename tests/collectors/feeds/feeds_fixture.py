@@ -28,7 +28,7 @@ from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Runs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.sql.database import Database
 
 JOB = "bot"

@@ -14,7 +14,7 @@ from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import capacity, moves, ownership, progress, queue, rescue, runs
 from tsuzuki.store.runs.moves import Assignment, RunEnd
-from tsuzuki.store.runs.runs import RunFilter
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.sql.database import Database
 
 FINISHED = 20_000

@@ -4,7 +4,7 @@ A run is created PENDING at version 1, always; every later change of its state i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
@@ -35,7 +35,7 @@ from tsuzuki.model.states import (
     Trigger,
 )
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.runs.states import HELD_STATES, in_indexed_state
+from tsuzuki.store.runs.run_filter import RunFilter
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
@@ -162,22 +162,11 @@ def _in_requested_order(
     return answer
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFilter:
-    """Which runs to list, newest first. `before_id` continues a page."""
-
-    job_name: str | None = None
-    states: frozenset[RunState] = frozenset()
-    worker_id: str | None = None
-    reason: Reason | None = None
-    before_id: int | None = None
-    limit: int = 50
-
-
 _RUN_COLUMNS = [job_runs.c[field.name] for field in fields(Run) if field.name != "job_name"]
 SELECT_RUNS = select(*_RUN_COLUMNS, job_definitions.c.name.label("job_name")).join_from(
     job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id
 )
+_JOINED = SELECT_RUNS.with_only_columns(job_runs.c.id, maintain_column_froms=True)
 _BY_ID = SELECT_RUNS.where(job_runs.c.id == bindparam("id", type_=BigInteger()))
 _BY_IDS = SELECT_RUNS.where(in_list(job_runs.c.id, "ids")).order_by(job_runs.c.id)
 _BY_KEY = SELECT_RUNS.where(job_runs.c.idempotency_key == bindparam("key", type_=KeyText()))
@@ -208,23 +197,21 @@ def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
 
 
 def find(connection: Connection, wanted: RunFilter) -> list[Run]:
-    statement = SELECT_RUNS.limit(wanted.limit)
-    if wanted.states and wanted.states <= set(HELD_STATES):
-        # Few, and in an index of their own: sort them (the `+ 0`), instead of scanning past all ended runs.
-        statement = statement.order_by((job_runs.c.id + 0).desc())
-    else:
-        statement = statement.order_by(job_runs.c.id.desc())
-    if wanted.states:
-        statement = statement.where(in_indexed_state(*sorted(wanted.states)))
-    if wanted.job_name is not None:
-        statement = statement.where(job_definitions.c.name == wanted.job_name)
-    if wanted.worker_id is not None:
-        statement = statement.where(job_runs.c.assigned_worker_id == wanted.worker_id)
-    if wanted.reason is not None:
-        statement = statement.where(job_runs.c.reason == wanted.reason)
-    if wanted.before_id is not None:
-        statement = statement.where(job_runs.c.id < wanted.before_id)
-    return [run_from(row._asdict()) for row in connection.execute(statement)]
+    if wanted.is_empty:
+        return []
+    statement = SELECT_RUNS.where(*wanted.conditions()).limit(wanted.limit)
+    # Held runs are few, and in an index of their own: sort them (the `+ 0`), instead of scanning past all ended runs.
+    order = job_runs.c.id + 0 if wanted.is_held_only else job_runs.c.id
+    rows = connection.execute(statement.order_by(order.desc()))
+    return [run_from(row._asdict()) for row in rows]
+
+
+def count(connection: Connection, wanted: RunFilter, *, at_most: int) -> int:
+    """How many runs there are; the scan ends after `at_most`."""
+    if wanted.is_empty:
+        return 0
+    found = _JOINED.where(*wanted.conditions()).limit(at_most).subquery()
+    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
 def find_live(connection: Connection, job_id: int) -> list[Run]:
