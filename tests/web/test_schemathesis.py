@@ -1,23 +1,26 @@
 """Generated requests: no server error, and no answer that the OpenAPI document does not describe."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
 from support.web_client import Served, served_application
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
-EXAMPLES = 3
-"""Of each route, caller and way to generate: a fixed budget. `make test-full` tries more."""
+BUDGET = {"admin": 2, "operator": 1, "viewer": 1, None: 1}
+"""How many requests of each route and caller, valid and invalid ones. `make test-full` tries more."""
 
 NOT_TRIED = {"run_logs_stream", "wait_for_run"}
 """They wait for what does not come here."""
 
+SCHEMA = schemathesis.openapi.from_path(str(DOCUMENT))
 load_all_checks()
 CHECKED = [
     CHECKS.get_one(name)
@@ -42,7 +45,7 @@ def examine(served: Served, caller: str | None, examples: int) -> int:
     """Try every route as this caller; how many requests were sent."""
     headers = {"Authorization": f"Bearer {caller}"} if caller else {}
     sent = 0
-    for result in schemathesis.openapi.from_path(str(DOCUMENT)).get_all_operations():
+    for result in SCHEMA.get_all_operations():
         operation = result.ok()
         if operation.definition.raw["operationId"] in NOT_TRIED:
             continue
@@ -64,17 +67,18 @@ def examine(served: Served, caller: str | None, examples: int) -> int:
                     base_url=served.server.url, headers=headers, checks=CHECKED, timeout=30
                 )
 
-            check()
+            with suppress(Unsatisfiable):  # a route without parameters has no invalid ones
+                check()
     return sent
 
 
-@pytest.mark.parametrize("caller", ["admin", "operator", "viewer", None])
+@pytest.mark.parametrize("caller", BUDGET)
 def test_no_answer_is_undocumented(served: Served, caller: str | None) -> None:
-    assert examine(served, caller, EXAMPLES) > 60
+    assert examine(served, caller, BUDGET[caller]) > 30
 
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("caller", ["admin", "operator", "viewer", None])
+@pytest.mark.parametrize("caller", BUDGET)
 def test_no_answer_is_undocumented_in_many_requests(served: Served, caller: str | None) -> None:
     assert examine(served, caller, 60) > 1000

@@ -60,7 +60,12 @@ def list_events(context: Context, query: Annotated[EventQuery, Query()]) -> Page
     )
 
 
-@router.post("/events", status_code=201, dependencies=[requires(Right.EVENTS_EMIT)])
+@router.post(
+    "/events",
+    status_code=201,
+    dependencies=[requires(Right.EVENTS_EMIT)],
+    responses={200: {"model": EmittedEvent, "description": "The key was used before."}},
+)
 def emit_event(context: Context, body: NewEvent, response: Response) -> EmittedEvent:
     """Emit an event; the jobs that wait for it will run. A key that was used before emits nothing (200)."""
     key = body.dedupe_key
