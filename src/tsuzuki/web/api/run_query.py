@@ -1,13 +1,12 @@
 """The filters of a list of runs, each also as an exclusion."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field, field_serializer
+from pydantic import Field
 
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import RunFilter
-from tsuzuki.web.answers import to_utc_text
+from tsuzuki.web.answers import GivenMoment
 from tsuzuki.web.paging import PageRequest
 from tsuzuki.web.problems import InvalidRequest, PartProblem
 from tsuzuki.web.security.bodies import INTEGER_MAX
@@ -34,16 +33,10 @@ class RunQuery(PageRequest):
     event_id: Id | None = None
     retry_of: Id | None = None
     origin_id: Id | None = Field(None, description="Of the chain of retries of this run.")
-    created_from: AwareDatetime | None = None
-    created_until: AwareDatetime | None = Field(None, description="Before this time.")
-    finished_from: AwareDatetime | None = None
-    finished_until: AwareDatetime | None = None
-
-    @field_serializer(
-        "created_from", "created_until", "finished_from", "finished_until", when_used="json"
-    )
-    def _fixed_width(self, moment: datetime | None) -> str | None:
-        return None if moment is None else to_utc_text(moment)
+    created_from: GivenMoment | None = None
+    created_until: GivenMoment | None = Field(None, description="Before this time.")
+    finished_from: GivenMoment | None = None
+    finished_until: GivenMoment | None = None
 
     def run_filter(self, **page: Any) -> RunFilter:
         """Raises `InvalidRequest` for a filter that no run can match."""
