@@ -72,6 +72,9 @@ bench-feeds: setup ## feeds beside bare loops of the same calls, memory, and the
 bench-codeindex: setup ## the code index beside universal-ctags, code-index-mcp and git status; memory, lookups, answers
 	@$(BIN)/python -W ignore -m bench.codeindex $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
 
+openapi: setup ## write docs/reference/openapi.json anew
+	@$(BIN)/python -m tsuzuki.web.openapi_file docs/reference/openapi.json
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -81,4 +84,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex lock clean
+.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex openapi lock clean

@@ -22,7 +22,7 @@ GOALS = {"queries_per_second": 2.0, "cpu_percent": 1.0, "memory_mb": 120.0}
 
 def measure(name: str, *, seconds: float = WATCH_SECONDS) -> dict[str, dict[str, float]]:
     """The figures of each role, on "sqlite" or "postgresql"."""
-    roles = {"leads_and_works": ["up"], "works": ["worker"]}
+    roles = {"leads_and_works": ["up", "--no-web"], "works": ["worker"]}
     with (
         tempfile.TemporaryDirectory() as notes,
         database(name) as url,

@@ -50,7 +50,7 @@ def _mean_and_worst(what: str, seconds: Sequence[float]) -> dict[str, float]:
 
 
 def _after_worker(app: Application, started: Processes) -> float:
-    leader = started.start("up", "--lead-only")
+    leader = started.start("up", "--no-web", "--lead-only")
     first, second = started.start("worker"), started.start("worker")
     _wait_for_workers(app, {first.pid, second.pid})
     asked = app.runs.submit(Request(job="long"))
@@ -65,11 +65,11 @@ def _after_worker(app: Application, started: Processes) -> float:
 
 def _after_leader(app: Application, started: Processes) -> tuple[float, float]:
     """Seconds until a new run has started, and until the long job runs again."""
-    leader = started.start("up")
+    leader = started.start("up", "--no-web")
     wait_until(lambda: _leads(app, leader.pid), "the first to lead")
     long = app.runs.submit(Request(job="long"))
     _running(app, long.run_id)
-    other = started.start("up")
+    other = started.start("up", "--no-web")
     _wait_for_workers(app, {other.pid})
     died = _kill(leader)
     brief = app.runs.submit(Request(job="brief"))

@@ -65,7 +65,7 @@ def hanging(following: Workspace, slow_git: str) -> Iterator[ForkedProgram]:
 @contextmanager
 def daemon(workspace: Workspace, path: str) -> Iterator[ForkedProgram]:
     """`tsuzuki up` in the workspace, at work."""
-    process = workspace.start("up", PATH=path)
+    process = workspace.start("up", "--no-web", PATH=path)
     try:
         eventually(lambda: workspace.data("leader", "show")["holder"], what="a leader")
         yield process

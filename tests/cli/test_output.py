@@ -17,7 +17,7 @@ from terminal_effects import acts_on_a_terminal
 from tsuzuki.cli import tables
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.values import neutralise
+from tsuzuki.model.visible_text import neutralise
 
 TABLE, JSON, JSONL, PLAIN = (Invocation(environ={}, output=form) for form in OutputFormat)
 MOMENT = datetime(2026, 11, 16, 4, 49, 41, 5, tzinfo=timezone(timedelta(hours=9)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuzuki.model.secrets import mask_secrets
+from tsuzuki.model.secrets import MASK, SecretMask, mask_secrets
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,32 @@ def test_no_password_shows_through(password: str) -> None:
 @pytest.mark.parametrize("part", ["://", "://a:b", "https://a@", "?key", "&a.b", "://u:p/"])
 def test_a_text_of_megabytes_is_masked_before_the_test_times_out(part: str) -> None:
     assert "hunter2" not in mask_secrets(part * 500_000 + " https://me:hunter2@host/")
+
+
+@pytest.mark.parametrize(
+    "key",
+    "password PASSWORD db_password apiKey api-key GITLAB_TOKEN accessToken client.secret Authorization".split(),
+)
+def test_the_value_of_a_key_that_names_a_secret_is_masked(key: str) -> None:
+    assert SecretMask().value({key: "abc", "n": {key: 7}, key * 2: []})[key] == MASK
+    assert SecretMask().value({"n": [{key: 7}]}) == {"n": [{key: MASK}]}
+
+
+@pytest.mark.parametrize(
+    "key", "concurrency_key dedupe_key tokens monkey secrets_found keys".split()
+)
+def test_the_value_of_another_key_is_not(key: str) -> None:
+    assert SecretMask().value({key: "abc"}) == {key: "abc"}
+
+
+def test_nothing_is_told_of_a_secret_that_is_not_there() -> None:
+    assert SecretMask().value({"password": None, "token": False}) == {
+        "password": None,
+        "token": False,
+    }
+
+
+def test_a_known_secret_is_masked_wherever_it_stands() -> None:
+    mask = SecretMask(["hunter22", "hunter22-longer", "", "abc"])
+    assert mask.text("x=hunter22, y=hunter22-longer, abc") == "x=***, y=***, abc"
+    assert mask.value({"log": ["a hunter22 b"]}) == {"log": ["a *** b"]}

@@ -55,7 +55,9 @@ def test_fifty_processes_have_one_leader_share_the_work_and_lose_nothing_with_ha
     with opened(url := own_server.create()) as database:
         # Long enough that much is left to do when half of them die, however slow this test is.
         load = Load(database, tmp_path, seconds=0.5)
-        with ForkedWorkers(url, tmp_path, PROCESSES, "up", "--capacity", "2") as processes:
+        with ForkedWorkers(
+            url, tmp_path, PROCESSES, "up", "--no-web", "--capacity", "2"
+        ) as processes:
             names = eventually(
                 lambda: len(all_of := attached(database)) == PROCESSES and all_of,
                 what="every worker to be attached",

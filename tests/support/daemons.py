@@ -70,7 +70,10 @@ class Daemon:
         inside: Sequence[str] = (),
     ) -> None:
         environment = {**os.environ, "TSUZUKI_DATABASE_URL": url, **environ}
-        words = [*(arguments or ("up",)), "--log-format", "json", "-v"]
+        command, *options = arguments or ("up",)
+        # The tests of the API start it; the others need no FastAPI.
+        alone = ["--no-web"] if command == "up" and "--listen" not in options else []
+        words = [command, *alone, *options, "--log-format", "json", "-v"]
         reading, writing = os.pipe()
         self._stderr = os.fdopen(reading, encoding="utf-8")
         with os.fdopen(writing, "wb") as stderr:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.cells import cell_len, set_cell_size
 
-from tsuzuki.cli.values import neutralise
+from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.chart import Chart

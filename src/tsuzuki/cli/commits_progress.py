@@ -9,9 +9,9 @@ from rich.text import Text
 
 from tsuzuki.cli.commits_progress_lines import completing_of
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.values import neutralise
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.progress import ProgressMeter
+from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress

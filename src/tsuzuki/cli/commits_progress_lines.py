@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say
 from tsuzuki.cli.progress_interval import ProgressInterval
-from tsuzuki.cli.values import neutralise
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.progress import ProgressMeter
+from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress

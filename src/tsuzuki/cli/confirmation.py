@@ -7,8 +7,8 @@ import click
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import is_terminal, say
-from tsuzuki.cli.values import neutralise
 from tsuzuki.model.errors import UsageError
+from tsuzuki.model.visible_text import neutralise
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tsuzuki.cli.values import neutralise
 from tsuzuki.model.errors import Place
 from tsuzuki.model.secrets import mask_secrets
+from tsuzuki.model.visible_text import neutralise
 
 LINE_MAX = 600
 """Characters of a line of a message."""

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +22,13 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
 from tsuzuki.model.worker import DEFAULT_CAPACITY
+
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How the log on stderr is written.",
+)
 
 
 def engine_options(function: Any) -> Any:
@@ -40,12 +47,7 @@ def engine_options(function: Any) -> Any:
             metavar="PORT",
             help="Serve Prometheus metrics on 127.0.0.1:PORT.",
         ),
-        click.option(
-            "--log-format",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            help="How the log on stderr is written.",
-        ),
+        log_format_option,
     ]
     for option in reversed(options):
         function = option(function)
@@ -125,10 +127,12 @@ def run_in_foreground(
     apply: bool,
     log_format: str,
     database_wait_seconds: float,
+    serve_beside: Callable[[Any], AbstractContextManager[str | None]] | None = None,
     **options: Any,
 ) -> None:
     """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first,
-    and again whenever the file changes."""
+    and again whenever the file changes. `serve_beside` serves the application while the engine runs, and
+    gives the address."""
 
     def talk(text: str) -> None:
         # A log of JSON lines is for a machine, which is told the same by the engine's own events.
@@ -137,6 +141,8 @@ def run_in_foreground(
 
     def greet() -> None:
         talk(f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
+        if url is not None:
+            talk(f"The API is at {url}, its routes at {url}/docs.")
         talk("Stop with ^C.")
 
     def say_stopping() -> None:
@@ -155,7 +161,10 @@ def run_in_foreground(
             )
         database = application.configuration.database_url
         signals = ProcessSignals(application.local_engine.hurry)
-        with application.job_file.watched() if apply else nullcontext():
+        with (
+            application.job_file.watched() if apply else nullcontext(),
+            serve_beside(application) if serve_beside else nullcontext() as url,
+        ):
             left_running = application.local_engine.serve(
                 stop=signals.received,
                 lead=lead,

@@ -9,7 +9,7 @@ from tsuzuki.cli.commands import Command
 from tsuzuki.cli.index_answers import code_answers, root_option, tell_state
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.values import neutralise
+from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.service.answers import Excerpt, RankedFile

@@ -14,8 +14,9 @@ from typing import Any, Literal, TextIO
 import click
 
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.values import escape_field, json_text, neutralise, plain_text, table_text
+from tsuzuki.cli.values import escape_field, json_text, plain_text, table_text
 from tsuzuki.model.errors import FileUnusable
+from tsuzuki.model.visible_text import neutralise
 
 
 @dataclass(frozen=True)

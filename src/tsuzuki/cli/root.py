@@ -29,7 +29,11 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.init:init",
         "Make a workspace: a commented tsuzuki.yaml with one job, and its database.",
     ),
-    "up": LazyCommand("tsuzuki.cli.up:up", "Start everything: lead, and work."),
+    "up": LazyCommand("tsuzuki.cli.up:up", "Start everything: lead, work, and serve the HTTP API."),
+    "web": LazyCommand(
+        "tsuzuki.cli.web:web",
+        "Serve the HTTP API alone; leading and working is left to others.",
+    ),
     "run-due": LazyCommand("tsuzuki.cli.run_due:run_due", "Run everything that is due, then end."),
     "job": LazyCommand("tsuzuki.cli.job:job", "Look at jobs and change them."),
     "run": LazyCommand("tsuzuki.cli.run:run", "Look at runs, follow them, cancel and retry them."),

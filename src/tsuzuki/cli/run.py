@@ -17,10 +17,10 @@ from tsuzuki.cli.output import Column, emit, is_terminal, say
 from tsuzuki.cli.run_bulk import bulk
 from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
 from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
-from tsuzuki.cli.values import neutralise
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
+from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.services.logs import LogLine

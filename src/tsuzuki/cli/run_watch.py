@@ -13,9 +13,10 @@ from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, is_terminal, say
 from tsuzuki.cli.progress_interval import ProgressInterval
-from tsuzuki.cli.values import neutralise, table_text
+from tsuzuki.cli.values import table_text
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.states import RunState
+from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run

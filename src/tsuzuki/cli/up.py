@@ -1,5 +1,6 @@
-"""`tsuzuki up`: lead and work in the foreground."""
+"""`tsuzuki up`: lead, work and serve in the foreground."""
 
+from functools import partial
 from typing import Any
 
 import click
@@ -7,6 +8,7 @@ import click
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.foreground import database_wait_option, engine_options, run_in_foreground
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.web_options import web_options, web_served_if_possible
 from tsuzuki.model.errors import UsageError
 
 
@@ -15,9 +17,20 @@ from tsuzuki.model.errors import UsageError
 @database_wait_option
 @click.option("--lead-only", is_flag=True, help="Plan and assign, but execute nothing here.")
 @click.option("--work-only", is_flag=True, help="Execute, but leave leading to others.")
+@click.option("--no-web", is_flag=True, help="Do not serve the HTTP API.")
+@web_options
 @click.pass_obj
-def up(invocation: Invocation, /, lead_only: bool, work_only: bool, **options: Any) -> None:
-    """Start everything: lead, and work.
+def up(
+    invocation: Invocation,
+    /,
+    lead_only: bool,
+    work_only: bool,
+    no_web: bool,
+    listen: str | None,
+    allowed_hosts: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Start everything: lead, work, and serve the HTTP API.
 
     The jobs of the file are applied first, and again whenever the file changes. Any number of these
     may run on one database; one of them leads, all of them work. ^C stops it in good order.
@@ -25,9 +38,16 @@ def up(invocation: Invocation, /, lead_only: bool, work_only: bool, **options: A
     \b
     tsuzuki up
     tsuzuki up --capacity 4 --tag gpu
+    tsuzuki up --listen 127.0.0.1:9000
     """
     if lead_only and work_only:
         raise UsageError("--lead-only and --work-only exclude each other")
+    serve = partial(web_served_if_possible, invocation, listen=listen, allowed_hosts=allowed_hosts)
     run_in_foreground(
-        invocation, lead=not work_only, work=not lead_only, apply=not work_only, **options
+        invocation,
+        lead=not work_only,
+        work=not lead_only,
+        apply=not work_only,
+        serve_beside=None if no_web else serve,
+        **options,
     )

@@ -4,7 +4,7 @@ Environment and current folder are handed in; nothing here looks at the process 
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -25,7 +25,7 @@ from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section, section_models
 from tsuzuki.config.schema.webhooks import Webhook, path_of, secret_variables
-from tsuzuki.config.yaml.document import read_document
+from tsuzuki.config.yaml.document import Document, read_document
 from tsuzuki.model.errors import Place
 from tsuzuki.model.job import JobSpec
 
@@ -67,6 +67,13 @@ class Configuration:
     """The variables that URLs and sections are filled in from: no command inherits them."""
     unset_variables: tuple[UnsetVariable, ...] = field(default=(), compare=False)
     """The variables without a default that sections refer to and that are not set."""
+    document: Document | None = field(default=None, compare=False, repr=False)
+
+    def place_of_job(self, name: str) -> Place | None:
+        """Where a job stands in the file; None if it does not."""
+        if self.document is None or name not in ((self.document.data or {}).get("jobs") or {}):
+            return None
+        return replace(self.document.place_of_key(("jobs", name)), text=None)
 
     def section(self, kind: str, *, only: Collection[str] | None = None) -> BaseModel | None:
         """The section of a `kind` of job with its variables expanded, or `only` some keys of it; None for a
@@ -115,6 +122,7 @@ def load_configuration(
             *_unset_variables(sections, environ),
             *_unset_secrets(webhooks, environ),
         ),
+        document=content.document if content else None,
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
             **(_key_places(content, ("timezone", "jobs")) if content else {}),

@@ -10,7 +10,8 @@
     │   ├── ServiceUnreachable an outside service refuses, or does not answer
     │   └── FileUnusable      a file or folder cannot be read or written
     ├── Conflict              another caller was first (a lost race); read again and decide again
-    │   └── Fenced            this worker does not own the run any more: stop, write nothing
+    │   ├── Fenced            this worker does not own the run any more: stop, write nothing
+    │   └── VersionMismatch   an edit was made against an older version
     ├── NotPermitted          the caller may not do this
     │   └── NotAuthenticated  the caller did not prove who it is: a token, a session, a password is refused
     ├── WaitTimedOut          what was waited for did not happen in time
@@ -22,6 +23,7 @@ An error has four facts for its caller: a stable `code`, whether a retry can hel
 (`retry_after_seconds`), and what to do next (`hint`). Faces translate the class, never the text.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -144,6 +146,19 @@ class Fenced(Conflict):
 
     code = "fenced"
     permanent = True
+
+
+class VersionMismatch(Conflict):
+    """An edit was made against an older version. `differences` are the keys, each with the current value and the
+    one that was to be stored."""
+
+    code = "version_mismatch"
+
+    def __init__(
+        self, message: str, *, differences: Sequence[tuple[str, Any, Any]] = (), **about: Any
+    ) -> None:
+        super().__init__(message, **about)
+        self.differences = tuple(differences)
 
 
 class NotPermitted(TsuzukiError):

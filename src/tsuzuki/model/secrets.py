@@ -1,10 +1,13 @@
-"""Masks the credentials of URLs in any text, in time linear in its length.
+"""Masks secrets: the credentials of URLs in any text, in time linear in its length; and in structured values what
+is known to be secret, by its key or by its value.
 
 A raw '@', '/' or '?' in a password is a mistake, but it must not reveal the rest of it: the password is
 everything up to the last '@' of the word. More may be masked than is secret, never less.
 """
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 MASK = "***"
 
@@ -16,6 +19,51 @@ _SECRET_PARAMETER = re.compile(
 )
 _USER_IS_PUBLIC = ("postgres", "redis", "ssh", "git", "unix")
 """Schemes whose `user@host` has no secret in it. In `https://token@host` it is one."""
+
+
+_SECRET_KEY = re.compile(
+    r"(?:^|_)(?:password|passwd|pwd|passphrase|secret|token|api_?key|access_key|private_key|signing_key"
+    r"|authorization|credentials?|cookie|client_secret)$"
+)
+_WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]")
+KNOWN_LENGTH_MIN = 6
+"""A shorter value would be masked in the middle of ordinary words."""
+
+
+class SecretMask:
+    """Masks what is secret in values that are shown: by key (`password`, `apiKey`, `GITLAB_TOKEN`), by a value that
+    is known to be secret, and in URLs."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        found = sorted({value for value in known if len(value) >= KNOWN_LENGTH_MIN}, key=len)
+        # The longest first: one secret may be part of another.
+        self._known = re.compile("|".join(map(re.escape, reversed(found)))) if found else None
+
+    def text(self, text: str) -> str:
+        masked = self._known.sub(MASK, text) if self._known else text
+        return mask_secrets(masked)
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with everything secret in it masked."""
+        match value:
+            case str():
+                return self.text(value)
+            case Mapping():
+                return {key: self._of_key(key, inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self.value(inner) for inner in value]
+            case _:
+                return value
+
+    def _of_key(self, key: Any, value: Any) -> Any:
+        if value is None or isinstance(value, bool) or not is_secret_key(str(key)):
+            return self.value(value)
+        return MASK
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether the value of a key by this name is a secret."""
+    return _SECRET_KEY.search(_WORD_BREAK.sub("_", key).lower()) is not None
 
 
 def mask_secrets(text: str) -> str:

@@ -30,3 +30,21 @@ class Audit:
                 before_id=before_id,
                 limit=limit,
             )
+
+    def count(
+        self,
+        *,
+        object_type: str | None = None,
+        object_id: str | None = None,
+        actor: str | None = None,
+        at_most: int,
+    ) -> int:
+        """How many changes there are; counting ends at `at_most`."""
+        with self._database.read() as connection:
+            return audit.count(
+                connection,
+                object_type=object_type,
+                object_id=object_id,
+                actor=actor,
+                at_most=at_most,
+            )

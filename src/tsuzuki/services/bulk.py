@@ -16,6 +16,7 @@ from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.services import job_changes
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.lookup import require_job
 from tsuzuki.services.runs import Request, RunFilter, Runs
 from tsuzuki.store import audit, bulk
@@ -60,7 +61,7 @@ class BulkView:
         }
 
 
-class BulkActions:
+class BulkActions(ActingService):
     def __init__(self, *, database: Database, actor: str, runs: Runs) -> None:
         self._database = database
         self._actor = actor

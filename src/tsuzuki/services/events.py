@@ -11,6 +11,8 @@ from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
+__all__ = ["Event", "Events"]
+
 
 class Events:
     def __init__(
@@ -54,6 +56,11 @@ class Events:
         """Events, newest first."""
         with self._database.read() as connection:
             return events.find(connection, event_type=event_type, before_id=before_id, limit=limit)
+
+    def count(self, *, event_type: str | None = None, at_most: int) -> int:
+        """How many events there are; counting ends at `at_most`."""
+        with self._database.read() as connection:
+            return events.count(connection, event_type=event_type, at_most=at_most)
 
     def _emit(
         self, connection: Connection, event_type: str, payload: Any, dedupe_key: str | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from tsuzuki.model.errors import Conflict
+from tsuzuki.model.errors import Conflict, VersionMismatch
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.services.lookup import require_job
 from tsuzuki.store import audit, jobs
@@ -74,6 +74,40 @@ def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
     return change
 
 
+def create(connection: Connection, spec: JobSpec, *, actor: str) -> None:
+    """Add a job that lives in the database only. Raises `Conflict` if there is one by that name."""
+    jobs.hold(connection)
+    if jobs.get_by_name(connection, spec.name) is not None:
+        raise taken(spec.name)
+    change = Change(kind=ChangeKind.ADD, name=spec.name, after=spec)
+    carry_out(connection, change, source=JobSource.DATABASE, actor=actor)
+
+
+def edit(connection: Connection, spec: JobSpec, *, version: int | None, actor: str) -> None:
+    """Change a job of the database that still has this version; None: any. Raises `VersionMismatch`."""
+    jobs.hold(connection)
+    job = require_job(connection, spec.name)
+    check_version(job, version, spec)
+    if job.spec != spec:
+        change = Change(kind=ChangeKind.CHANGE, name=spec.name, before=job, after=spec)
+        carry_out(connection, change, source=job.source, actor=actor)
+
+
+def check_version(job: Job, version: int | None, wanted: JobSpec | None = None) -> None:
+    """Raises `VersionMismatch`, with the keys in which the job differs from what is `wanted`."""
+    if version is None or version == job.version:
+        return
+    current = spec_as_dict(job.spec)
+    sent = spec_as_dict(wanted) if wanted else current
+    raise VersionMismatch(
+        f"the job {job.spec.name!r} is at version {job.version}, and not at {version} any more",
+        hint="Read it again, and repeat the change if it is still wanted.",
+        differences=[
+            (key, current[key], sent[key]) for key in current if current[key] != sent[key]
+        ],
+    )
+
+
 def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str) -> None:
     jobs.hold(connection)
     job = require_job(connection, name)
@@ -83,10 +117,11 @@ def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str)
         carry_out(connection, change, source=job.source, actor=actor)
 
 
-def remove(connection: Connection, name: str, *, actor: str) -> None:
+def remove(connection: Connection, name: str, *, version: int | None = None, actor: str) -> None:
     jobs.hold(connection)
     job = jobs.get_by_name(connection, name)
     if job is not None:
+        check_version(job, version)
         change = Change(kind=ChangeKind.REMOVE, name=name, before=job)
         carry_out(connection, change, source=job.source, actor=actor)
 

@@ -26,6 +26,7 @@ from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import upcoming
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.job_changes import Change
 from tsuzuki.services.job_views import JobView, SyncState, view_of, views_of
 from tsuzuki.services.lookup import job_unknown
@@ -35,7 +36,7 @@ from tsuzuki.store.sql.database import Connection, Database
 __all__ = ["JobView", "Jobs", "SyncState", "parse_key_value"]
 
 
-class Jobs:
+class Jobs(ActingService):
     """`reload` reads the configuration again: the file may have changed since."""
 
     def __init__(
@@ -121,6 +122,31 @@ class Jobs:
         with self._database.write() as connection:
             job_changes.remove(connection, name, actor=self._actor)
 
+    def create(self, name: str, body: Mapping[str, Any]) -> JobView:
+        """Make a job that lives in the database only. Raises `Conflict` if the name is taken."""
+        self._refuse_file_job(name)
+        spec = self._parse(name, body)
+        with self._database.write() as connection:
+            job_changes.create(connection, spec, actor=self._actor)
+        return self.get(name)
+
+    def edit(self, name: str, body: Mapping[str, Any], *, version: int | None) -> JobView:
+        """Replace the definition of a job of the database, if it still has this version; None: any. Raises
+        `VersionMismatch`, and `Conflict` with file and line for a job of the file."""
+        self.get(name)
+        self._refuse_file_job(name)
+        spec = self._parse(name, body)
+        with self._database.write() as connection:
+            job_changes.edit(connection, spec, version=version, actor=self._actor)
+        return self.get(name)
+
+    def discard(self, name: str, *, version: int | None) -> None:
+        """Remove a job of the database, if it still has this version; None: any. Its runs stay."""
+        self.get(name)
+        self._refuse_file_job(name)
+        with self._database.write() as connection:
+            job_changes.remove(connection, name, version=version, actor=self._actor)
+
     def define(self, name: str, body: Mapping[str, Any]) -> JobView:
         """Make or change a job that lives in the database only."""
         with self._database.write() as connection:
@@ -130,8 +156,24 @@ class Jobs:
     def define_in(self, connection: Connection, name: str, body: Mapping[str, Any]) -> None:
         """The same inside a transaction of the caller's."""
         self._database.adopt(connection)
-        spec = parse_job(name, body, kinds=self._kinds, default_timezone=self._reload().timezone)
-        job_changes.define(connection, spec, actor=self._actor)
+        job_changes.define(connection, self._parse(name, body), actor=self._actor)
+
+    def _parse(self, name: str, body: Mapping[str, Any]) -> JobSpec:
+        return parse_job(name, body, kinds=self._kinds, default_timezone=self._reload().timezone)
+
+    def _refuse_file_job(self, name: str) -> None:
+        """A job of the file is changed in the file."""
+        with self._database.read() as connection:
+            stored = jobs.get_by_name(connection, name)
+        place = self._reload().place_of_job(name)
+        if place is None and (stored is None or stored.source is JobSource.DATABASE):
+            return
+        raise Conflict(
+            f"the job {name!r} is defined in the file",
+            hint="Change it there; it is applied by: tsuzuki job apply",
+            place=place,
+            code="job_source",
+        )
 
     def apply(self, *, dry_run: bool = False) -> list[Change]:
         """Make the database hold what the file says. Returns what changed (or would). Raises

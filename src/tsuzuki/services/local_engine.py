@@ -191,6 +191,13 @@ class LocalEngine:
             if is_ours:
                 self.stop()
 
+    def metrics_text(self) -> tuple[str, bytes]:
+        """The content type and the text of what was counted here, for Prometheus; no series without an engine."""
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest  # noqa: PLC0415 -- rarely needed
+
+        engine = self._engine
+        return CONTENT_TYPE_LATEST, generate_latest(engine.metrics.registry) if engine else b""
+
     def has_left(self) -> bool:
         """Whether the worker of a started engine was drained and has left."""
         return self._engine is not None and self._engine.drained.is_set()

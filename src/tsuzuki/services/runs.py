@@ -13,6 +13,7 @@ from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.lookup import job_unknown, require_job, require_run
@@ -53,7 +54,7 @@ class Submission(NamedTuple):
     is_new: bool
 
 
-class Runs:
+class Runs(ActingService):
     def __init__(
         self,
         *,
@@ -99,9 +100,21 @@ class Runs:
     def find(self, wanted: RunFilter) -> list[Run]:
         """Runs, newest first."""
         with self._database.read() as connection:
-            if wanted.job_name is not None:
-                require_job(connection, wanted.job_name)
+            alone = () if wanted.job_name is None else (wanted.job_name,)
+            for name in sorted({*alone, *wanted.job_names}):
+                require_job(connection, name)
             return runs.find(connection, wanted)
+
+    def count(self, wanted: RunFilter, *, at_most: int) -> int:
+        """How many runs there are; counting ends at `at_most`."""
+        with self._database.read() as connection:
+            return runs.count(connection, wanted, at_most=at_most)
+
+    def live(self, run_ids: Collection[int]) -> set[int]:
+        """Those of these runs that have not ended."""
+        with self._database.read() as connection:
+            found = runs.get_many(connection, sorted(run_ids))
+        return {run.id for run in found if not run.state.is_final}
 
     def get(self, run_id: int) -> RunView:
         with self._database.read() as connection:

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from tsuzuki.model.settings import SETTINGS, Setting, find_setting
+from tsuzuki.services.acting import ActingService
 from tsuzuki.store import settings
 from tsuzuki.store.sql.database import Database
 
@@ -28,7 +29,7 @@ class SettingView:
         }
 
 
-class Settings:
+class Settings(ActingService):
     def __init__(self, *, database: Database, actor: str) -> None:
         self._database = database
         self._actor = actor

@@ -6,6 +6,7 @@ from typing import Any
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.store import audit, leadership, workers
 from tsuzuki.store.leadership import Leadership, Term
@@ -13,6 +14,8 @@ from tsuzuki.store.runs import capacity
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
+
+__all__ = ["Leadership", "WorkerView", "Workers"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,7 @@ class WorkerView:
         }
 
 
-class Workers:
+class Workers(ActingService):
     def __init__(self, *, database: Database, actor: str) -> None:
         self._database = database
         self._actor = actor

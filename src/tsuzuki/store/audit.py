@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from tsuzuki.store.schema.tables import audit_log
 from tsuzuki.store.sql.clock import db_now
@@ -63,14 +63,33 @@ def find(
     limit: int = 50,
 ) -> list[AuditEntry]:
     """Changes, newest first. `before_id` continues a page."""
-    statement = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
-    for column, wanted in (
-        (audit_log.c.object_type, object_type),
-        (audit_log.c.object_id, object_id),
-        (audit_log.c.actor, actor),
-    ):
-        if wanted is not None:
-            statement = statement.where(column == wanted)
+    statement = select(audit_log).where(*_conditions(object_type, object_id, actor))
     if before_id is not None:
         statement = statement.where(audit_log.c.id < before_id)
-    return [AuditEntry(**row) for row in connection.execute(statement).mappings().all()]
+    rows = connection.execute(statement.order_by(audit_log.c.id.desc()).limit(limit))
+    return [AuditEntry(**row) for row in rows.mappings().all()]
+
+
+def count(
+    connection: Connection,
+    *,
+    object_type: str | None = None,
+    object_id: str | None = None,
+    actor: str | None = None,
+    at_most: int,
+) -> int:
+    """How many changes there are; the scan ends after `at_most`."""
+    wanted = _conditions(object_type, object_id, actor)
+    found = select(audit_log.c.id).where(*wanted).limit(at_most).subquery()
+    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+
+
+def _conditions(
+    object_type: str | None, object_id: str | None, actor: str | None
+) -> list[ColumnElement[bool]]:
+    wanted = {
+        audit_log.c.object_type: object_type,
+        audit_log.c.object_id: object_id,
+        audit_log.c.actor: actor,
+    }
+    return [column == value for column, value in wanted.items() if value is not None]

@@ -6,7 +6,16 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, bindparam, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    bindparam,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -109,9 +118,17 @@ def find(
     limit: int = 50,
 ) -> list[Event]:
     """Events, newest first. `before_id` continues a page."""
-    statement = select(events).order_by(events.c.id.desc()).limit(limit)
-    if event_type is not None:
-        statement = statement.where(events.c.event_type == event_type)
+    statement = select(events).where(*_of_type(event_type)).order_by(events.c.id.desc())
     if before_id is not None:
         statement = statement.where(events.c.id < before_id)
-    return [Event(**row) for row in connection.execute(statement).mappings().all()]
+    return [Event(**row) for row in connection.execute(statement.limit(limit)).mappings().all()]
+
+
+def count(connection: Connection, *, event_type: str | None = None, at_most: int) -> int:
+    """How many events there are; the scan ends after `at_most`."""
+    found = select(events.c.id).where(*_of_type(event_type)).limit(at_most).subquery()
+    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+
+
+def _of_type(event_type: str | None) -> list[ColumnElement[bool]]:
+    return [] if event_type is None else [events.c.event_type == event_type]

@@ -4,7 +4,7 @@ import getpass
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,14 @@ from tsuzuki.model.access import Principal
 from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, NotFound
+from tsuzuki.model.secrets import SecretMask
 from tsuzuki.services import configuration as configuration_service
 from tsuzuki.services.access.passwords import Passwords
 from tsuzuki.services.access.sessions import Sessions
 from tsuzuki.services.access.setup_codes import SetupCodes
 from tsuzuki.services.access.tokens import Tokens
 from tsuzuki.services.access.users import Users
+from tsuzuki.services.api_requests import ApiRequests
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.configuration import ConfigurationView
@@ -81,6 +83,24 @@ class Application:
     """Keep the parsed file, so that the next reading command starts fast (`wiring.reader`)."""
     service: Callable[[str], Any]
     """The service of a collector by the collector's name, built when first asked for."""
+    build_service: Callable[..., Any]
+    """The same for given services of jobs and runs, built at each call."""
+    api_requests: ApiRequests
+    mask: SecretMask
+    """Hides the secrets of this configuration in what is shown."""
+
+    def acting_as(self, actor: str) -> "Application":
+        """The same for another actor: what is changed through it is audited under that name."""
+        jobs, runs = self.jobs.acting_as(actor), self.runs.acting_as(actor)
+        return replace(
+            self,
+            jobs=jobs,
+            runs=runs,
+            bulk=self.bulk.acting_as(actor),
+            workers=self.workers.acting_as(actor),
+            settings=self.settings.acting_as(actor),
+            service=cache(partial(self.build_service, actor=actor, jobs=jobs, runs=runs)),
+        )
 
 
 def read_configuration(
@@ -149,6 +169,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     events = Events(database=database, wake_others=wake_others)
     liveness = Liveness(database=database)
     workers = Workers(database=database, actor=actor)
+    service = partial(build_service, resources, liveness=liveness)
     local_engine = LocalEngine(
         build=partial(_build_engine, resources), liveness=liveness, workers=workers, runs=runs
     )
@@ -187,8 +208,11 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         refused_collectors=resources.refused,
         keep_for_reader=partial(keep_record, resources),
-        service=cache(
-            partial(build_service, resources, actor=actor, jobs=jobs, runs=runs, liveness=liveness)
+        service=cache(partial(service, actor=actor, jobs=jobs, runs=runs)),
+        build_service=service,
+        api_requests=ApiRequests(database=database),
+        mask=SecretMask(
+            resources.environ.get(name, "") for name in resources.configuration.secret_variables
         ),
     )
 

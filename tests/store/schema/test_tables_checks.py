@@ -10,6 +10,7 @@ from support import raw_statements
 from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
+from tsuzuki.store.schema.api_tables import api_requests
 from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
 from tsuzuki.store.schema.rollup_tables import run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
@@ -73,6 +74,15 @@ RUN_HOUR = {
     "bucket": 0,
     "runs": 1,
     "seconds": 0.0,
+}
+API_REQUEST = {
+    "actor": "user:ada",
+    "idempotency_key": "k",
+    "request_id": "r",
+    "fingerprint": "f",
+    "claim": "c",
+    "claimed_until": MOMENT,
+    "expires_at": MOMENT,
 }
 LEADERSHIP = {"id": 1, "epoch": 0, "lease_expires_at": MOMENT}
 
@@ -206,6 +216,11 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
     "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
     **access_rows.IMPOSSIBLE,
+    "ck_api_requests_answer": [
+        (api_requests, {**API_REQUEST, "status": 200}),
+        (api_requests, {**API_REQUEST, "status": 200, "headers": {}}),
+        (api_requests, {**API_REQUEST, "body": ""}),
+    ],
 }
 
 POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
@@ -223,6 +238,8 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (run_hours_progress, {"id": 1, "until": MOMENT}),
     (leadership, LEADERSHIP),
     *access_rows.POSSIBLE,
+    (api_requests, API_REQUEST),
+    (api_requests, {**API_REQUEST, "actor": "b", "status": 200, "headers": {}, "body": ""}),
 ]
 
 

@@ -1,0 +1,38 @@
+"""`tsuzuki web`: serve the API alone."""
+
+import signal
+
+import click
+
+from tsuzuki.cli.application import open_application
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.foreground import ProcessSignals, log_format_option, write_log
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import say
+from tsuzuki.cli.web_options import web_options, web_served
+
+
+@click.command(cls=Command)
+@web_options
+@log_format_option
+@click.pass_obj
+def web(
+    invocation: Invocation, listen: str | None, allowed_hosts: tuple[str, ...], log_format: str
+) -> None:
+    """Serve the HTTP API alone; leading and working is left to others.
+
+    Any number of these may run on one database. `tsuzuki up` serves it too.
+
+    \b
+    tsuzuki web
+    tsuzuki web --listen 127.0.0.1:9000
+    """
+    with open_application(invocation) as application:
+        write_log(invocation, log_format=log_format)
+        signals = ProcessSignals()
+        with web_served(application, listen=listen, allowed_hosts=allowed_hosts) as url:
+            say(invocation, f"Serving the API on {url}; its routes: {url}/docs. Stop with ^C.")
+            signals.received.wait()
+    if signals.number == signal.SIGINT:
+        raise ExitWith(EXIT_INTERRUPTED)

@@ -1,0 +1,118 @@
+"""Requests of the API that are made at most once, and the key that the API signs with."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tsuzuki.model.errors import Conflict, UsageError
+from tsuzuki.store import api_requests, signing_keys
+from tsuzuki.store.sql.database import Database
+
+EXPIRED_AT_ONCE = 20
+IN_FLIGHT_RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The right to carry a request out. `request_id` is the same whenever this request is made again."""
+
+    actor: str
+    key: str
+    request_id: str
+    token: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a request was answered with."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+class ApiRequests:
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    def claim(self, *, actor: str, key: str, fingerprint: str) -> Claim | Answer:
+        """The claim on a new request, or the answer of an earlier one with the same key. Raises `UsageError` if
+        that was another request, and `Conflict` while it is carried out."""
+        claim = Claim(
+            actor=actor, key=key, request_id=secrets.token_hex(16), token=secrets.token_hex(16)
+        )
+        with self._database.write() as connection:
+            api_requests.delete_expired(connection, limit=EXPIRED_AT_ONCE)
+            if api_requests.claim(
+                connection,
+                actor=actor,
+                key=key,
+                request_id=claim.request_id,
+                fingerprint=fingerprint,
+                claim=claim.token,
+            ):
+                return claim
+            earlier = api_requests.get(connection, actor=actor, key=key)
+            if earlier is None:
+                raise _in_flight(key)
+            if earlier.fingerprint != fingerprint:
+                raise UsageError(
+                    f"the Idempotency-Key {key!r} was used for another request",
+                    hint="Use a new key for each thing that is to be done; a key is kept for 24 hours.",
+                    code="idempotency_key_used",
+                )
+            if earlier.status is not None:
+                return Answer(
+                    status=earlier.status, headers=earlier.headers or {}, body=earlier.body or ""
+                )
+            if earlier.is_claimed or not api_requests.take_over(
+                connection, actor=actor, key=key, claim=earlier.claim, new_claim=claim.token
+            ):
+                raise _in_flight(key)
+            return Claim(actor=actor, key=key, request_id=earlier.request_id, token=claim.token)
+
+    def answer(self, claim: Claim, answer: Answer) -> None:
+        with self._database.write() as connection:
+            api_requests.answer(
+                connection,
+                actor=claim.actor,
+                key=claim.key,
+                claim=claim.token,
+                status=answer.status,
+                headers=answer.headers,
+                body=answer.body,
+            )
+
+    def release(self, claim: Claim) -> None:
+        """The request did nothing: the key may be used again."""
+        with self._database.write() as connection:
+            api_requests.release(connection, actor=claim.actor, key=claim.key, claim=claim.token)
+
+    def lapse(self, claim: Claim) -> None:
+        """Whether the request was carried out is not known: it may be made again at once, under the same id."""
+        with self._database.write() as connection:
+            api_requests.lapse(connection, actor=claim.actor, key=claim.key, claim=claim.token)
+
+    @cached_property
+    def cursor_key(self) -> bytes:
+        """What cursors are signed with: the same in all processes on this database."""
+        name = "cursor"
+        with self._database.read() as connection:
+            stored = signing_keys.get(connection, name)
+        if stored is None:
+            with self._database.write() as connection:
+                signing_keys.add(connection, name=name, secret=secrets.token_hex(32))
+                stored = signing_keys.get(connection, name)
+        if stored is None:
+            raise RuntimeError("the signing key was deleted at this moment")
+        return bytes.fromhex(stored)
+
+
+def _in_flight(key: str) -> Conflict:
+    return Conflict(
+        f"a request with the Idempotency-Key {key!r} is being carried out",
+        hint="Ask again in a moment, with the same key.",
+        retry_after_seconds=IN_FLIGHT_RETRY_SECONDS,
+        code="request_in_flight",
+    )

@@ -1,0 +1,24 @@
+"""The log of a server of ours: in the engine's format, and what the HTTP server itself says with it."""
+
+import logging
+
+from tsuzuki.engine.log import log
+
+__all__ = ["capture_server_log", "log"]
+
+
+class _Forwarding(logging.Handler):
+    """Gives the records of another logger to our log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log.log(
+            record.levelno, "web_server", said=record.getMessage(), exc_info=record.exc_info or None
+        )
+
+
+def capture_server_log(name: str = "uvicorn") -> None:
+    """From now on what the HTTP server logs is part of our log; its routine lines are for debugging."""
+    logger = logging.getLogger(name)
+    logger.handlers = [_Forwarding()]
+    logger.propagate = False
+    logger.setLevel(logging.WARNING)

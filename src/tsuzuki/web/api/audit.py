@@ -1,0 +1,56 @@
+"""`/audit`: who changed what."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.services.audit import AuditEntry
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
+from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["audit"])
+
+
+class AuditOut(Model):
+    """One change. Secrets in `before` and `after` are masked."""
+
+    id: int
+    at: Moment
+    actor: str
+    action: str
+    object_type: str
+    object_id: str
+    before: Any
+    after: Any
+
+
+class AuditQuery(PageRequest):
+    object_type: str | None = Field(None, max_length=50, examples=["job"])
+    object_id: str | None = Field(None, max_length=500)
+    actor: str | None = Field(None, max_length=200, examples=["cli:ada"])
+
+
+@router.get("/audit", dependencies=[requires(Right.AUDIT_READ)])
+def list_audit(context: Context, query: Annotated[AuditQuery, Query()]) -> Page[AuditOut]:
+    """List changes, the newest first."""
+    audit, filters = context.application.audit, query.filters()
+
+    def find(after: Any, limit: int) -> list[AuditEntry]:
+        return audit.find(**filters, before_id=after, limit=limit)
+
+    def item(entry: AuditEntry) -> AuditOut:
+        return AuditOut(**context.mask(asdict(entry)))
+
+    return context.page(
+        query,
+        find=find,
+        position=lambda entry: entry.id,
+        item=item,
+        count=lambda: count_of(audit.count(**filters, at_most=COUNT_MAX + 1)),
+    )

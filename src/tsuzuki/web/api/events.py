@@ -1,0 +1,82 @@
+"""`/events`: say that something happened, and look at what did."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field, JsonValue
+
+from tsuzuki.model.access import Right
+from tsuzuki.services.events import Event
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
+from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["events"])
+
+
+class EventOut(Model):
+    """An event. `processed_at` is when its runs were made."""
+
+    id: int
+    event_type: str
+    payload: Any
+    dedupe_key: str | None
+    created_at: Moment
+    processed_at: Moment | None
+
+
+class EmittedEvent(EventOut):
+    is_new: bool = Field(description="False if its key was used before: this is the event of then.")
+    listeners: list[str] = Field(description="The jobs that it runs.")
+
+
+class NewEvent(Model):
+    event_type: str = Field(min_length=1, max_length=200, examples=["order.created"])
+    payload: JsonValue = Field(None, examples=[{"order": 7}])
+    dedupe_key: str | None = Field(None, min_length=1, max_length=500, examples=["order-7"])
+
+
+class EventQuery(PageRequest):
+    event_type: str | None = Field(None, max_length=200)
+
+
+@router.get("/events", dependencies=[requires(Right.EVENTS_READ)])
+def list_events(context: Context, query: Annotated[EventQuery, Query()]) -> Page[EventOut]:
+    """List events, the newest first."""
+    events = context.application.events
+
+    def find(after: Any, limit: int) -> list[Event]:
+        return events.find(event_type=query.event_type, before_id=after, limit=limit)
+
+    return context.page(
+        query,
+        find=find,
+        position=lambda event: event.id,
+        item=lambda event: EventOut(**_values(context, event)),
+        count=lambda: count_of(events.count(event_type=query.event_type, at_most=COUNT_MAX + 1)),
+    )
+
+
+@router.post(
+    "/events",
+    status_code=201,
+    dependencies=[requires(Right.EVENTS_EMIT)],
+    responses={200: {"model": EmittedEvent, "description": "The key was used before."}},
+)
+def emit_event(context: Context, body: NewEvent, response: Response) -> EmittedEvent:
+    """Emit an event; the jobs that wait for it will run. A key that was used before emits nothing (200)."""
+    key = body.dedupe_key
+    if key is None and context.request_id is not None:
+        key = f"api:{context.request_id}"
+    event, is_new = context.application.events.emit(body.event_type, body.payload, dedupe_key=key)
+    listeners = context.application.events.listeners(event.event_type)
+    if not is_new and body.dedupe_key is not None:
+        response.status_code = 200
+    return EmittedEvent(**_values(context, event), is_new=is_new, listeners=listeners)
+
+
+def _values(context: Context, event: Event) -> dict[str, Any]:
+    return {**asdict(event), "payload": context.mask(event.payload)}

@@ -1,0 +1,39 @@
+"""Why a run or a job is where it is, as it is answered."""
+
+from tsuzuki.model.states import RunState
+from tsuzuki.services.explain import Cause, Explanation
+from tsuzuki.web.answers import Model
+from tsuzuki.web.context import Context
+
+
+class ReasonOut(Model):
+    cause: Cause
+    sentence: str
+    hint: str | None
+
+
+class RunExplanation(Model):
+    """All reasons that hold now. The first one is the one to look at."""
+
+    run_id: int
+    job: str
+    state: RunState
+    reasons: list[ReasonOut]
+
+
+class JobExplanation(Model):
+    job: str
+    why: str
+    run: RunExplanation | None
+
+
+def explanation_out(context: Context, found: Explanation) -> RunExplanation:
+    return RunExplanation(
+        run_id=found.run_id,
+        job=found.job,
+        state=found.state,
+        reasons=[
+            ReasonOut(cause=reason.cause, sentence=context.mask(reason.sentence), hint=reason.hint)
+            for reason in found.reasons
+        ],
+    )

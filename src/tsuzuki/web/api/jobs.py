@@ -1,0 +1,257 @@
+"""`/jobs`: what is defined in the file and in the database, and changing what is in the database."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from pydantic import Field, JsonValue
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.job import JobSource
+from tsuzuki.model.misfire import Misfire
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.services.jobs import JobView, SyncState
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.api.explanations import JobExplanation, explanation_out
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
+from tsuzuki.web.preconditions import etag, matched_version, required_version
+from tsuzuki.web.problems import InvalidRequest, PartProblem
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["jobs"])
+
+JobName = Annotated[str, Path(min_length=1, max_length=100, examples=["hello"])]
+IfMatch = Annotated[
+    str | None, Header(description="The ETag of the version that is changed.", examples=['"3"'])
+]
+Definition = Annotated[
+    dict[str, JsonValue],
+    Field(
+        description="The keys of a job as they are written in tsuzuki.yaml.",
+        examples=[{"command": ["echo", "hello"], "schedule": "every 10 minutes"}],
+    ),
+]
+ETAG_HEADER = {"headers": {"ETag": {"description": "The version.", "schema": {"type": "string"}}}}
+
+
+class JobOut(Model):
+    """A job. `definition` parts are as stored; `standing` says whether the database has what the file says."""
+
+    name: str
+    id: int | None
+    version: int | None = Field(
+        description="Also the ETag. Null for a job that is not applied yet."
+    )
+    source: JobSource
+    standing: SyncState
+    handler: str
+    options: dict[str, Any]
+    arguments: dict[str, Any]
+    description: str
+    enabled: bool
+    schedule: dict[str, Any] | None
+    schedule_words: str
+    next_at: Moment | None
+    on_event: str | None
+    misfire: Misfire
+    catchup_window_seconds: float
+    concurrency_policy: ConcurrencyPolicy
+    max_concurrent: int | None
+    concurrency_key: str | None
+    max_concurrent_per_key: int | None
+    priority: int
+    timeout_seconds: float | None
+    retry: dict[str, Any]
+    tags: list[str]
+
+
+class JobQuery(PageRequest):
+    enabled: bool | None = Field(None, description="Only those that are switched on, or off.")
+    source: JobSource | None = None
+    handler: str | None = Field(None, max_length=100, description="The kind of job: `command`.")
+    tag: str | None = Field(None, max_length=200)
+    search: str | None = Field(None, max_length=100, description="Part of the name.")
+
+
+class NewJob(Model):
+    name: str = Field(min_length=1, max_length=100, examples=["hello"])
+    definition: Definition
+
+
+class JobEdit(Model):
+    definition: Definition
+
+
+class NextTimes(Model):
+    times: list[Moment]
+
+
+def job_out(context: Context, view: JobView) -> JobOut:
+    values = {**view.as_dict(), "version": view.job.version if view.job else None}
+    masked = {key: context.mask(values[key]) for key in ("options", "arguments", "description")}
+    return JobOut(**{**values, **masked})
+
+
+def _answer(context: Context, view: JobView, response: Response) -> JobOut:
+    if view.job is not None:
+        response.headers["ETag"] = etag(view.job.version)
+    return job_out(context, view)
+
+
+@contextmanager
+def _definition_of_the_request() -> Iterator[None]:
+    """What is wrong with a definition that was sent is wrong with the request; a place is in the server's file."""
+    try:
+        yield
+    except ConfigurationError as error:
+        if error.place is not None:
+            raise
+        problems: tuple[ConfigurationError, ...] = getattr(error, "problems", (error,))
+        raise InvalidRequest(
+            [
+                PartProblem(
+                    where="body.name" if problem.specific_code == "job_name" else "body.definition",
+                    message=problem.message,
+                    code=problem.specific_code,
+                    hint=problem.hint,
+                )
+                for problem in problems
+            ]
+        ) from error
+
+
+@router.get("/jobs", dependencies=[requires(Right.JOBS_READ)])
+def list_jobs(context: Context, query: Annotated[JobQuery, Query()]) -> Page[JobOut]:
+    """List the jobs of the file and of the database, by name."""
+    wanted = [view for view in context.application.jobs.find() if _is_wanted(view, query)]
+    return context.page(
+        query,
+        find=lambda after, limit: after_position(wanted, after, limit, _name),
+        position=_name,
+        item=lambda view: job_out(context, view),
+        count=lambda: count_of(len(wanted)),
+    )
+
+
+def _name(view: JobView) -> str:
+    return view.name
+
+
+def _is_wanted(view: JobView, query: JobQuery) -> bool:
+    spec = view.spec
+    return (
+        (query.enabled is None or spec.enabled == query.enabled)
+        and (query.source is None or view.source is query.source)
+        and (query.handler is None or spec.handler == query.handler)
+        and (query.tag is None or query.tag in spec.tags)
+        and (query.search is None or query.search.casefold() in spec.name.casefold())
+    )
+
+
+@router.post(
+    "/jobs",
+    status_code=201,
+    dependencies=[requires(Right.JOBS_WRITE)],
+    responses={201: ETAG_HEADER, **problem_responses(409)},
+)
+def create_job(context: Context, body: NewJob, response: Response) -> JobOut:
+    """Make a job that lives in the database only."""
+    with _definition_of_the_request():
+        view = context.application.jobs.create(body.name, body.definition)
+    response.headers["Location"] = f"/api/v1/jobs/{view.name}"
+    return _answer(context, view, response)
+
+
+@router.get(
+    "/jobs/{name}",
+    dependencies=[requires(Right.JOBS_READ)],
+    responses={200: ETAG_HEADER, **problem_responses(404)},
+)
+def get_job(context: Context, name: JobName, response: Response) -> JobOut:
+    """One job, with its version as ETag."""
+    return _answer(context, context.application.jobs.get(name), response)
+
+
+@router.put(
+    "/jobs/{name}",
+    dependencies=[requires(Right.JOBS_WRITE)],
+    responses={200: ETAG_HEADER, **problem_responses(404, 409, 412, 428)},
+)
+def edit_job(
+    context: Context, name: JobName, body: JobEdit, response: Response, if_match: IfMatch = None
+) -> JobOut:
+    """Replace the definition of a job of the database. One of the file answers 409 with file and line."""
+    jobs = context.application.jobs
+    with _definition_of_the_request():
+        version = required_version(if_match, _version(context, name))
+        view = jobs.edit(name, body.definition, version=version)
+    return _answer(context, view, response)
+
+
+@router.delete(
+    "/jobs/{name}",
+    status_code=204,
+    dependencies=[requires(Right.JOBS_WRITE)],
+    responses=problem_responses(404, 409, 412),
+)
+def delete_job(context: Context, name: JobName, if_match: IfMatch = None) -> None:
+    """Remove a job of the database. Its runs and their history stay."""
+    version = matched_version(if_match, _version(context, name))
+    context.application.jobs.discard(name, version=version)
+
+
+def _version(context: Context, name: str) -> int | None:
+    job = context.application.jobs.get(name).job
+    return job.version if job else None
+
+
+@router.post(
+    "/jobs/{name}/enable",
+    dependencies=[requires(Right.JOBS_OPERATE)],
+    responses={200: ETAG_HEADER, **problem_responses(404, 409)},
+)
+def enable_job(context: Context, name: JobName, response: Response) -> JobOut:
+    """Switch a job on; what it missed is not made up for. A job of the file is changed in the file."""
+    return _answer(context, context.application.jobs.set_enabled(name, True), response)
+
+
+@router.post(
+    "/jobs/{name}/disable",
+    dependencies=[requires(Right.JOBS_OPERATE)],
+    responses={200: ETAG_HEADER, **problem_responses(404, 409)},
+)
+def disable_job(context: Context, name: JobName, response: Response) -> JobOut:
+    """Switch a job off; what is running goes on to its end. A job of the file is changed in the file."""
+    return _answer(context, context.application.jobs.set_enabled(name, False), response)
+
+
+@router.get(
+    "/jobs/{name}/next",
+    dependencies=[requires(Right.JOBS_READ)],
+    responses=problem_responses(404, 409),
+)
+def next_times(
+    context: Context, name: JobName, count: Annotated[int, Query(ge=1, le=1000)] = 5
+) -> NextTimes:
+    """When a job will be due, if it stays as it is."""
+    return NextTimes(times=context.application.jobs.next_times(name, count))
+
+
+@router.get(
+    "/jobs/{name}/explain",
+    dependencies=[requires(Right.JOBS_READ)],
+    responses=problem_responses(404),
+)
+def explain_job(context: Context, name: JobName) -> JobExplanation:
+    """Why a job is not running: its newest unfinished run, or its next time."""
+    application = context.application
+    view = application.jobs.get(name)
+    waiting = application.runs.newest_live(name) if view.job else None
+    if waiting is None:
+        return JobExplanation(job=name, why=view.why_idle(), run=None)
+    found = explanation_out(context, application.runs.explain(waiting.id))
+    return JobExplanation(job=name, why=found.reasons[0].sentence, run=found)

@@ -1,0 +1,96 @@
+"""A run as it is answered."""
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import Field
+
+from tsuzuki.model.run import Run
+from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
+from tsuzuki.services.runs import RunView
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+
+MASKED = ("arguments", "result", "error")
+
+
+class RunOut(Model):
+    """A run. Secrets in arguments, result and error are masked."""
+
+    id: int
+    job_definition_id: int
+    job_name: str
+    state: RunState
+    version: int
+    trigger: Trigger
+    scheduled_for: Moment
+    created_at: Moment
+    priority: int
+    arguments: dict[str, Any]
+    attempt: int
+    retries_used: int
+    orphan_count: int
+    orphans_free: int
+    losses: int
+    losses_free: int
+    retry_of: int | None
+    origin_id: int | None
+    idempotency_key: str | None
+    concurrency_key: str | None
+    event_id: int | None
+    covers_ticks: int
+    covers_until: Moment | None
+    assigned_worker_id: str | None
+    assigned_at: Moment | None
+    leader_epoch: int | None
+    started_at: Moment | None
+    finished_at: Moment | None
+    continuation_state: ContinuationState
+    continuation_check_deadline_at: Moment | None
+    reason: Reason | None
+    error: str | None
+    result: Any
+    progress_processed: int
+    progress_total: int | None
+    progress_at: Moment | None
+
+
+class TransitionOut(Model):
+    """One move of a run."""
+
+    run_id: int
+    version: int
+    from_state: RunState
+    to_state: RunState
+    at: Moment
+    actor: Actor
+    actor_id: str
+    epoch: int | None
+    reason: Reason | None
+    worker_id: str | None
+
+
+class RunDetail(RunOut):
+    """A run with its history."""
+
+    retried_as: int | None = Field(description="The run that retries this one.")
+    history: list[TransitionOut]
+
+
+def run_out(context: Context, run: Run) -> RunOut:
+    return RunOut(**_values(context, run))
+
+
+def detail_out(context: Context, view: RunView) -> RunDetail:
+    return RunDetail(
+        **_values(context, view.run),
+        retried_as=view.retried_as,
+        history=[TransitionOut(**asdict(transition)) for transition in view.history],
+    )
+
+
+def _values(context: Context, run: Run) -> dict[str, Any]:
+    values = vars(run).copy()
+    del values["log_ref"]  # where the archive keeps it is of no use to a caller
+    values.update({key: context.mask(values[key]) for key in MASKED})
+    return values

@@ -1,0 +1,87 @@
+"""The filters of a list of runs, each also as an exclusion."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.services.runs import RunFilter
+from tsuzuki.web.answers import GivenMoment
+from tsuzuki.web.paging import PageRequest
+from tsuzuki.web.problems import InvalidRequest, PartProblem
+from tsuzuki.web.security.bodies import INTEGER_MAX
+
+Id = Annotated[int, Field(ge=1, le=INTEGER_MAX)]
+Name = Annotated[str, Field(max_length=200)]
+Names = Annotated[list[Name], Field(max_length=50)]
+
+
+class RunQuery(PageRequest):
+    """Every condition holds; of a parameter that is repeated, one value must fit. Times need a zone."""
+
+    job: Names = Field(default_factory=list, description="Of these jobs.")
+    exclude_job: Names = Field(default_factory=list)
+    state: list[RunState] = Field(default_factory=list, max_length=50)
+    exclude_state: list[RunState] = Field(default_factory=list, max_length=50)
+    worker: Names = Field(default_factory=list, description="Assigned to one of these workers.")
+    exclude_worker: Names = Field(default_factory=list)
+    reason: list[Reason] = Field(default_factory=list, max_length=50)
+    exclude_reason: list[Reason] = Field(default_factory=list, max_length=50)
+    trigger: list[Trigger] = Field(default_factory=list, max_length=50)
+    exclude_trigger: list[Trigger] = Field(default_factory=list, max_length=50)
+    concurrency_key: str | None = Field(None, max_length=500)
+    event_id: Id | None = None
+    retry_of: Id | None = None
+    origin_id: Id | None = Field(None, description="Of the chain of retries of this run.")
+    created_from: GivenMoment | None = None
+    created_until: GivenMoment | None = Field(None, description="Before this time.")
+    finished_from: GivenMoment | None = None
+    finished_until: GivenMoment | None = None
+
+    def run_filter(self, **page: Any) -> RunFilter:
+        """Raises `InvalidRequest` for a filter that no run can match."""
+        self._check()
+        return RunFilter(
+            job_names=frozenset(self.job),
+            excluded_job_names=frozenset(self.exclude_job),
+            states=frozenset(self.state),
+            excluded_states=frozenset(self.exclude_state),
+            worker_ids=frozenset(self.worker),
+            excluded_worker_ids=frozenset(self.exclude_worker),
+            reasons=frozenset(self.reason),
+            excluded_reasons=frozenset(self.exclude_reason),
+            triggers=frozenset(self.trigger),
+            excluded_triggers=frozenset(self.exclude_trigger),
+            concurrency_key=self.concurrency_key,
+            event_id=self.event_id,
+            retry_of=self.retry_of,
+            origin_id=self.origin_id,
+            created_from=self.created_from,
+            created_until=self.created_until,
+            finished_from=self.finished_from,
+            finished_until=self.finished_until,
+            **page,
+        )
+
+    def _check(self) -> None:
+        impossible: list[PartProblem] = []
+        for name in ("job", "state", "worker", "reason", "trigger"):
+            wanted, excluded = set(getattr(self, name)), set(getattr(self, f"exclude_{name}"))
+            if wanted and wanted <= excluded:
+                impossible.append(_impossible(f"exclude_{name}", f"all of {name} is excluded"))
+        if set(self.exclude_state) == set(RunState):
+            impossible.append(_impossible("exclude_state", "every state is excluded"))
+        for name in ("created", "finished"):
+            start, end = getattr(self, f"{name}_from"), getattr(self, f"{name}_until")
+            if start and end and start >= end:
+                impossible.append(
+                    _impossible(f"{name}_until", f"{name}_until is not after {name}_from")
+                )
+        if impossible:
+            raise InvalidRequest(impossible)
+
+
+def _impossible(name: str, why: str) -> PartProblem:
+    return PartProblem(
+        where=f"query.{name}", message=f"no run can match: {why}", code="filter_impossible"
+    )

@@ -1,0 +1,166 @@
+"""`/runs` and the start of one: list, look at, wait for, cancel and retry runs."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from pydantic import Field, JsonValue
+from starlette.concurrency import run_in_threadpool
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN
+from tsuzuki.services.runs import DELAY_MAX_SECONDS
+from tsuzuki.services.runs import Request as RunRequest
+from tsuzuki.web.answers import Model
+from tsuzuki.web.api.explanations import RunExplanation, explanation_out
+from tsuzuki.web.api.jobs import JobName
+from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_out, run_out
+from tsuzuki.web.api.run_query import RunQuery
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import COUNT_MAX, Page, count_of
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.bodies import INTEGER_MAX
+from tsuzuki.web.security.rights import requires
+from tsuzuki.web.waiting import WAIT_SECONDS_MAX, preferred_wait_seconds
+
+router = APIRouter(route_class=ApiRoute, tags=["runs"])
+
+RunId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[42])]
+
+
+class StartRun(Model):
+    """How a run is started. Everything has a default."""
+
+    arguments: dict[str, JsonValue] = Field(default_factory=dict, examples=[{"month": 11}])
+    priority: int | None = Field(default=None, ge=PRIORITY_MIN, le=PRIORITY_MAX)
+    delay_seconds: float = Field(default=0.0, ge=0, le=DELAY_MAX_SECONDS)
+    concurrency_key: str | None = Field(default=None, max_length=500)
+
+
+class Waited(Model):
+    """A run after waiting. `ended` is false if the time was over first."""
+
+    ended: bool
+    run: RunOut
+
+
+@router.get("/runs", dependencies=[requires(Right.RUNS_READ)], responses=problem_responses(404))
+def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[RunOut]:
+    """List runs, the newest first."""
+    runs = context.application.runs
+
+    def find(after: Any, limit: int) -> Any:
+        return runs.find(query.run_filter(before_id=after, limit=limit))
+
+    return context.page(
+        query,
+        find=find,
+        position=lambda run: run.id,
+        item=lambda run: run_out(context, run),
+        count=lambda: count_of(runs.count(query.run_filter(), at_most=COUNT_MAX + 1)),
+    )
+
+
+@router.post(
+    "/jobs/{name}/runs",
+    status_code=201,
+    dependencies=[requires(Right.JOBS_OPERATE)],
+    responses=problem_responses(404, 409),
+)
+async def start_run(
+    request: Request,
+    response: Response,
+    context: Context,
+    name: JobName,
+    body: StartRun | None = None,
+    prefer: Annotated[
+        str | None, Header(description="`wait=30` waits for the end.", examples=["wait=30"])
+    ] = None,
+) -> RunOut:
+    """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""
+    asked = body or StartRun()
+    runs = context.application.runs
+    key = None if context.request_id is None else f"api:{context.request_id}"
+    submission = await run_in_threadpool(
+        runs.submit, RunRequest(job=name, idempotency_key=key, **asked.model_dump())
+    )
+    seconds = preferred_wait_seconds(prefer)
+    if seconds:
+        await request.app.state.run_waits.wait(submission.run_id, seconds)
+        response.headers["Preference-Applied"] = f"wait={seconds}"
+    view = await run_in_threadpool(runs.get, submission.run_id)
+    response.headers["Location"] = f"/api/v1/runs/{submission.run_id}"
+    return run_out(context, view.run)
+
+
+@router.get(
+    "/runs/{run_id}", dependencies=[requires(Right.RUNS_READ)], responses=problem_responses(404)
+)
+def get_run(context: Context, run_id: RunId) -> RunDetail:
+    """One run, with its history and the run that retries it."""
+    return detail_out(context, context.application.runs.get(run_id))
+
+
+@router.get(
+    "/runs/{run_id}/history",
+    dependencies=[requires(Right.RUNS_READ)],
+    responses=problem_responses(404),
+)
+def run_history(context: Context, run_id: RunId) -> list[TransitionOut]:
+    """Every move of a run, in order."""
+    view = context.application.runs.get(run_id)
+    return [TransitionOut(**asdict(transition)) for transition in view.history]
+
+
+@router.get(
+    "/runs/{run_id}/wait",
+    dependencies=[requires(Right.RUNS_READ)],
+    responses=problem_responses(404),
+)
+async def wait_for_run(
+    request: Request,
+    context: Context,
+    run_id: RunId,
+    seconds: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX)] = 30,
+) -> Waited:
+    """Wait until a run has ended, or until the time is over."""
+    runs = context.application.runs
+    view = await run_in_threadpool(runs.get, run_id)
+    if not view.run.state.is_final:
+        await request.app.state.run_waits.wait(run_id, seconds)
+        view = await run_in_threadpool(runs.get, run_id)
+    return Waited(ended=view.run.state.is_final, run=run_out(context, view.run))
+
+
+@router.get(
+    "/runs/{run_id}/explain",
+    dependencies=[requires(Right.RUNS_READ)],
+    responses=problem_responses(404),
+)
+def explain_run(context: Context, run_id: RunId) -> RunExplanation:
+    """Why a run is where it is, and what must happen for it to go on."""
+    return explanation_out(context, context.application.runs.explain(run_id))
+
+
+@router.post(
+    "/runs/{run_id}/cancel",
+    dependencies=[requires(Right.RUNS_OPERATE)],
+    responses=problem_responses(404, 409),
+)
+def cancel_run(context: Context, run_id: RunId) -> RunOut:
+    """Stop a run, or never let it start."""
+    return run_out(context, context.application.runs.cancel(run_id))
+
+
+@router.post(
+    "/runs/{run_id}/retry",
+    status_code=201,
+    dependencies=[requires(Right.RUNS_OPERATE)],
+    responses=problem_responses(404, 409),
+)
+def retry_run(context: Context, run_id: RunId, response: Response) -> RunOut:
+    """Retry a run that ended, as a new one with the same arguments."""
+    runs = context.application.runs
+    new_id = runs.retry(run_id).run_id
+    response.headers["Location"] = f"/api/v1/runs/{new_id}"
+    return run_out(context, runs.get(new_id).run)

@@ -1,0 +1,79 @@
+"""`/settings`: what can be tuned while everything runs."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path
+from pydantic import Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.services.settings import SettingView
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["settings"])
+
+Key = Annotated[str, Path(min_length=1, max_length=100, examples=["lease_seconds"])]
+
+
+class SettingOut(Model):
+    """A setting: its value, its default and bounds, what it means, and who set it (null: the default)."""
+
+    key: str
+    kind: Literal["int", "float"]
+    default: int | float
+    minimum: int | float
+    maximum: int | float
+    description: str
+    value: int | float
+    updated_at: Moment | None
+    updated_by: str | None
+
+
+class SettingsOut(Model):
+    items: list[SettingOut]
+
+
+class SettingChange(Model):
+    value: int | float = Field(examples=[12])
+
+
+def setting_out(view: SettingView) -> SettingOut:
+    return SettingOut.model_validate(view.as_dict())
+
+
+@router.get("/settings", dependencies=[requires(Right.SETTINGS_READ)])
+def list_settings(context: Context) -> SettingsOut:
+    """Every setting with the value in use."""
+    return SettingsOut(items=[setting_out(view) for view in context.application.settings.find()])
+
+
+@router.get(
+    "/settings/{key}",
+    dependencies=[requires(Right.SETTINGS_READ)],
+    responses=problem_responses(404),
+)
+def get_setting(context: Context, key: Key) -> SettingOut:
+    """One setting."""
+    return setting_out(context.application.settings.get(key))
+
+
+@router.put(
+    "/settings/{key}",
+    dependencies=[requires(Right.SETTINGS_WRITE)],
+    responses=problem_responses(404),
+)
+def set_setting(context: Context, key: Key, body: SettingChange) -> SettingOut:
+    """Change a setting; running engines take it up by themselves."""
+    return setting_out(context.application.settings.set(key, body.value))
+
+
+@router.delete(
+    "/settings/{key}",
+    dependencies=[requires(Right.SETTINGS_WRITE)],
+    responses=problem_responses(404),
+)
+def reset_setting(context: Context, key: Key) -> SettingOut:
+    """Give a setting its default back."""
+    return setting_out(context.application.settings.reset(key))

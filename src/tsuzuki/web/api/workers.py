@@ -1,0 +1,114 @@
+"""`/workers` and `/leader`: which there are, and orders to them."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.worker import DetachReason, WorkerState
+from tsuzuki.services.workers import WorkerView
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import Page, PageRequest, after_position
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["workers"])
+
+WorkerId = Annotated[str, Path(min_length=1, max_length=200, examples=["host-1234-a1b2c3"])]
+
+
+class WorkerOut(Model):
+    """A worker, what it holds, and how long ago it was heard (null if clock skew hides it)."""
+
+    id: str
+    host: str
+    pid: int
+    state: WorkerState
+    detach_reason: DetachReason | None
+    capacity: int
+    tags: list[str]
+    software_version: str
+    started_at: Moment
+    heartbeat_at: Moment
+    drain_ordered_at: Moment | None
+    held: int
+    silent_seconds: float | None
+    leads: bool
+
+
+class LeaderOut(Model):
+    """The lease. `is_valid`: a process leads."""
+
+    epoch: int
+    holder: str | None
+    lease_expires_at: Moment
+    taken_at: Moment | None
+    is_valid: bool
+
+
+class WorkerQuery(PageRequest):
+    gone: bool = Field(False, description="Also those that left.")
+
+
+def worker_out(view: WorkerView) -> WorkerOut:
+    return WorkerOut(**view.as_dict())
+
+
+def _get(context: Context, worker_id: str) -> WorkerOut:
+    views = context.application.workers.workers(with_gone=True)
+    return next(worker_out(view) for view in views if view.worker.id == worker_id)
+
+
+@router.get("/workers", dependencies=[requires(Right.WORKERS_READ)])
+def list_workers(context: Context, query: Annotated[WorkerQuery, Query()]) -> Page[WorkerOut]:
+    """List workers by id: what they hold, and when they were last heard."""
+
+    def find(after: Any, limit: int) -> list[WorkerView]:
+        views = context.application.workers.workers(with_gone=query.gone)
+        return after_position(views, after, limit, position)
+
+    def position(view: WorkerView) -> str:
+        return view.worker.id
+
+    return context.page(query, find=find, position=position, item=worker_out)
+
+
+@router.post(
+    "/workers/{worker_id}/drain",
+    dependencies=[requires(Right.WORKERS_OPERATE)],
+    responses=problem_responses(404, 409),
+)
+def drain_worker(context: Context, worker_id: WorkerId) -> WorkerOut:
+    """Let a worker finish what it has, take nothing new, and leave."""
+    context.application.workers.drain(worker_id)
+    return _get(context, worker_id)
+
+
+@router.post(
+    "/workers/{worker_id}/detach",
+    dependencies=[requires(Right.WORKERS_OPERATE)],
+    responses=problem_responses(404, 409),
+)
+def detach_worker(context: Context, worker_id: WorkerId) -> WorkerOut:
+    """Detach a worker: what it runs is stopped, and retried elsewhere."""
+    context.application.workers.detach(worker_id)
+    return _get(context, worker_id)
+
+
+@router.get("/leader", dependencies=[requires(Right.WORKERS_READ)])
+def get_leader(context: Context) -> LeaderOut:
+    """Which process leads, since when, and in which epoch."""
+    return LeaderOut(**asdict(context.application.workers.leader()))
+
+
+@router.post(
+    "/leader/step-down",
+    dependencies=[requires(Right.WORKERS_OPERATE)],
+    responses=problem_responses(409),
+)
+def step_down(context: Context) -> LeaderOut:
+    """End the current leader's term; another election follows at once. Answers the term that ended."""
+    return LeaderOut(**asdict(context.application.workers.step_down()))

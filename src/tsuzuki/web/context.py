@@ -1,0 +1,65 @@
+"""What an endpoint is given: the application, acting for the principal of the request, and what its answer needs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request
+
+from tsuzuki.model.access import Principal
+from tsuzuki.web.paging import Count, Cursors, Page, PageRequest, page_of
+from tsuzuki.wiring.application import Application
+
+Row = TypeVar("Row")
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestContext:
+    """`request_id` is the same if a request with an Idempotency-Key is made again; None without one."""
+
+    application: Application
+    principal: Principal
+    route_path: str
+    request_id: str | None
+
+    def mask(self, value: Any) -> Any:
+        """The value without the secrets in it."""
+        return self.application.mask.value(value)
+
+    def page(
+        self,
+        query: PageRequest,
+        *,
+        find: Callable[[Any, int], Sequence[Row]],
+        position: Callable[[Row], int | str],
+        item: Callable[[Row], Item],
+        count: Callable[[], Count] | None = None,
+    ) -> Page[Item]:
+        """The page that `query` asks for. `find` is given the position to continue after, or None, and how
+        many rows to read."""
+        filters: Mapping[str, Any] = query.filters()
+        cursors = Cursors(self.application.api_requests.cursor_key, self.route_path, filters)
+        after = None if query.cursor is None else cursors.read(query.cursor)
+        return page_of(
+            find(after, query.limit + 1),
+            limit=query.limit,
+            cursors=cursors,
+            position=position,
+            item=item,
+            filters=filters,
+            count=count() if query.count and count else None,
+        )
+
+
+async def request_context(request: Request) -> RequestContext:
+    principal: Principal = request.state.principal
+    return RequestContext(
+        application=request.app.state.application.acting_as(principal.actor),
+        principal=principal,
+        route_path=request.scope["route"].path,
+        request_id=getattr(request.state, "request_id", None),
+    )
+
+
+Context = Annotated[RequestContext, Depends(request_context)]

@@ -1,0 +1,23 @@
+"""Writes the OpenAPI document: `python -m tsuzuki.web.openapi_file docs/reference/openapi.json`."""
+
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tsuzuki.web.app import build_app
+from tsuzuki.web.documents import openapi_of
+from tsuzuki.web.security.authentication import LoopbackAuthenticator
+from tsuzuki.wiring.application import opened
+
+
+def write(target: Path) -> None:
+    """The document depends on the code alone; the workspace is an empty one."""
+    with TemporaryDirectory() as folder, opened(environ={}, cwd=Path(folder), migrate=False) as app:
+        served = build_app(app, LoopbackAuthenticator("openapi", is_loopback=True))
+        text = json.dumps(openapi_of(served), indent=1, ensure_ascii=False)
+    target.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,137 @@
+"""Pages of lists: opaque, signed keyset cursors, and counts that stop counting in time.
+
+A cursor is the position after which a page continues, bound to the route and to the filter it was made for, and
+signed with a key of the database: another route, another filter or another position is refused. Every process on
+the same database takes the cursors of the others. Nothing is ever skipped by OFFSET, so rows that are added meanwhile
+move none.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Generic, NoReturn, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.model import jsontext
+from tsuzuki.web.problems import RequestError
+
+LIMIT_MAX = 200
+LIMIT_DEFAULT = 50
+SIGNATURE_BYTES = 16
+CURSOR_LENGTH_MAX = 1000
+
+Item = TypeVar("Item")
+Row = TypeVar("Row")
+
+
+class Count(BaseModel):
+    """How many there are in all; not `exact`: at least that many."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: int
+    exact: bool
+
+
+class Page(BaseModel, Generic[Item]):
+    """One page of a list. `next_cursor` asks for the next one, with the same filters; null at the end."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[Item]
+    next_cursor: str | None
+    filters: dict[str, Any] = Field(
+        description="What the list is filtered by, as it was understood."
+    )
+    count: Count | None = Field(None, description="Only with `count=true`.")
+
+
+class PageRequest(BaseModel):
+    """Which page is asked for. A list adds its filters as further fields."""
+
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    cursor: Annotated[str, Field(max_length=CURSOR_LENGTH_MAX)] | None = Field(
+        None, description="`next_cursor` of the page before."
+    )
+    count: bool = Field(False, description="Count them too, up to 50,000.")
+
+    def filters(self) -> dict[str, Any]:
+        """The filters that were given, as JSON."""
+        dumped = self.model_dump(mode="json", exclude=set(PageRequest.model_fields))
+        return {name: value for name, value in dumped.items() if value not in (None, [])}
+
+
+COUNT_MAX = 50_000
+PageQuery = Annotated[PageRequest, Query()]
+
+
+def count_of(found: int) -> Count:
+    """The count of a scan that stops one after `COUNT_MAX`."""
+    return Count(value=min(found, COUNT_MAX), exact=found <= COUNT_MAX)
+
+
+class Cursors:
+    """Signs and reads the cursors of one list: a route with its filter."""
+
+    def __init__(self, key: bytes, route: str, filters: Mapping[str, Any]) -> None:
+        bound = jsontext.encode([route, dict(filters)]).encode("utf-8")
+        self._key = hashlib.sha256(key + bound).digest()
+
+    def write(self, position: int | str) -> str:
+        payload = jsontext.encode(position).encode("utf-8")
+        return base64.urlsafe_b64encode(self._sign(payload) + payload).decode("ascii").rstrip("=")
+
+    def read(self, cursor: str) -> Any:
+        """The position in a cursor. Raises `RequestError` if it was not made for this list."""
+        try:
+            raw = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        except ValueError:
+            _refuse()
+        signature, payload = raw[:SIGNATURE_BYTES], raw[SIGNATURE_BYTES:]
+        if not payload or not hmac.compare_digest(signature, self._sign(payload)):
+            _refuse()
+        return jsontext.decode(payload.decode("utf-8"))
+
+    def _sign(self, payload: bytes) -> bytes:
+        return hmac.digest(self._key, payload, "sha256")[:SIGNATURE_BYTES]
+
+
+def _refuse() -> NoReturn:
+    raise RequestError(
+        "the cursor is not one of this list",
+        status=400,
+        hint="Use `next_cursor` of the page before, with the same filters; or leave it out to start anew.",
+        code="cursor_invalid",
+    )
+
+
+def page_of(
+    rows: Sequence[Row],
+    *,
+    limit: int,
+    cursors: Cursors,
+    position: Callable[[Row], int | str],
+    item: Callable[[Row], Item],
+    filters: Mapping[str, Any],
+    count: Count | None = None,
+) -> Page[Item]:
+    """A page of `rows`, of which one more than `limit` was read if there are more."""
+    shown = rows[:limit]
+    more = len(rows) > limit
+    return Page(
+        items=[item(row) for row in shown],
+        next_cursor=cursors.write(position(shown[-1])) if more else None,
+        filters=dict(filters),
+        count=count,
+    )
+
+
+def after_position(
+    rows: Iterable[Row], after: str | None, limit: int, position: Callable[[Row], str]
+) -> list[Row]:
+    """A page of rows that are all in memory, in the order of their positions."""
+    ordered = sorted(rows, key=position)
+    return [row for row in ordered if after is None or position(row) > after][:limit]

@@ -1,0 +1,135 @@
+"""A route of the API: authenticates, checks the right, reads the body, and answers every error as a problem.
+
+In that order, so that a request that may not come in learns nothing about what it would find. A route without a
+declared right cannot be made.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Depends
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.services.server_log import log
+from tsuzuki.web import idempotency
+from tsuzuki.web.parameters import check_query, invalid_parts
+from tsuzuki.web.problems import (
+    MEDIA_TYPE,
+    InvalidRequest,
+    Problem,
+    RequestError,
+    problem_response,
+)
+from tsuzuki.web.security.authentication import authenticate
+from tsuzuki.web.security.bodies import BoundedRequest, check_content_type
+from tsuzuki.web.security.rights import RequiredRight, check_right
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+CODES_OF_ALL = (400, 421, 422, 500, 503)
+CODES_OF_PROTECTED = (401, 403)
+CODES_WITH_BODY = (408, 413, 415)
+
+
+class ApiRoute(APIRoute):
+    """`dependencies` must have `requires(…)` or `public()`."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        dependencies: Sequence[Depends] | None = None,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        openapi_extra: Mapping[str, Any] | None = None,
+        methods: set[str] | list[str] | None = None,
+        **about: Any,
+    ) -> None:
+        self.right = _declared_right(path, dependencies or ())
+        extra: dict[str, Any] = {"x-right": self.right or "public", **(openapi_extra or {})}
+        extra.setdefault("security", [{"token": []}, {"session": []}] if self.right else [])
+        if self.right and "POST" in (methods or ()):
+            extra.setdefault("parameters", [idempotency.PARAMETER])
+            responses = {**problem_responses(409), **(responses or {})}
+        statuses = [*CODES_OF_ALL, *(CODES_OF_PROTECTED if self.right else ())]
+        if not {"GET"}.issuperset(methods or {"GET"}):
+            statuses += [*CODES_WITH_BODY, *([] if self.right else [403])]
+        super().__init__(
+            path,
+            endpoint,
+            dependencies=dependencies,
+            responses={**problem_responses(*statuses), **(responses or {})},
+            openapi_extra=extra,
+            methods=methods,
+            **about,
+        )
+
+    def get_route_handler(self) -> Handler:
+        answer = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            bounded = BoundedRequest(request.scope, request.receive)
+            try:
+                await self._admit(bounded)
+                return await self._answer(bounded, answer)
+            except RequestValidationError as problem:
+                return problem_response(InvalidRequest(invalid_parts(problem, self)))
+            except TsuzukiError as problem:
+                return problem_response(problem)
+            except HTTPException:
+                raise
+            except Exception:  # noqa: BLE001 - the outermost net: logged here, told without a traceback
+                log.exception("web_request_failed", method=request.method, path=request.url.path)
+                return problem_response(unexpected())
+
+        return handle
+
+    async def _admit(self, request: BoundedRequest) -> None:
+        """Raises why the request is refused before its endpoint sees it."""
+        if self.right is not None:
+            state = request.app.state
+            request.state.principal = await authenticate(request, state.authenticator)
+            check_right(request.state.principal, self.right)
+        check_query(request, self)
+        body = await request.body() if self.body_field else b""
+        if body:
+            check_content_type(request, body)
+            await request.json()
+
+    async def _answer(self, request: BoundedRequest, answer: Handler) -> Response:
+        key = request.headers.get(idempotency.HEADER) if request.method == "POST" else None
+        if key is None or self.right is None:
+            return await answer(request)
+        return await idempotency.answer_once(request, key, answer)
+
+
+def _declared_right(path: str, dependencies: Sequence[Depends]) -> Right | None:
+    declared = [d.dependency for d in dependencies if isinstance(d.dependency, RequiredRight)]
+    if len(declared) != 1:
+        raise RuntimeError(f"the route {path} must declare one right: requires(…) or public()")
+    return declared[0].right
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What the OpenAPI document says about refusals."""
+    return {
+        status: {
+            "model": Problem,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in statuses
+    }
+
+
+def unexpected() -> RequestError:
+    return RequestError(
+        "this is a bug in Tsuzuki; the server's log has the details",
+        status=500,
+        hint="Report it with the lines of the log.",
+        code="bug",
+    )

@@ -1,0 +1,83 @@
+"""For whom a request acts: a bearer token, a session cookie, or the owner of a server that only this machine reaches.
+
+Credentials that are sent must be right: a wrong token is refused, and never taken for a request without one.
+"""
+
+from typing import Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection
+
+from tsuzuki.model.access import Principal, Role
+from tsuzuki.web.problems import RequestError
+
+SESSION_COOKIE = "__Host-tsuzuki"
+PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+
+class Authenticator(Protocol):
+    """Knows tokens and sessions. Each answer is None for what is unknown, expired or revoked."""
+
+    def by_token(self, text: str) -> Principal | None: ...
+
+    def by_session(self, secret: str) -> Principal | None: ...
+
+    def without_credentials(self) -> Principal | None:
+        """For a request of this machine that has no credentials; None if there must be some."""
+        ...
+
+
+class LoopbackAuthenticator:
+    """Without users and tokens: a server that listens on loopback only acts for its owner."""
+
+    def __init__(self, actor: str, *, is_loopback: bool) -> None:
+        self._owner = Principal(actor=actor, role=Role.ADMIN) if is_loopback else None
+
+    def by_token(self, _text: str) -> Principal | None:
+        return None
+
+    def by_session(self, _secret: str) -> Principal | None:
+        return None
+
+    def without_credentials(self) -> Principal | None:
+        return self._owner
+
+
+def bearer_token(connection: HTTPConnection) -> str | None:
+    """The token of the request; an empty one if the header says something else."""
+    header = connection.headers.get("authorization")
+    if header is None:
+        return None
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def session_secret(connection: HTTPConnection) -> str | None:
+    return connection.cookies.get(SESSION_COOKIE)
+
+
+async def authenticate(connection: HTTPConnection, authenticator: Authenticator) -> Principal:
+    """The principal of a request. Raises the 401 that says how to get in."""
+    token, session = bearer_token(connection), session_secret(connection)
+    if token is not None:
+        found = await run_in_threadpool(authenticator.by_token, token) if token else None
+        return _require(found, "the token is not known, has expired or was revoked")
+    if session is not None:
+        found = await run_in_threadpool(authenticator.by_session, session)
+        return _require(found, "the session has ended")
+    if any(name in connection.headers for name in PROXY_HEADERS):
+        return _require(None, "a request through a proxy needs a token")
+    found = await run_in_threadpool(authenticator.without_credentials)
+    return _require(found, "the request has no token")
+
+
+def _require(principal: Principal | None, message: str) -> Principal:
+    if principal is None:
+        raise RequestError(
+            message,
+            status=401,
+            headers={"WWW-Authenticate": 'Bearer realm="tsuzuki"'},
+            hint="Send a token: Authorization: Bearer tsz_…",
+            code="not_authenticated",
+        )
+    return principal

@@ -1,0 +1,168 @@
+"""Reads the JSON body of a request: bounded in size, time and depth, and refused where readers could disagree.
+
+Two programs may understand a doubled key, a lone half of a surrogate pair or a number beyond 64 bits in two ways. So
+none of them is taken.
+"""
+
+import asyncio
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from fastapi import Request
+
+from tsuzuki.model.errors import UsageError
+from tsuzuki.web.problems import RequestError
+
+BODY_BYTES_MAX = 1_048_576
+BODY_SECONDS_MAX = 30.0
+DEPTH_MAX = 64
+INTEGER_MAX = 2**63 - 1
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_NOT_BRACKET = re.compile(rb"[^\[\]{}]+")
+
+
+class BoundedRequest(Request):
+    """A request whose body is read up to a limit, and parsed strictly."""
+
+    async def body(self) -> bytes:
+        if not hasattr(self, "_body"):
+            self._body = await _read(self)
+        return self._body
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._json = parse_json(await self.body())
+        return self._json
+
+
+async def _read(request: Request) -> bytes:
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > BODY_BYTES_MAX:
+        _too_large()
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > BODY_BYTES_MAX:
+                    _too_large()
+                chunks.append(chunk)
+    except TimeoutError:
+        raise RequestError(
+            f"the body did not arrive within {BODY_SECONDS_MAX:g} s", status=408, code="body_slow"
+        ) from None
+    return b"".join(chunks)
+
+
+def _too_large() -> NoReturn:
+    raise RequestError(
+        f"the body is larger than {BODY_BYTES_MAX} bytes",
+        status=413,
+        hint="Send less at once.",
+        code="body_too_large",
+    )
+
+
+def check_content_type(request: Request, body: bytes) -> None:
+    """A body must say that it is JSON: a form of another site cannot."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and media_type != "application/json" and not media_type.endswith("+json"):
+        raise RequestError(
+            f"the body is {media_type or 'of no type'}, not JSON",
+            status=415,
+            hint="Send it with: Content-Type: application/json",
+            code="not_json_type",
+        )
+
+
+def parse_json(body: bytes) -> Any:
+    """The value of a body. Raises `RequestError` (400) for what is not JSON, and `UsageError` for JSON that is
+    refused."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise RequestError(
+            f"the body is not UTF-8: byte {problem.start} cannot be read",
+            status=400,
+            code="not_utf8",
+        ) from None
+    _check_depth(body)
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_int=_bounded_integer,
+            parse_float=_finite,
+            parse_constant=_not_a_number,
+        )
+    except json.JSONDecodeError as problem:
+        raise RequestError(
+            f"the body is not JSON: {problem.msg} (line {problem.lineno}, column {problem.colno})",
+            status=400,
+            code="not_json",
+        ) from None
+    _check_surrogates(text, value)
+    return value
+
+
+def _check_depth(body: bytes) -> None:
+    depth = 0
+    for bracket in _NOT_BRACKET.sub(b"", _STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH_MAX:
+            raise UsageError(
+                f"the body is nested deeper than {DEPTH_MAX} levels", code="body_too_deep"
+            )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"the key {twice!r} stands twice in one object", code="duplicate_key")
+    return found
+
+
+def _check_surrogates(text: str, value: Any) -> None:
+    """An escape can name half of a surrogate pair, which is no character."""
+    if "\\u" not in text:
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(
+            "a text in the body has half of a surrogate pair in it", code="not_text"
+        ) from None
+
+
+def _bounded_integer(digits: str) -> int:
+    # Python refuses to read thousands of digits; so long ones are not read at all.
+    if len(digits) > 20 or not -INTEGER_MAX - 1 <= int(digits) <= INTEGER_MAX:
+        raise UsageError(
+            f"the number {digits[:24]}{'…' if len(digits) > 24 else ''} does not fit into 64 bits",
+            hint="Send it as text.",
+            code="number_too_large",
+        )
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise UsageError(
+            f"the number {digits[:24]} is too large",
+            hint="Send it as text.",
+            code="number_too_large",
+        )
+    return number
+
+
+def _not_a_number(word: str) -> NoReturn:
+    raise RequestError(
+        f"the body is not JSON: {word} is no number of it", status=400, code="not_json"
+    )

@@ -1,0 +1,47 @@
+"""The outermost layer: checks Host and origin of every request, and gives every answer its security headers."""
+
+from collections.abc import Collection
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.web.problems import problem_response
+from tsuzuki.web.security.origins import check_host, check_origin
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every answer that does not set its own."""
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, *, allowed_hosts: Collection[str]) -> None:
+        self._app = app
+        self._allowed_hosts = frozenset(allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        headers = Headers(scope=scope)
+        try:
+            check_host(headers, self._allowed_hosts)
+            check_origin(scope["method"], headers, scope["scheme"])
+        except TsuzukiError as refusal:
+            await problem_response(refusal)(scope, receive, send_guarded)
+            return
+        await self._app(scope, receive, send_guarded)

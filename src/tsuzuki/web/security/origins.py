@@ -1,0 +1,69 @@
+"""Which requests of browsers are taken: by Host (DNS rebinding), and by where they come from (cross-site requests).
+
+A browser sends cookies, and reaches loopback, for every page it shows. So an unsafe request must come from our own
+origin, by `Sec-Fetch-Site` or else by `Origin`. A request with a bearer token and without a cookie is exempt: no
+page of another site can make a browser send one.
+"""
+
+from collections.abc import Collection
+
+from starlette.datastructures import Headers
+
+from tsuzuki.model.errors import NotPermitted
+from tsuzuki.web.problems import RequestError
+from tsuzuki.web.security.authentication import SESSION_COOKIE
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+OUR_SITES = frozenset({"same-origin", "none"})
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port and without the brackets of an IPv6 address."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower().rstrip(".")
+
+
+def check_host(headers: Headers, allowed: Collection[str]) -> None:
+    """Refuse a name that is not ours: a page of another site may have rebound its name to this machine."""
+    hosts = headers.getlist("host")
+    if len(hosts) == 1 and host_name(hosts[0]) in allowed:
+        return
+    raise RequestError(
+        "this server is not known by the name in the Host header",
+        status=421,
+        hint="Use the address it was started with, or start it with --allow-host NAME.",
+        code="host_unknown",
+    )
+
+
+def check_origin(method: str, headers: Headers, scheme: str) -> None:
+    """Refuse a change that a page of another site makes a browser ask for."""
+    if method in SAFE_METHODS:
+        return
+    has_cookie = _has_session(headers)
+    if "authorization" in headers and not has_cookie:
+        return
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None:
+        is_ours = site in OUR_SITES
+    elif origin is not None:
+        is_ours = origin.lower() == f"{scheme}://{headers.get('host', '')}".lower()
+    else:
+        is_ours = not has_cookie  # no browser sends neither
+    if not is_ours:
+        raise NotPermitted(
+            "the request comes from a page of another site",
+            hint="Send it from our own pages, or with a token and without a cookie.",
+            code="cross_site",
+        )
+
+
+def _has_session(headers: Headers) -> bool:
+    return any(
+        part.partition("=")[0].strip() == SESSION_COOKIE
+        for header in headers.getlist("cookie")
+        for part in header.split(";")
+    )

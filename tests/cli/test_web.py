@@ -1,0 +1,85 @@
+"""`tsuzuki web` and `tsuzuki up` serve the API, and stop in good order."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.request import Request, urlopen
+
+import pytest
+
+from support.workspace import Workspace, process_environment
+
+WAIT_SECONDS = 60
+
+
+@contextmanager
+def serving(workspace: Workspace, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process that serves the API, and its address."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tsuzuki", *words],
+        cwd=workspace.folder,
+        env=process_environment({}),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        try:
+            for line in process.stderr:
+                found = re.search(r"http://127\.0\.0\.1:\d+", line)
+                if found:
+                    break
+            assert found
+            yield process, found[0]
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """An address that another program listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.slow
+def test_up_serves_the_api_beside_its_engine(workspace: Workspace) -> None:
+    with serving(workspace, "up", "--listen", "127.0.0.1:0") as (process, url):
+        headers = {"Prefer": "wait=30"}
+        start = Request(f"{url}/api/v1/jobs/hello/runs", method="POST", headers=headers)
+        with urlopen(start, timeout=WAIT_SECONDS) as answer:
+            run = json.load(answer)
+        assert run["state"] == "SUCCEEDED"
+        with urlopen(f"{url}/metrics", timeout=WAIT_SECONDS) as answer:
+            assert b"tsuzuki_runs_ended_total" in answer.read()
+        with urlopen(f"{url}/readyz", timeout=WAIT_SECONDS) as answer:
+            assert {check["name"]: check["ok"] for check in json.load(answer)["checks"]}["lease"]
+        workspace.ok("job", "disable", "hello")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_SECONDS) == 0
+
+
+@pytest.mark.slow
+def test_web_serves_alone_and_ends_with_ctrl_c(workspace: Workspace) -> None:
+    with serving(workspace, "web", "--listen", "127.0.0.1:0") as (process, url):
+        with urlopen(f"{url}/api/v1/jobs", timeout=WAIT_SECONDS) as answer:
+            assert [job["name"] for job in json.load(answer)["items"]] == ["hello"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_SECONDS) == 130
+
+
+def test_an_address_in_use_is_told(workspace: Workspace, taken: str) -> None:
+    for command in ("web", "up"):
+        error = workspace.forked(command, "--listen", taken, "--output", "json").error
+        assert error["code"] == "port_in_use"
+        assert "--listen HOST:PORT" in error["hint"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:x", "127.0.0.1:70000", "[::1]:x"])
+def test_a_wrong_address_is_told(workspace: Workspace, address: str) -> None:
+    ended = workspace.forked("web", "--listen", address, "--output", "json")
+    assert (ended.code, ended.error["code"]) == (2, "listen")

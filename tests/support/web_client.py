@@ -1,0 +1,133 @@
+"""A server of the API over real HTTP, and a client that shows status, headers and body."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.web.server import Address, WebServer
+from tsuzuki.wiring.application import Application, opened
+
+TIMEOUT_SECONDS = 60
+
+
+class FixedAuthenticator:
+    """Tokens by role name; `narrow` is an operator's for reading runs only. Sessions have the same names."""
+
+    PRINCIPALS: Mapping[str, Principal] = {
+        **{role.value: Principal(actor=f"user:{role.value}", role=role) for role in Role},
+        "narrow": Principal(
+            actor="user:narrow", role=Role.OPERATOR, scopes=frozenset({Right.RUNS_READ})
+        ),
+    }
+
+    def by_token(self, text: str) -> Principal | None:
+        return self.PRINCIPALS.get(text)
+
+    def by_session(self, secret: str) -> Principal | None:
+        return self.PRINCIPALS.get(secret)
+
+    def without_credentials(self) -> Principal | None:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpAnswer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        assert self.headers["content-type"] == "application/problem+json", self.body
+        return str(self.json["code"])
+
+
+class Client:
+    """Sends requests as a principal; `token=None` sends no credentials."""
+
+    def __init__(self, url: str, token: str | None = "admin") -> None:
+        self.url = url
+        self._token = token
+
+    def as_(self, token: str | None) -> "Client":
+        return Client(self.url, token)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        raw: bytes | None = None,
+    ) -> HttpAnswer:
+        sent = {**({"Authorization": f"Bearer {self._token}"} if self._token else {})}
+        content = raw
+        if body is not None:
+            content = json.dumps(body).encode()
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        sent.update(headers or {})
+        target = path if path.startswith("/") else f"/api/v1/{path}"
+        connection = HTTPConnection(urlsplit(self.url).netloc, timeout=TIMEOUT_SECONDS)
+        try:
+            connection.request(method, target, content, sent)
+            answer = connection.getresponse()
+            names = {name.lower(): value for name, value in answer.getheaders()}
+            return HttpAnswer(status=answer.status, headers=names, body=answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> HttpAnswer:
+        return self.request("GET", path, headers=_header_names(headers))
+
+    def post(self, path: str, body: Any = None, **headers: str) -> HttpAnswer:
+        return self.request("POST", path, body, headers=_header_names(headers))
+
+    def put(self, path: str, body: Any = None, **headers: str) -> HttpAnswer:
+        return self.request("PUT", path, body, headers=_header_names(headers))
+
+    def delete(self, path: str, **headers: str) -> HttpAnswer:
+        return self.request("DELETE", path, headers=_header_names(headers))
+
+
+def _header_names(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """A running server, its application and a client of it."""
+
+    application: Application
+    server: WebServer
+    client: Client
+
+
+@contextmanager
+def served_application(
+    folder: Path, *, database_url: str | None = None, environ: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """A workspace in `folder`, served on a free port; its engine, if a test starts one, is stopped."""
+    given = {"PATH": os.environ["PATH"], **(environ or {})}
+    with opened(database_url=database_url, environ=given, cwd=folder) as application:
+        server = WebServer(
+            application, Address(host="127.0.0.1", port=0), authenticator=FixedAuthenticator()
+        )
+        server.start()
+        try:
+            yield Served(application=application, server=server, client=Client(server.url))
+        finally:
+            server.stop()
+            application.local_engine.stop(at_once=True)

@@ -1,0 +1,117 @@
+"""Bad input is refused with a problem that says what is wrong and where."""
+
+import json
+from typing import Any
+
+import pytest
+
+from support.web_client import Client
+
+EMIT = "events"
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "code"),
+    [
+        (b"{", 400, "not_json"),
+        (b"", 422, "missing"),
+        (b'{"event_type": NaN}', 400, "not_json"),
+        (b'{"event_type": "a\xff"}', 400, "not_utf8"),
+        (b'{"event_type": "a", "event_type": "b"}', 422, "duplicate_key"),
+        (b'{"event_type": "a", "payload": {"a": 1, "a": 2}}', 422, "duplicate_key"),
+        (b'{"event_type": "a", "payload": 9223372036854775808}', 422, "number_too_large"),
+        (b'{"event_type": "a", "payload": -' + b"9" * 5000 + b"}", 422, "number_too_large"),
+        (b'{"event_type": "a", "payload": 1e999}', 422, "number_too_large"),
+        (b'{"event_type": "a", "payload": "\\ud800"}', 422, "not_text"),
+        (b'{"event_type": "a", "payload": ' + b"[" * 100 + b"]" * 100 + b"}", 422, "body_too_deep"),
+        (b"[" * 500_000, 422, "body_too_deep"),
+        (b'{"event_type": "' + b"a" * 1_100_000 + b'"}', 413, "body_too_large"),
+        (b'{"event_type": "a", "paylod": 1}', 422, "unknown_field"),
+        (b'{"event_type": 7}', 422, "invalid_value"),
+        (b'{"event_type": ""}', 422, "invalid_value"),
+        (b'{"event_type": "a\\u0000b"}', 422, "not_text"),
+        (b"[]", 422, "invalid_value"),
+        (b"null", 422, "invalid_value"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_a_bad_body_is_refused(client: Client, raw: bytes, status: int, code: str) -> None:
+    answer = client.request("POST", EMIT, raw=raw)
+    assert (answer.status, answer.code) == (status, code), answer.body[:300]
+
+
+def test_an_integer_of_64_bits_is_kept(client: Client) -> None:
+    payload = {"most": 2**63 - 1, "least": -(2**63)}
+    answer = client.post(EMIT, {"event_type": "numbers", "payload": payload})
+    assert answer.json["payload"] == payload
+
+
+def test_an_unknown_field_is_named_with_the_one_that_was_meant(client: Client) -> None:
+    answer = client.post(EMIT, {"event_type": "a", "paylod": 1})
+    (problem,) = answer.json["problems"]
+    assert problem["where"] == "body.paylod"
+    assert 'Did you mean "payload"?' in problem["hint"]
+
+
+def test_an_unknown_parameter_is_named_with_the_one_that_was_meant(client: Client) -> None:
+    answer = client.get("runs?stat=FAILED")
+    assert (answer.status, answer.code) == (422, "unknown_parameter")
+    assert answer.json["problems"][0]["where"] == "query.stat"
+    assert 'Did you mean "state"?' in answer.json["hint"]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_a_body_that_does_not_say_it_is_json_is_refused(client: Client, kind: str) -> None:
+    answer = client.request(
+        "POST", EMIT, raw=b'{"event_type": "a"}', headers={"Content-Type": kind}
+    )
+    assert (answer.status, answer.code) == (415, "not_json_type")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("runs?state=FALED", 422, "invalid_value"),
+        ("runs?limit=0", 422, "invalid_value"),
+        ("runs?limit=100000", 422, "invalid_value"),
+        ("runs?job=helo", 404, "job_unknown"),
+        ("runs?state=FAILED&exclude_state=FAILED", 422, "filter_impossible"),
+        (
+            "runs?created_from=2026-01-02T00:00:00Z&created_until=2026-01-01T00:00:00Z",
+            422,
+            "filter_impossible",
+        ),
+        ("runs?created_from=2026-01-02T00:00:00", 422, "invalid_value"),
+        ("runs?worker=%00", 422, "not_text"),
+        ("runs/0", 422, "invalid_value"),
+        ("runs/9223372036854775808", 422, "invalid_value"),
+        ("runs/9223372036854775807", 404, "run_unknown"),
+        ("jobs/%00", 422, "not_text"),
+        ("jobs/helo", 404, "job_unknown"),
+        ("settings/leas_seconds", 404, "setting_unknown"),
+        ("nothing", 404, "no_such_path"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(client: Client, path: str, status: int, code: str) -> None:
+    answer = client.get(path)
+    assert (answer.status, answer.code) == (status, code), answer.body
+
+
+def test_a_method_that_a_path_does_not_have_is_refused(client: Client) -> None:
+    answer = client.delete("runs")
+    assert (answer.status, answer.code) == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET"
+
+
+def test_a_problem_has_what_where_and_next(client: Client) -> None:
+    answer = client.get("jobs/helo")
+    problem: dict[str, Any] = json.loads(answer.body)
+    assert problem == {
+        "type": "urn:tsuzuki:problem:job_unknown",
+        "title": "Not Found",
+        "status": 404,
+        "code": "job_unknown",
+        "detail": "there is no job 'helo'",
+        "hint": problem["hint"],
+    }
+    assert 'Did you mean "hello"?' in problem["hint"]

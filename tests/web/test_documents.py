@@ -1,0 +1,37 @@
+"""The OpenAPI document is the one in the repository, and the page that shows it needs nothing from elsewhere."""
+
+import json
+from pathlib import Path
+
+from support.web_client import Client
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
+
+
+def test_the_document_in_the_repository_is_what_is_served(client: Client) -> None:
+    """A change of the API shows in the diff. Write it anew with `make openapi`."""
+    served = client.as_(None).get("/openapi.json").json
+    kept = json.loads(DOCUMENT.read_text(encoding="utf-8"))
+    assert served["openapi"] == "3.1.0"
+    assert served == kept
+
+
+def test_the_page_lists_every_route_and_loads_nothing_from_elsewhere(client: Client) -> None:
+    answer = client.as_(None).get("/docs")
+    page = answer.body.decode()
+    assert "POST /api/v1/jobs/{name}/runs" in page
+    assert "<script" not in page
+    assert "//" not in page.replace("https://", "//").partition("<body")[0].partition("</title>")[2]
+    assert answer.headers["content-security-policy"].startswith(
+        "default-src 'none'; style-src 'self'"
+    )
+    assert client.as_(None).get("/docs/style.css").headers["content-type"].startswith("text/css")
+
+
+def test_a_process_is_alive_and_ready(client: Client) -> None:
+    assert client.as_(None).get("/livez").json == {"status": "ok"}
+    ready = client.as_(None).get("/readyz")
+    assert (ready.status, ready.json["ready"]) == (200, True)
+    checks = {check["name"]: check["ok"] for check in ready.json["checks"]}
+    assert checks == {"database": True, "schema": True, "lease": False}
+    assert client.get("/metrics").headers["content-type"].startswith("text/plain")

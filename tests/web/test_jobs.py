@@ -1,0 +1,118 @@
+"""Jobs over HTTP: those of the database are changed by version, those of the file in the file."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from support.web_client import Client, Served
+
+ECHO = {"command": ["echo", "hi"]}
+
+
+def created(client: Client, name: str, **definition: object) -> str:
+    """The ETag of a new job."""
+    answer = client.post("jobs", {"name": name, "definition": {**ECHO, **definition}})
+    assert answer.status == 201, answer.body
+    assert answer.headers["location"] == f"/api/v1/jobs/{name}"
+    return answer.headers["etag"]
+
+
+def test_a_job_is_made_read_changed_and_removed(client: Client, served: Served) -> None:
+    tag = created(client, "short")
+    assert client.get("jobs/short").headers["etag"] == tag
+    body = {"definition": {**ECHO, "priority": 5}}
+    changed = client.put("jobs/short", body, If_Match=tag)
+    assert (changed.status, changed.json["priority"], changed.json["version"]) == (200, 5, 2)
+    assert client.delete("jobs/short", If_Match=tag).code == "version_mismatch"
+    assert client.delete("jobs/short", If_Match=changed.headers["etag"]).status == 204
+    assert client.get("jobs/short").status == 404
+    actions = [
+        (entry.action, entry.actor)
+        for entry in served.application.audit.find(object_type="job", object_id="short")
+    ]
+    assert actions == [
+        ("job.remove", "user:admin"),
+        ("job.change", "user:admin"),
+        ("job.add", "user:admin"),
+    ]
+
+
+def test_a_change_without_a_version_is_refused(client: Client) -> None:
+    created(client, "versioned")
+    answer = client.put("jobs/versioned", {"definition": ECHO})
+    assert (answer.status, answer.code) == (428, "if_match_missing")
+    assert client.put("jobs/versioned", {"definition": ECHO}, If_Match="3").status == 400
+    assert client.put("jobs/versioned", {"definition": ECHO}, If_Match="*").status == 200
+    assert client.put("jobs/versioned", {"definition": ECHO}, If_Match='"9", "1"').status == 200
+
+
+def test_of_two_changes_to_one_version_one_is_refused_with_the_difference(client: Client) -> None:
+    tag = created(client, "raced")
+
+    def change(priority: int) -> tuple[int, list[dict[str, object]]]:
+        definition = {**ECHO, "priority": priority}
+        answer = client.put("jobs/raced", {"definition": definition}, If_Match=tag)
+        return answer.status, answer.json.get("differences", [])
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = sorted(pool.map(change, [1, 2]), key=lambda answer: answer[0])
+    assert [status for status, _ in answers] == [200, 412]
+    (difference,) = answers[1][1]
+    assert difference["key"] == "priority"
+    assert {difference["current"], difference["sent"]} == {1, 2}
+
+
+def test_a_name_is_taken_once(client: Client) -> None:
+    created(client, "taken")
+    answer = client.post("jobs", {"name": "taken", "definition": ECHO})
+    assert (answer.status, answer.code) == (409, "job_name_taken")
+
+
+def test_a_job_of_the_file_is_changed_in_the_file(client: Client, workspace: Path) -> None:
+    tag = client.get("jobs/from-file").headers["etag"]
+    for answer in (
+        client.put("jobs/from-file", {"definition": ECHO}, If_Match=tag),
+        client.post("jobs", {"name": "from-file", "definition": ECHO}),
+        client.delete("jobs/from-file"),
+    ):
+        assert (answer.status, answer.code) == (409, "job_source")
+        where = answer.json["where"]
+        assert (where["file"], where["line"]) == (str(workspace / "tsuzuki.yaml"), 2)
+    assert client.get("jobs/from-file").status == 200
+
+
+def test_what_is_wrong_with_a_definition_is_told_part_by_part(client: Client) -> None:
+    definition = {"comand": ["true"], "schedule": "sometimes", "priority": "high"}
+    answer = client.post("jobs", {"name": "bad", "definition": definition})
+    assert answer.status == 422
+    assert {problem["where"] for problem in answer.json["problems"]} == {"body.definition"}
+    assert 'Did you mean "command"?' in answer.body.decode().replace('\\"', '"')
+    answer = client.post("jobs", {"name": "no name", "definition": ECHO})
+    assert answer.json["problems"][0]["where"] == "body.name"
+
+
+def test_a_job_is_switched_off_and_on(client: Client) -> None:
+    created(client, "switched")
+    assert client.as_("operator").post("jobs/switched/disable").json["enabled"] is False
+    assert "switched off" in client.get("jobs/switched/explain").json["why"]
+    names = [job["name"] for job in client.get("jobs?enabled=false").json["items"]]
+    assert names == ["switched"]
+    assert client.as_("operator").post("jobs/switched/enable").json["enabled"] is True
+
+
+def test_the_next_times_are_told(client: Client) -> None:
+    created(client, "daily", schedule="daily at 02:30")
+    times = client.get("jobs/daily/next?count=3").json["times"]
+    assert len(times) == 3
+    assert all(moment.endswith("T02:30:00.000000Z") for moment in times)
+    assert client.get("jobs/taken/next").code == "no_schedule"
+
+
+def test_secrets_of_a_definition_are_masked(client: Client, served: Served) -> None:
+    environment = {"GITLAB_TOKEN": "glpat-1234567890", "PLAIN": "seen"}
+    created(client, "secretive", environment=environment, arguments={"password": "hunter22"})
+    text = client.get("jobs/secretive").body.decode()
+    text += client.get("audit?object_id=secretive").body.decode()
+    assert "seen" in text
+    assert "glpat" not in text
+    assert "hunter22" not in text
+    assert served.application.jobs.get("secretive").spec.arguments["password"] == "hunter22"

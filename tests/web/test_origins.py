@@ -1,0 +1,103 @@
+"""Which requests are taken at all: by Host, by where a browser sends them from, and by their credentials."""
+
+import pytest
+
+from support.web_client import Client
+from tsuzuki.web.security.guard import SECURITY_HEADERS
+
+HERE = "http://{host}"
+CHANGE = "leader/step-down"
+"""Answers 409 when it is let in: no process leads here."""
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("localhost:1234", 200),
+        ("[::1]:8420", 200),
+        ("attacker.example", 421),
+        ("127.0.0.1.attacker.example", 421),
+        ("localhost.attacker.example:8420", 421),
+        ("", 421),
+    ],
+)
+def test_a_name_that_is_not_ours_is_refused(client: Client, host: str, status: int) -> None:
+    assert client.get("/livez", Host=host).status == status
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("path", ["/nowhere", f"/api/v1/{CHANGE}"])
+def test_no_page_of_another_site_can_ask_for_a_change(client: Client, site: str, path: str) -> None:
+    answer = client.as_(None).post(
+        path, Sec_Fetch_Site=site, Cookie="__Host-tsuzuki=admin", Host="localhost"
+    )
+    assert (answer.status, answer.code) == (403, "cross_site")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Cookie": "__Host-tsuzuki=admin", "Sec-Fetch-Site": "same-origin"}, 409),
+        ({"Cookie": "__Host-tsuzuki=admin", "Sec-Fetch-Site": "none"}, 409),
+        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "http://localhost:9"}, 409),
+        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "http://localhost:8"}, 403),
+        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "https://localhost:9"}, 403),
+        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "null"}, 403),
+        ({"Cookie": "__Host-tsuzuki=admin"}, 403),
+        # What the browser says about the site counts, and not an origin that a page could not forge anyway.
+        (
+            {
+                "Cookie": "__Host-tsuzuki=admin",
+                "Sec-Fetch-Site": "cross-site",
+                "Origin": "http://localhost:9",
+            },
+            403,
+        ),
+        ({"Authorization": "Bearer admin"}, 409),
+        ({"Authorization": "Bearer admin", "Origin": "https://attacker.example"}, 409),
+        (
+            {
+                "Authorization": "Bearer admin",
+                "Cookie": "__Host-tsuzuki=admin",
+                "Sec-Fetch-Site": "cross-site",
+            },
+            403,
+        ),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "https://attacker.example"}, 403),
+        ({}, 401),
+    ],
+)
+def test_a_change_needs_our_own_origin_or_a_token_alone(
+    client: Client, headers: dict[str, str], status: int
+) -> None:
+    answer = client.as_(None).request("POST", CHANGE, headers={"Host": "localhost:9", **headers})
+    assert answer.status == status, answer.body
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer wrong", "Bearer ", "Basic YWRtaW46", "bearer", "Bearer admin admin"]
+)
+def test_wrong_credentials_are_never_taken_for_none(client: Client, header: str) -> None:
+    answer = client.as_(None).get("workers", Authorization=header)
+    assert (answer.status, answer.code) == (401, "not_authenticated")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_wrong_token_is_refused_even_beside_a_right_session(client: Client) -> None:
+    answer = client.as_("wrong").get("workers", Cookie="__Host-tsuzuki=admin")
+    assert answer.status == 401
+
+
+@pytest.mark.parametrize("path", ["/livez", "/nowhere", "/api/v1/workers", "/docs"])
+def test_every_answer_has_its_security_headers(client: Client, path: str) -> None:
+    headers = client.get(path).headers
+    assert {name.lower() for name in SECURITY_HEADERS} <= headers.keys()
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert "server" not in headers
+
+
+def test_an_answer_allows_no_other_origin(client: Client) -> None:
+    headers = client.get("workers", Origin="https://attacker.example").headers
+    assert not any(name.startswith("access-control") for name in headers)

@@ -1,0 +1,82 @@
+"""Which role may call which route: generated from the routes, each with a declared right."""
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi import APIRouter
+
+from support.web_client import Client, FixedAuthenticator, Served
+from tsuzuki.model.access import Right
+from tsuzuki.web.app import NOUNS, PREFIX
+from tsuzuki.web.documents import openapi_of
+from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.security.rights import requires
+
+CALLERS = [None, "expired", *FixedAuthenticator.PRINCIPALS]
+PATH_VALUES = {"run_id": "999999", "name": "no-such", "worker_id": "no-such", "key": "no-such"}
+
+
+def operations(served: Served) -> Iterator[tuple[str, str, str]]:
+    """Each route of the API: its method, its path with values in it, and its right."""
+    for path, methods in openapi_of(served.server.app)["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path.format(**PATH_VALUES), operation["x-right"]
+
+
+def test_every_route_answers_each_caller_as_its_right_says(served: Served, client: Client) -> None:
+    seen = set()
+    for method, path, right in operations(served):
+        for caller in CALLERS:
+            answer = client.as_(caller).request(method, path)
+            principal = FixedAuthenticator.PRINCIPALS.get(caller or "")
+            if right == "public":
+                assert answer.status not in (401, 403), (method, path, caller)
+            elif principal is None:
+                assert answer.status == 401, (method, path, caller)
+            elif Right(right) not in principal.rights:
+                assert (answer.status, answer.code) == (403, "right_missing"), (
+                    method,
+                    path,
+                    caller,
+                )
+            else:
+                assert answer.status not in (401, 403, 500), (method, path, caller, answer.body)
+            seen.add((right, answer.status))
+    assert {status for _, status in seen} >= {200, 401, 403, 404}
+
+
+def test_no_route_of_a_noun_is_public() -> None:
+    for noun in NOUNS:
+        for route in noun.router.routes:
+            assert isinstance(route, ApiRoute)
+            assert route.right is not None, route.path
+
+
+def test_a_route_without_a_declared_right_cannot_be_made() -> None:
+    router = APIRouter(route_class=ApiRoute)
+    with pytest.raises(RuntimeError, match="must declare one right"):
+        router.get("/open")(lambda: None)
+    rights = [requires(Right.RUNS_READ), requires(Right.JOBS_READ)]
+    with pytest.raises(RuntimeError, match="must declare one right"):
+        router.get("/two", dependencies=rights)(lambda: None)
+
+
+def test_every_route_of_the_application_is_one_of_the_matrix(served: Served) -> None:
+    """A route that the document does not list would not be tried above."""
+    paths = set(openapi_of(served.server.app)["paths"])
+    for included in served.server.app.routes:
+        for route in included.original_router.routes:
+            assert isinstance(route, ApiRoute), route
+            assert {route.path, PREFIX + route.path} & paths
+
+
+def test_a_scope_that_is_missing_is_told(client: Client) -> None:
+    answer = client.as_("narrow").get("jobs")
+    assert answer.json["detail"] == "this needs the right jobs:read"
+    assert "narrowed to other scopes" in answer.json["hint"]
+    assert "The role viewer" in client.as_("viewer").post("jobs/hello/runs").json["hint"]
+
+
+def test_who_may_not_come_in_learns_nothing_about_the_body(client: Client) -> None:
+    assert client.as_(None).request("POST", "events", raw=b"{").status == 401
+    assert client.as_("viewer").request("POST", "events", raw=b"{").status == 403
