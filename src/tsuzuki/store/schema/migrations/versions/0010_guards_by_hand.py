@@ -20,6 +20,7 @@ revision = "0010"
 down_revision = "0009"
 branch_labels = None
 depends_on = None
+expands = True
 
 # The commonest first: SQLite tries conditions in order.
 LEGAL = """

@@ -6,9 +6,10 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0013"
-down_revision = "0009"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
+expands = True
 
 ROLES = "role IN ('viewer', 'operator', 'admin')"
 

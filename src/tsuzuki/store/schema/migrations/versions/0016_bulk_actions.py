@@ -4,9 +4,10 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0016"
-down_revision = "0009"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
+expands = True
 
 
 def upgrade() -> None:

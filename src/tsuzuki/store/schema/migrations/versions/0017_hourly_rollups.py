@@ -7,6 +7,7 @@ revision = "0017"
 down_revision = "0016"
 branch_labels = None
 depends_on = None
+expands = True
 
 
 def upgrade() -> None:
