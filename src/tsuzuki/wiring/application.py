@@ -26,6 +26,7 @@ from tsuzuki.services.audit import Audit
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
+from tsuzuki.services.failures import Failures
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
@@ -52,6 +53,7 @@ class Application:
     """The actor, for services that ask for whom they act: an admin, because it reads the database itself."""
     jobs: Jobs
     runs: Runs
+    failures: Failures
     events: Events
     workers: Workers
     liveness: Liveness
@@ -146,6 +148,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
         jobs=jobs,
         runs=runs,
+        failures=Failures(database=database, runs=runs, actor=actor),
         events=events,
         workers=workers,
         liveness=liveness,

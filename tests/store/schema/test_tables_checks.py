@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import CheckConstraint, Table, delete, insert, text
 
-from store.schema import access_rows
+from store.schema import access_rows, failure_rows
 from support import raw_statements
 from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
@@ -158,6 +158,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
     "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
     **access_rows.IMPOSSIBLE,
+    **failure_rows.IMPOSSIBLE,
 }
 
 POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
@@ -169,6 +170,7 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (workers, {**WORKER, "id": "b", "state": "DETACHED", "detach_reason": "operator"}),
     (leadership, LEADERSHIP),
     *access_rows.POSSIBLE,
+    *failure_rows.POSSIBLE,
 ]
 
 

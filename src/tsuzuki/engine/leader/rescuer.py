@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, heartbeat_ttl_seconds
+from tsuzuki.engine.failures import note_failed
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.model.job import Job
 from tsuzuki.model.losses import lost_alone
@@ -173,6 +174,7 @@ class Rescuer:
         *,
         alone: frozenset[str] = frozenset(),
     ) -> int:
+        note_failed(connection, failed, reason)
         definitions: dict[int, Job] = jobs.get_many(
             connection, {run.job_definition_id for run in failed}, known={}
         )

@@ -20,7 +20,11 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.schema import access_tables, tables  # noqa: F401 -- access_tables adds to the metadata
+from tsuzuki.store.schema import (
+    access_tables,  # noqa: F401 -- adds to the metadata
+    failure_tables,  # noqa: F401 -- adds to the metadata
+    tables,
+)
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import execute
