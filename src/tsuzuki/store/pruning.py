@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from tsuzuki.store import failures
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 from tsuzuki.store.sql.plan_hints import guard
@@ -91,7 +92,8 @@ _DELETE_HISTORY = delete(job_run_transitions).where(in_list(job_run_transitions.
 
 
 def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int]) -> int:
-    """Delete marked runs and their history. Answers how many runs were deleted."""
+    """Delete marked runs, their history and their place in a group of failures. Answers how many runs were deleted."""
     deleted = execute(connection, _DELETE, {"ids": run_ids, "epoch": term.epoch}).scalars()
     execute(connection, _DELETE_HISTORY, {"ids": deleted})
+    failures.delete_of_runs(connection, deleted)
     return len(deleted)

@@ -29,6 +29,7 @@ from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
+from tsuzuki.services.failures import Failures
 from tsuzuki.services.job_file import JobFile
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
@@ -61,6 +62,7 @@ class Application:
     runs: Runs
     bulk: BulkActions
     statistics: RunStatistics
+    failures: Failures
     events: Events
     workers: Workers
     liveness: Liveness
@@ -97,6 +99,7 @@ class Application:
             jobs=jobs,
             runs=runs,
             bulk=self.bulk.acting_as(actor),
+            failures=self.failures.acting_as(actor),
             workers=self.workers.acting_as(actor),
             settings=self.settings.acting_as(actor),
             service=cache(partial(self.build_service, actor=actor, jobs=jobs, runs=runs)),
@@ -183,6 +186,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         runs=runs,
         bulk=BulkActions(database=database, actor=actor, runs=runs),
         statistics=RunStatistics(database=database),
+        failures=Failures(database=database, runs=runs, actor=actor),
         events=events,
         workers=workers,
         liveness=liveness,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import CheckConstraint, Table, delete, insert, text
 
-from store.schema import access_rows
+from store.schema import access_rows, failure_rows
 from support import raw_statements
 from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
@@ -221,6 +221,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
         (api_requests, {**API_REQUEST, "status": 200, "headers": {}}),
         (api_requests, {**API_REQUEST, "body": ""}),
     ],
+    **failure_rows.IMPOSSIBLE,
 }
 
 POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
@@ -240,6 +241,7 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     *access_rows.POSSIBLE,
     (api_requests, API_REQUEST),
     (api_requests, {**API_REQUEST, "actor": "b", "status": 200, "headers": {}, "body": ""}),
+    *failure_rows.POSSIBLE,
 ]
 
 

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, heartbeat_ttl_seconds
+from tsuzuki.engine.failures import note_failed
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.model.job import Job
 from tsuzuki.model.losses import lost_alone
@@ -252,6 +253,7 @@ class Rescuer:
         alone: frozenset[str] = frozenset(),
     ) -> None:
         """Count the failed runs, and store their retries in the transaction that failed them."""
+        note_failed(connection, failed, reason)
         now = self._database.now(connection)
         rescued.failed += len(failed)
         rescued.retries += store_retries(

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from random import Random
 
+from tsuzuki.engine.failures import note_failures
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.engine.task import Executor, Task
@@ -269,6 +270,7 @@ class Worker:
         unsuccessful = [entry for entry in accepted if entry[1].state is not RunState.SUCCEEDED]
         if not unsuccessful:
             return
+        note_failures(connection, [(task.run, end) for task, end, _ in unsuccessful])
         now = self._database.now(connection)
         step.retries = store_retries(
             connection,

@@ -23,7 +23,14 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.schema import access_tables, api_tables, bulk_tables, rollup_tables, tables  # noqa: F401 -- they join its metadata
+from tsuzuki.store.schema import (
+    access_tables,  # noqa: F401 -- adds to the metadata
+    api_tables,  # noqa: F401 -- adds to the metadata
+    bulk_tables,  # noqa: F401 -- adds to the metadata
+    failure_tables,  # noqa: F401 -- adds to the metadata
+    rollup_tables,  # noqa: F401 -- adds to the metadata
+    tables,
+)
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database

@@ -1,0 +1,194 @@
+"""Failures by group: stored in the transaction that ends a run, read as groups.
+
+Rows are only inserted, never counted up: runs that fail at the same time do not wait for each other.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Text,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.engine import Dialect
+
+from tsuzuki.store.schema.failure_tables import failure_groups, run_failures
+from tsuzuki.store.schema.tables import job_definitions
+from tsuzuki.store.sql.batch import Columns, unpack
+from tsuzuki.store.sql.clock import db_now
+from tsuzuki.store.sql.dialect import upsert_from
+from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
+from tsuzuki.store.sql.types import BigId, PlainText, UtcTime
+from tsuzuki.store.sql.value_list import in_list
+
+
+class RunFailure(NamedTuple):
+    """A run that failed, and its group."""
+
+    run_id: int
+    group_id: str
+    job_definition_id: int
+    signature: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureGroup:
+    """Failures of one signature since a time."""
+
+    id: str
+    signature: str
+    failures: int
+    jobs: int
+    first_failed_at: datetime
+    last_failed_at: datetime
+    last_run_id: int
+    acknowledged_run_id: int | None
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a failure that was not acknowledged."""
+        return self.acknowledged_run_id is None or self.last_run_id > self.acknowledged_run_id
+
+
+_GROUP_COLUMNS: Columns = {"id": Text(), "signature": PlainText()}
+_FAILURE_COLUMNS: Columns = {"run_id": BigId, "group_id": Text(), "job_definition_id": BigId}
+
+
+def note(connection: Connection, failures: Sequence[RunFailure]) -> None:
+    """Store failures, in the transaction of the moves that ended the runs."""
+    # In one order for all: two that insert the same new groups must not wait for each other.
+    groups = sorted({failure.group_id: failure.signature for failure in failures}.items())
+    rows = sorted(failure[:3] for failure in failures)
+    execute_batch(connection, _add_groups, _GROUP_COLUMNS, groups)
+    execute_batch(connection, _add_failures, _FAILURE_COLUMNS, rows)
+
+
+@lru_cache
+def _add_groups(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    rows = unpack(dialect, _GROUP_COLUMNS, varying)
+    names = list(_GROUP_COLUMNS)
+    return upsert_from(
+        dialect, failure_groups, names, select(*(rows.c[name] for name in names))
+    ).on_conflict_do_nothing(index_elements=[failure_groups.c.id])
+
+
+@lru_cache
+def _add_failures(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+    rows = unpack(dialect, _FAILURE_COLUMNS, varying)
+    names = list(_FAILURE_COLUMNS)
+    selected = select(*(rows.c[name] for name in names), db_now())
+    return upsert_from(
+        dialect, run_failures, [*names, "failed_at"], selected
+    ).on_conflict_do_nothing(index_elements=[run_failures.c.run_id])
+
+
+_SINCE = run_failures.c.failed_at >= bindparam("since", type_=UtcTime())
+_LAST = func.max(run_failures.c.failed_at).label("last_failed_at")
+_GROUPS = (
+    select(
+        *failure_groups.c,
+        func.count().label("failures"),
+        func.count(func.distinct(run_failures.c.job_definition_id)).label("jobs"),
+        func.min(run_failures.c.failed_at).label("first_failed_at"),
+        _LAST,
+        func.max(run_failures.c.run_id).label("last_run_id"),
+    )
+    .select_from(run_failures.join(failure_groups, failure_groups.c.id == run_failures.c.group_id))
+    .group_by(*failure_groups.c)
+)
+_LIST = (
+    _GROUPS.where(_SINCE)
+    .order_by(_LAST.desc(), failure_groups.c.id)
+    .limit(bindparam("limit", type_=Integer()))
+)
+_LIST_OPEN = _LIST.having(
+    func.max(run_failures.c.run_id) > func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+)
+_IS_WANTED = failure_groups.c.id == bindparam("wanted", type_=Text())
+_ONE = _GROUPS.where(_IS_WANTED)
+
+
+def find(
+    connection: Connection, *, since: datetime, with_acknowledged: bool, limit: int
+) -> list[FailureGroup]:
+    """Groups with a failure since then, the newest failure first; counts are of that time."""
+    statement = _LIST if with_acknowledged else _LIST_OPEN
+    rows = execute(connection, statement, {"since": since, "limit": limit}).mappings()
+    return [_group(row) for row in rows]
+
+
+def get(connection: Connection, group_id: str) -> FailureGroup | None:
+    """A group with all its failures that are still stored."""
+    row = execute(connection, _ONE, {"wanted": group_id}).mapping_or_none()
+    return None if row is None else _group(row)
+
+
+_IN_GROUP = run_failures.c.group_id == bindparam("wanted", type_=Text())
+_RUN_IDS = (
+    select(run_failures.c.run_id)
+    .where(_IN_GROUP)
+    .order_by(run_failures.c.run_id.desc())
+    .limit(bindparam("limit", type_=Integer()))
+)
+_JOB_NAMES = (
+    select(job_definitions.c.name)
+    .where(
+        job_definitions.c.id.in_(
+            select(run_failures.c.job_definition_id).where(_IN_GROUP).correlate(None)
+        )
+    )
+    .order_by(job_definitions.c.name)
+)
+
+
+def run_ids(connection: Connection, group_id: str, *, limit: int) -> list[int]:
+    """The runs of a group, newest first."""
+    return list(execute(connection, _RUN_IDS, {"wanted": group_id, "limit": limit}).scalars())
+
+
+def job_names(connection: Connection, group_id: str) -> list[str]:
+    return list(execute(connection, _JOB_NAMES, {"wanted": group_id}).scalars())
+
+
+_ACKNOWLEDGE = (
+    update(failure_groups)
+    .where(
+        _IS_WANTED,
+        func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+        < bindparam("through", type_=BigInteger()),
+    )
+    .values(
+        **parameters_for(failure_groups, "acknowledged_by"),
+        acknowledged_run_id=bindparam("through", type_=BigInteger()),
+        acknowledged_at=db_now(),
+    )
+)
+
+
+def acknowledge(connection: Connection, group_id: str, *, through: int, actor: str) -> bool:
+    """Acknowledge the failures of runs up to `through`. False if that was done before."""
+    values = {"wanted": group_id, "through": through, "acknowledged_by": actor}
+    return execute(connection, _ACKNOWLEDGE, values).rowcount == 1
+
+
+_DELETE = delete(run_failures).where(in_list(run_failures.c.run_id, "ids"))
+
+
+def delete_of_runs(connection: Connection, deleted: Collection[int]) -> None:
+    execute(connection, _DELETE, {"ids": deleted})
+
+
+def _group(row: Mapping[str, Any]) -> FailureGroup:
+    return FailureGroup(**row)
