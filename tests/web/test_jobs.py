@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support.web_client import Client, Served
+from support.web_client import Client, Served, served_application
 
 ECHO = {"command": ["echo", "hi"]}
 
@@ -116,3 +116,16 @@ def test_secrets_of_a_definition_are_masked(client: Client, served: Served) -> N
     assert "glpat" not in text
     assert "hunter22" not in text
     assert served.application.jobs.get("secretive").spec.arguments["password"] == "hunter22"
+
+
+def test_a_value_of_the_environment_is_masked_wherever_it_stands(tmp_path: Path) -> None:
+    secret = "s3cret-of-the-environment"
+    text = "log_archive: ./logs-${OUR_SECRET}\njobs: {}\n"
+    (tmp_path / "tsuzuki.yaml").write_text(text, encoding="utf-8")
+    with served_application(tmp_path, environ={"OUR_SECRET": secret}) as served:
+        served.application.jobs.define("hello", {"command": ["true"], "description": f"a {secret}"})
+        served.application.events.emit("told", {"text": f"[{secret}]"})
+        start = served.client.post("jobs/hello/runs", {"arguments": {"note": secret}})
+        texts = [start.body, served.client.get("jobs").body, served.client.get("events").body]
+        texts += [served.client.get("audit").body, served.client.get("runs").body]
+        assert all(b"***" in body and secret.encode() not in body for body in texts)

@@ -74,20 +74,32 @@ class ApiRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             bounded = BoundedRequest(request.scope, request.receive)
-            try:
-                await self._admit(bounded)
-                return await self._answer(bounded, answer)
-            except RequestValidationError as problem:
-                return problem_response(InvalidRequest(invalid_parts(problem, self)))
-            except TsuzukiError as problem:
-                return problem_response(problem)
-            except HTTPException:
-                raise
-            except Exception:  # noqa: BLE001 - the outermost net: logged here, told without a traceback
-                log.exception("web_request_failed", method=request.method, path=request.url.path)
-                return problem_response(unexpected())
+            response = await self._handle(bounded, answer)
+            # The path of the route, not that of the request, which could forge a line of the log.
+            log.debug(
+                "web_request",
+                method=request.method,
+                route=self.path,
+                status=response.status_code,
+                actor=bounded.state.principal.actor if "principal" in bounded.state else None,
+            )
+            return response
 
         return handle
+
+    async def _handle(self, request: BoundedRequest, answer: Handler) -> Response:
+        try:
+            await self._admit(request)
+            return await self._answer(request, answer)
+        except RequestValidationError as problem:
+            return problem_response(InvalidRequest(invalid_parts(problem, self)))
+        except TsuzukiError as problem:
+            return problem_response(problem)
+        except HTTPException:
+            raise
+        except Exception:  # noqa: BLE001 - the outermost net: logged here, told without a traceback
+            log.exception("web_request_failed", method=request.method, route=self.path)
+            return problem_response(unexpected())
 
     async def _admit(self, request: BoundedRequest) -> None:
         """Raises why the request is refused before its endpoint sees it."""
