@@ -55,6 +55,8 @@ class Database:
         )
         self._autocommit_pool = AutocommitPool(engine)
         self._write_lock = threading.Lock()
+        self._lock_wanted_at: float | None = None
+        """When the BEGIN that now waits for SQLite's write lock was sent."""
         self._thread = _ThreadState()
 
     @property
@@ -92,7 +94,12 @@ class Database:
             self.engine.connect() as connection,
         ):
             connection.execution_options(tsuzuki_write=True)
-            with connection.begin():
+            self._lock_wanted_at = self.clock.monotonic()
+            try:
+                transaction = connection.begin()
+            finally:
+                self._lock_wanted_at = None
+            with transaction:
                 yield connection
             self._wake_watchers()
 
@@ -104,7 +111,11 @@ class Database:
             connection = self._autocommit_pool.take()
             try:
                 if self.is_sqlite:
-                    connection.send("BEGIN IMMEDIATE")
+                    self._lock_wanted_at = self.clock.monotonic()
+                    try:
+                        connection.send("BEGIN IMMEDIATE")
+                    finally:
+                        self._lock_wanted_at = None
                 yield connection
                 if self.is_sqlite:
                     connection.send("COMMIT")
@@ -113,6 +124,18 @@ class Database:
                 self._autocommit_pool.discard(connection, problem)
                 raise
             self._autocommit_pool.put_back(connection)
+
+    def lock_wait_seconds(self) -> float:
+        """How long a thread of this process has been waiting for SQLite's write lock, which another process has;
+        0 if none waits."""
+        wanted_at = self._lock_wanted_at
+        if wanted_at is None or not self.is_sqlite:
+            return 0.0
+        return self.clock.monotonic() - wanted_at
+
+    def is_write_locked(self) -> bool:
+        """Whether another process holds SQLite's write lock, and for longer than a write takes."""
+        return self.path is not None and sqlite.is_write_locked(self.path)
 
     def _wake_watchers(self) -> None:
         """After a commit: wake the processes that watch an SQLite file. PostgreSQL notifies by itself."""
