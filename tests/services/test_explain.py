@@ -2,7 +2,9 @@
 
 import dataclasses
 import socket
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from support.dialects import only_on_sqlite
 from support.factories import (
     WORKER,
     add_job,
@@ -170,6 +173,21 @@ def test_no_leader(fixture: ExplainFixture, how: str) -> None:
         Cause.NO_LEADER,
         f"No process leads, since 2026-03-01 {since}Z: nothing is assigned.",
     )
+
+
+@only_on_sqlite
+def test_database_locked(fixture: ExplainFixture, database: Database) -> None:
+    run_id = fixture.waiting()
+    fixture.advance(1000)
+    with closing(sqlite3.connect(str(database.path), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        first, second = fixture.why(run_id)
+    assert (first.cause, second.cause) == (Cause.DATABASE_LOCKED, Cause.NO_LEADER)
+    assert first.sentence == (
+        f"The leader {fixture.term.holder} is not heard, and the database file {database.path}"
+        " is locked: nothing can be written."
+    )
+    assert fixture.only(run_id)[0] is Cause.NO_LEADER
 
 
 def test_no_process_ever_led(database: Database) -> None:

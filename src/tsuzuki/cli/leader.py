@@ -8,7 +8,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.cli.values import table_text
 
 COLUMNS = [
@@ -44,8 +44,11 @@ def show(invocation: Invocation) -> None:
     with open_application(invocation) as application:
         lead = application.workers.leader()
         is_alive = application.liveness.has_live_leader()
+        locked = application.liveness.why_database_is_locked()
     emit(invocation, asdict(lead), columns=COLUMNS)
-    if not is_alive:
+    if locked is not None:
+        warn(invocation, locked)
+    elif not is_alive:
         say(invocation, "No process leads. Start a leader with: tsuzuki up")
 
 

@@ -19,6 +19,7 @@ from tsuzuki.engine.leader.leader import Leader
 from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
 from tsuzuki.engine.leader.steps import LeaderSteps
+from tsuzuki.engine.lock_watch import LockWatch
 from tsuzuki.engine.log import log
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
@@ -73,6 +74,7 @@ class Engine:
         self._clock = clock
         self._jitter = random
         self._renew_deadline = renew_deadline
+        self._lock_watch = LockWatch(database=database)
         self._loops: list[Loop] = []
         self._build(archive)
         self.outdated: SchemaMismatch | None = None
@@ -193,7 +195,7 @@ class Engine:
 
     def _steps(self) -> dict[str, Callable[[], float]]:
         """One loop for each, by its name in logs and metrics."""
-        steps = {"listen": self.listener.step}
+        steps: dict[str, Callable[[], float]] = {"listen": self._listen_step}
         if self.coordination.is_configured:
             steps |= {"coordination-listen": self.coordination_steps.listen_step}
         if self.role.lead:
@@ -211,6 +213,11 @@ class Engine:
             if self.coordination.is_configured:
                 steps |= {"coordination-heartbeat": self.coordination_steps.heartbeat_step}
         return steps
+
+    def _listen_step(self) -> float:
+        """This loop never writes, so it can tell that the others wait for the write lock."""
+        self._lock_watch.tick()
+        return self.listener.step()
 
     def is_idle(self) -> bool:
         """Nothing is assigned or running, here or elsewhere, and no event is unprocessed."""

@@ -10,7 +10,7 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 from tsuzuki.model.worker import Worker, WorkerState
-from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.liveness import LOCKED_HINT, Liveness
 from tsuzuki.store import jobs, leadership, settings, workers
 from tsuzuki.store.runs import capacity, runs
 from tsuzuki.store.runs.capacity import HeldRuns
@@ -29,6 +29,7 @@ class Cause(StrEnum):
     JOB_REMOVED = "job_removed"
     JOB_LIMIT = "job_limit"
     KEY_LIMIT = "key_limit"
+    DATABASE_LOCKED = "database_locked"
     NO_LEADER = "no_leader"
     NO_WORKER = "no_worker"
     NO_TAGS = "no_worker_with_tags"
@@ -101,6 +102,7 @@ def explain(connection: Connection, run: Run, *, now: datetime, liveness: Livene
 
 def _why_waiting(facts: _RunFacts) -> list[StatusReason]:
     questions: list[Callable[[_RunFacts], StatusReason | None]] = [
+        _database_locked,
         _not_due,
         _paused,
         _at_job_limit,
@@ -113,6 +115,13 @@ def _why_waiting(facts: _RunFacts) -> list[StatusReason]:
     return reasons or [
         StatusReason(cause=Cause.NEXT, sentence="It is due and nothing is in its way: it is next.")
     ]
+
+
+def _database_locked(facts: _RunFacts) -> StatusReason | None:
+    sentence = facts.liveness.why_locked(facts.connection)
+    if sentence is None:
+        return None
+    return StatusReason(cause=Cause.DATABASE_LOCKED, sentence=sentence, hint=LOCKED_HINT)
 
 
 def _not_due(facts: _RunFacts) -> StatusReason | None:

@@ -16,6 +16,8 @@ from tsuzuki.store import leadership, settings, workers
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Connection, Database
 
+LOCKED_HINT = "Find the process that holds the lock: let it go on (kill -CONT PID), or end it."
+
 
 class Liveness:
     def __init__(self, *, database: Database, host: str | None = None) -> None:
@@ -82,6 +84,22 @@ class Liveness:
         if age_seconds is None:
             return "sent its last heartbeat before the database's clock was put back (clock skew)"
         return f"has been silent for {age_seconds:.0f} s"
+
+    def why_database_is_locked(self) -> str | None:
+        """The same with what to do about it."""
+        with self._database.read() as connection:
+            sentence = self.why_locked(connection)
+        return None if sentence is None else f"{sentence} {LOCKED_HINT}"
+
+    def why_locked(self, connection: Connection) -> str | None:
+        """If the leader is not heard and the write lock of an SQLite file is held: who that probably is."""
+        if self.live_leader(connection) is not None or not self._database.is_write_locked():
+            return None
+        lead = leadership.current(connection)
+        process = workers.get(connection, lead.holder or "")
+        who = f" (process {process.pid} on {process.host})" if process else ""
+        heard = f"The leader {lead.holder}{who} is not heard" if lead.holder else "No process leads"
+        return f"{heard}, and the database file {self._database.path} is locked: nothing can be written."
 
     def _has_live_leader_and_worker(self, connection: Connection) -> bool:
         return self.live_leader(connection) is not None and any(

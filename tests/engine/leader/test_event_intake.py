@@ -8,6 +8,7 @@ from support.factories import add_job, depose_and_take, spec
 from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from support.unreliable_database import UnreliableDatabase
+from tsuzuki.engine.leader import event_intake
 from tsuzuki.engine.leader.event_intake import EVENTS_MAX, EventIntake
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.run import Run
@@ -192,3 +193,16 @@ def test_an_event_emitted_ten_times_at_once_with_one_key_makes_one_run(
     assert not is_new
     assert late.processed_at is not None
     assert an_intake(database).tick(term) == 0
+
+
+def test_a_transaction_creates_few_runs_however_many_jobs_subscribe(
+    database: Database, term: Term, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_intake, "RUNS_MAX", 4)
+    for number in range(3):
+        add_job(database, spec(f"job-{number}", on_event="pushed"))
+    for _ in range(3):
+        emit(database)
+    intake = an_intake(database)
+    assert [intake.tick(term) for _ in range(4)] == [1, 1, 1, 0]
+    assert len(all_runs(database)) == 9

@@ -6,7 +6,8 @@ reads the rows first and the run's ref after that: while there is no ref, the ro
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain, zip_longest
@@ -92,7 +93,7 @@ class Archivist:
                 continue
             if not self._ensure_archived(term, archive, one):
                 return
-            deleted = self._delete_lines(term, one.run_id)
+            deleted = self._delete_lines(term, [one.run_id])
             archived.lines += deleted
             archived.runs += bool(deleted)
         if len(stored) < SCANNED_MAX:
@@ -136,18 +137,23 @@ class Archivist:
                 return
             seq = page[-1].seq
 
-    def _delete_lines(self, term: Term, run_id: int) -> int:
+    def _delete_lines(self, term: Term, run_ids: Sequence[int]) -> int:
+        """Delete the lines of these runs, of many short logs in one transaction."""
         never = threading.Event()
+        left = deque(run_ids)
         deleted = 0
-        while True:
+        while left:
             with self._database.write() as connection:
-                slice_lines = logs.delete_lines(
-                    connection, term=term, run_id=run_id, limit=SLICE_LINES
-                )
-            deleted += slice_lines
-            if slice_lines < SLICE_LINES:
-                return deleted
-            self._clock.wait(never, SLICE_PAUSE_SECONDS)
+                free = SLICE_LINES
+                while left and free > 0:
+                    lines = logs.delete_lines(connection, term=term, run_id=left[0], limit=free)
+                    if lines < free:
+                        left.popleft()
+                    free -= lines
+            deleted += SLICE_LINES - free
+            if left:
+                self._clock.wait(never, SLICE_PAUSE_SECONDS)
+        return deleted
 
     # --- pruning --------------------------------------------------------------------------------
 
@@ -167,8 +173,7 @@ class Archivist:
         for run_id, ref in marked.items():
             if ref is not None:
                 self._discard(run_id, ref)
-        for run_id in with_lines:
-            self._delete_lines(term, run_id)
+        self._delete_lines(term, with_lines)
         with self._database.write() as connection:
             archived.pruned = pruning.delete_marked(connection, term=term, run_ids=marked)
         archived.more |= len(old) == PRUNED_MAX

@@ -16,7 +16,8 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
 
 EVENTS_MAX = 200
-"""Events per transaction, so that it stays short."""
+RUNS_MAX = 200
+"""Events, and runs that they start, per transaction, so that it stays short. One event may start more."""
 
 
 class EventIntake:
@@ -30,22 +31,29 @@ class EventIntake:
             if not unprocessed:
                 return 0
             subscribed = jobs.find_by_event(connection, [event.event_type for event in unprocessed])
+        wanted = _first_runs(unprocessed, subscribed)
         with self._database.write() as connection:
-            processed = events.mark_processed(
-                connection, term=term, event_ids=[event.id for event in unprocessed]
-            )
-            wanted = [
-                _run_for(event, job)
-                for event in unprocessed
-                if event.id in processed
-                for job in _subscribers(event, subscribed)
+            processed = events.mark_processed(connection, term=term, event_ids=[*wanted])
+            created = [
+                run for event_id in wanted if event_id in processed for run in wanted[event_id]
             ]
-            runs.create(connection, wanted, term=term)
+            runs.create(connection, created, term=term)
         return len(processed)
 
 
-def _subscribers(event: Event, subscribed: Sequence[Job]) -> list[Job]:
-    return [job for job in subscribed if job.spec.on_event == event.event_type]
+def _first_runs(unprocessed: Sequence[Event], subscribed: Sequence[Job]) -> dict[int, list[NewRun]]:
+    """The runs of the first events, by event, up to the limit of a transaction."""
+    wanted: dict[int, list[NewRun]] = {}
+    count = 0
+    for event in unprocessed:
+        of_event = [
+            _run_for(event, job) for job in subscribed if job.spec.on_event == event.event_type
+        ]
+        count += len(of_event)
+        if wanted and count > RUNS_MAX:
+            break
+        wanted[event.id] = of_event
+    return wanted
 
 
 def _run_for(event: Event, job: Job) -> NewRun:

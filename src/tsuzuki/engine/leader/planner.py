@@ -11,7 +11,7 @@ from datetime import datetime
 from tsuzuki.engine.log import log
 from tsuzuki.model.job import Job
 from tsuzuki.model.misfire import TickPlan
-from tsuzuki.model.overlap import decide_ticks
+from tsuzuki.model.overlap import ConcurrencyPolicy, decide_ticks
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.schedule import UnreadableSchedule
 from tsuzuki.model.settings import EngineSettings
@@ -117,7 +117,9 @@ class Planner:
     ) -> tuple[int, int]:
         if not plan.run:
             return 0, 0
-        live = runs.find_live(connection, job.id)
+        # Under `allow` nothing depends on them, and there may be thousands.
+        is_free = job.spec.concurrency_policy is ConcurrencyPolicy.ALLOW
+        live = [] if is_free else runs.find_live(connection, job.id)
         decided = decide_ticks(
             plan.run,
             job.spec.concurrency_policy,

@@ -137,6 +137,10 @@ class Database:
                 raise
             connection.put_back()
 
+    def is_write_locked(self) -> bool:
+        """Whether another process holds SQLite's write lock, and for longer than a write takes."""
+        return self.path is not None and sqlite.is_write_locked(self.path)
+
     def _wake_watchers(self) -> None:
         """After a commit: wake the processes that watch an SQLite file. PostgreSQL notifies by itself."""
         if self.is_sqlite:

@@ -3,8 +3,9 @@
 import os
 import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy
@@ -21,6 +22,9 @@ from tsuzuki.store.sql.stored_values import to_text
 
 LOCK_TIMEOUT_SECONDS = 60.0
 """SQLite's busy timeout: how long a writer waits for the write lock of another process."""
+
+LOCK_CHECK_SECONDS = 1.0
+"""How long `is_write_locked` waits: longer than a write takes."""
 
 WAL_PAUSE_SECONDS = 0.01
 VERSION_OLDEST = (3, 35, 0)
@@ -80,6 +84,18 @@ def create_engine(url: URL, clock: Clock) -> Engine:
     event.listen(engine, "do_connect", SnapshotReader())
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def is_write_locked(path: Path) -> bool:
+    """Whether the write lock of a file is not to be had. Nothing is written."""
+    try:
+        raw = sqlite3.connect(path, timeout=LOCK_CHECK_SECONDS, isolation_level=None)
+        with closing(raw):
+            raw.execute("BEGIN IMMEDIATE")
+            raw.execute("ROLLBACK")
+    except sqlite3.OperationalError as problem:
+        return "locked" in str(problem)
+    return False
 
 
 def _make_private_file(
