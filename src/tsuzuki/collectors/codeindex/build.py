@@ -137,11 +137,11 @@ class Builder:
     def _build(self, part: TreePart | None) -> BuildJob:
         limits, workers = self._settings.limits, self._settings.workers
         with ParsePool(self._root, limits, workers=workers) as pool:
-            whole = part or self._whole_tree(pool)
+            part = part or self._whole_tree(pool)
             with self._index.reading():
-                known = whole.known(self._index.connection)
-            self._parse(pool, whole.scan, known)
-        scan = whole.scan
+                known = part.known(self._index.connection)
+            self._parse(pool, part.scan, known)
+        scan = part.scan
         present = {file.path for file in scan.files}
         copied = {path for path, file in known.items() if file.indexed_at_ns == NEVER_COMPARED_NS}
         gone = {
