@@ -12,7 +12,7 @@ from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.code.definitions import CODE_TOOLS
 from tsuzuki.mcp.tokens import tokens
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import BUDGET_MIN, Progress, ServerState
 
 Ask = Callable[..., ToolAnswer]
 FILES_COUNT = 14
@@ -90,6 +90,25 @@ def test_no_budget_is_exceeded_and_the_walk_is_complete(
         )
     last = answers[-1].structured
     assert sum(one.structured["shown"] for one in answers) == last["total"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [*QUESTIONS, ("code_index_build", {}), ("code_index_status", {}), ("code_index_update", {})],
+    ids=lambda one: str(one)[:40],
+)
+def test_a_first_page_is_within_every_budget(
+    name: str, arguments: dict[str, Any], ask_many: Ask
+) -> None:
+    most = next(one.budget_max for one in CODE_TOOLS if one.name == name)
+    budget = 50
+    while budget < 20_000:
+        answer = ask_many(name, **arguments, budget=budget)
+        limit = max(BUDGET_MIN, min(budget, most))
+        assert tokens(answer.content) <= limit, budget
+        written = json.dumps(answer.structured, ensure_ascii=False, separators=(",", ":"))
+        assert tokens(written) <= limit, budget
+        budget += budget // 3
 
 
 @pytest.mark.parametrize("budget", [200, 1_500])

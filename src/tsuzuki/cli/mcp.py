@@ -1,5 +1,6 @@
 """`tsuzuki mcp`: tools for coding agents, over the Model Context Protocol."""
 
+import gc
 import sys
 
 import click
@@ -45,6 +46,7 @@ def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: 
     """
     if port is not None and not http:
         raise UsageError("--port is for --http", hint="Say: tsuzuki mcp --http --port PORT")
+    gc.disable()  # loading the SDK makes a million objects and no garbage
     try:
         state = load("tsuzuki.mcp.serve:server_state")(
             environ=invocation.environ,
@@ -59,6 +61,9 @@ def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: 
         raise extra_missing(
             "agents cannot be served: the MCP SDK is not installed", extra="mcp"
         ) from None
+    finally:
+        gc.freeze()
+        gc.enable()
     if http:
         was_interrupted = load("tsuzuki.mcp.serve:serve_http")(
             tools,

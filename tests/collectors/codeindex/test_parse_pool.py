@@ -1,5 +1,6 @@
 """Worker processes: all files come back, whatever crashes or hangs."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,23 @@ def test_leaving_early_ends_every_process(tree: Path, files: list[FileToParse]) 
     with ParsePool(tree, ParseLimits(), workers=2) as pool:
         next(iter(pool.parse(files)))
     assert all(not thread.is_alive() for thread in pool._threads)
+
+
+def test_processes_that_were_started_early_are_used_and_all_end_with_the_pool(
+    tree: Path, files: list[FileToParse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = parse_pool._start_process
+
+    def recorded() -> subprocess.Popen[bytes]:
+        started.append(start())
+        return started[-1]
+
+    monkeypatch.setattr(parse_pool, "_start_process", recorded)
+    with ParsePool(tree, ParseLimits(), workers=2) as pool:
+        pool.start_early(len(files))
+        assert len(outcomes(pool, files)) == 60
+        assert len(started) == 2
+        pool.start_early(len(files))
+    assert len(started) == 4
+    assert all(process.returncode is not None for process in started)

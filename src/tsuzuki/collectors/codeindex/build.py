@@ -77,6 +77,8 @@ class BuildSettings:
     workers: int | None = None
     servers: Servers = field(default_factory=dict)
     lsp_limits: LspLimits = field(default_factory=LspLimits)
+    is_forced: bool = False
+    """Whether files are parsed again that did not change."""
 
 
 class Builder:
@@ -135,11 +137,11 @@ class Builder:
     def _build(self, part: TreePart | None) -> BuildJob:
         limits, workers = self._settings.limits, self._settings.workers
         with ParsePool(self._root, limits, workers=workers) as pool:
-            whole = part or self._whole_tree(pool)
+            part = part or self._whole_tree(pool)
             with self._index.reading():
-                known = whole.known(self._index.connection)
-            self._parse(pool, whole.scan, known)
-        scan = whole.scan
+                known = part.known(self._index.connection)
+            self._parse(pool, part.scan, known)
+        scan = part.scan
         present = {file.path for file in scan.files}
         copied = {path for path, file in known.items() if file.indexed_at_ns == NEVER_COMPARED_NS}
         gone = {
@@ -175,14 +177,16 @@ class Builder:
         """What has to be read. What cannot be is stored as that at once."""
         changed: list[FileToParse] = []
         failed: list[FileToParse] = []
-        servers = self._settings.servers
+        servers, is_forced = self._settings.servers, self._settings.is_forced
         for file in scan.files:
             stored = known.get(file.path)
             if file.problem is not None:
                 self._to_store.append(_unreadable(file))
-            elif stored is None or _may_differ(file, stored, servers):
+            elif stored is None or is_forced or _may_differ(file, stored, servers):
                 has_failed = stored is not None and stored.outcome is FileOutcome.FAILED
-                (failed if has_failed else changed).append(_to_parse(file, stored, servers))
+                to_parse = _to_parse(file, stored, servers)
+                to_parse = to_parse._replace(known_hash=None) if is_forced else to_parse
+                (failed if has_failed else changed).append(to_parse)
         # What a language server failed on comes last: the server may be given up before the end.
         return changed + failed
 

@@ -69,8 +69,8 @@ class ParsePool:
 
     def start_early(self, file_count: int) -> None:
         """Start the processes for so many files now: they load while something else is done."""
-        if file_count > HERE_FILES_MAX:
-            self._started = [_start_process() for _ in range(self._count(file_count))]
+        for _ in range(self._count(file_count) if file_count > HERE_FILES_MAX else 0):
+            self._started.append(_start_process())
 
     def _count(self, file_count: int) -> int:
         return min(self._worker_count, -(-file_count // BATCH_FILES))

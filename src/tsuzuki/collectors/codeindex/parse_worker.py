@@ -4,12 +4,16 @@ A message is its length (8 bytes) and a pickle, in both directions: parent and w
 """
 
 import gc
+import os
 import pickle
 import struct
 import sys
 from typing import IO, Any
 
 from tsuzuki.collectors.codeindex.parse import parse_file
+
+NICENESS = 5
+"""Who asks how a build goes is answered before the next file is parsed."""
 
 LENGTH = struct.Struct(">Q")
 
@@ -34,6 +38,7 @@ def receive(stream: IO[bytes]) -> Any:
 def main() -> None:
     """First comes the root and the limits, then batches; each is answered with what was parsed."""
     orders, answers = sys.stdin.buffer, sys.stdout.buffer
+    os.nice(NICENESS)
     gc.disable()  # a batch makes many objects and no cycles that matter
     setup = receive(orders)
     if setup is None:

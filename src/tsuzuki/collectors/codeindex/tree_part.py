@@ -12,6 +12,7 @@ from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.scan import Scan, scanned_file
 from tsuzuki.collectors.codeindex.walk import walk
+from tsuzuki.model.errors import UsageError
 
 PATHS_MAX = 200
 """Of more, a scan of the whole tree is as fast, and it finds what was not told of."""
@@ -38,7 +39,7 @@ def scan_part(root: Path, paths: Iterable[str]) -> TreePart | None:
     """Scan only some files and folders, by the same rules as the tree; None if only a scan of the whole tree
     can tell."""
     asked = tuple(sorted(set(paths)))
-    if len(asked) > PATHS_MAX or _touches_rules(root, asked):
+    if "." in asked or len(asked) > PATHS_MAX or _touches_rules(root, asked):
         return None
     scan = Scan()
     listed = git_paths(root, asked)
@@ -59,6 +60,21 @@ def scan_part(root: Path, paths: Iterable[str]) -> TreePart | None:
         if stat.S_ISREG(found.st_mode):
             scan.files.append(scanned_file(path, found))
     return TreePart(scan=scan, paths=asked)
+
+
+def paths_in(root: Path, named: Iterable[str]) -> list[str]:
+    """Files and folders as they are named by people, relative to the root; they need not be there any more."""
+    paths = []
+    for text in named:
+        path = os.path.normpath(root / text)
+        if not Path(path).is_relative_to(root):
+            raise UsageError(
+                f"{text!r} is not in {root}",
+                hint="Name files and folders of the tree, relative to its root.",
+                code="path_outside",
+            )
+        paths.append(Path(path).relative_to(root).as_posix())
+    return paths
 
 
 def _touches_rules(root: Path, paths: Iterable[str]) -> bool:

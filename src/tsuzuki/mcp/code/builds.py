@@ -25,7 +25,7 @@ def build(call: Call) -> ToolAnswer:
 
 
 def update(call: Call) -> ToolAnswer:
-    """The same, but wait unless told not to. Only changed files are parsed, so no file need be named."""
+    """The same, but wait unless told not to. Only changed files are parsed, whether they are named or not."""
     return _built(call, wait_seconds=call.get("wait_seconds", UPDATE_WAIT_SECONDS))
 
 
@@ -33,7 +33,9 @@ def _built(call: Call, *, wait_seconds: float) -> ToolAnswer:
     indexes = indexes_of(call.state)
     root = indexes.tree(call).root
     with refused(call):
-        started = indexes.build(root)
+        started = indexes.build(
+            root, paths=call.get("paths", ()), is_forced=call.get("force", False)
+        )
     job = _waited(call, indexes, root, started, wait_seconds)
     told = {
         **(job.as_json() if job else {"id": started.id}),

@@ -161,11 +161,14 @@ def _wait(default: int) -> Parameter:
     )
 
 
+_PATHS = parameter("paths", "array", "files", description="only these files and folders")
 BUILD = _tool(
     "code_index_build",
     "Index a tree, or bring its index up to date. Rarely needed: questions do so themselves. "
     "Answers at once with a job; if one runs already, with that one.",
     _wait(0),
+    _PATHS,
+    parameter("force", "boolean", "rebuild", "full", description="parse unchanged files too"),
     function="tsuzuki.mcp.code.builds:build",
     example={"wait_seconds": 10},
     budgets=(300, 600),
@@ -184,7 +187,7 @@ UPDATE = _tool(
     "code_index_update",
     "Bring the index up to date and wait for it.",
     _wait(10),
-    parameter("paths", "array", "files"),
+    _PATHS,
     function="tsuzuki.mcp.code.builds:update",
     budgets=(300, 600),
     is_read_only=False,

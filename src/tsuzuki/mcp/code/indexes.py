@@ -6,7 +6,7 @@ index file decides.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -77,9 +77,9 @@ class CodeIndexes:
         if is_first:
             self.builds.jobs.wait(started.id, FIRST_BUILD_SECONDS)
 
-    def build(self, root: Path) -> Started:
-        """Start a build, or name the one that runs."""
-        started = self.builds.start(root)
+    def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
+        """Start a build, or name the one that runs. `paths` are files and folders; without any, all are meant."""
+        started = self.builds.start(root, paths=paths, is_forced=is_forced)
         if started.is_new:
             self._started.add(started.id)
         return started

@@ -4,7 +4,7 @@ import os
 import random
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -40,7 +40,6 @@ from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.settings import (
     CONFIG_VARIABLE,
     LspCommands,
-    ServerCommand,
     config_path,
     read_said,
     server_commands,
@@ -51,7 +50,7 @@ from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
 from tsuzuki.collectors.codeindex.service.index_status import IndexEntry, IndexStatus, problems_of
-from tsuzuki.collectors.codeindex.tree_part import TreePart
+from tsuzuki.collectors.codeindex.tree_part import TreePart, paths_in, scan_part
 from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pid
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
@@ -105,11 +104,15 @@ class Builds:
         job_id: str | None = None,
         part: TreePart | None = None,
         lsp: LspCommands | None = None,
+        paths: Sequence[str] = (),
+        is_forced: bool = False,
     ) -> Started:
-        """Start a build in the background, or name the one that runs. The id comes at once. With `part` only
-        that is brought up to date, if the index has the rest. `lsp` are the language servers to use, beside those
-        of the user's file."""
+        """Start a build in the background, or name the one that runs. The id comes at once. With `part`, or `paths`
+        of files and folders, only that is brought up to date, if the index has the rest. `lsp` are the language
+        servers to use, beside those of the user's file. A forced build parses files again that did not change."""
         servers = server_commands(lsp or {}, self._environ)
+        if paths:
+            part = scan_part(root, paths_in(root, paths))
         wanted = job_id or build_id(self._now_ms(), self._chance)
         index = IndexFile.open(root, folder=self.folder, clock=self._clock)
         try:
@@ -119,7 +122,8 @@ class Builds:
                 return Started(id=claimed.id, is_new=False, notes=index.notes)
             if meta.index_stats(index.connection) is None:
                 part = None
-            work = self._work(root, index, claimed, servers, part)
+            settings = replace(self._settings, servers=servers, is_forced=is_forced)
+            work = self._work(root, index, claimed, settings, part)
             self.jobs.create(wanted, work, started_at=claimed.started_at)
         except BaseException:
             index.close()
@@ -292,7 +296,7 @@ class Builds:
         root: Path,
         index: IndexFile,
         claimed: ClaimedBuild,
-        servers: Mapping[str, ServerCommand],
+        settings: BuildSettings,
         part: TreePart | None,
     ) -> Callable[[OnProgress, Callable[[], bool]], BuildJob]:
         def work(on_progress: OnProgress, stopping: Callable[[], bool]) -> BuildJob:
@@ -304,7 +308,7 @@ class Builds:
                     root=root,
                     index=index,
                     clock=self._clock,
-                    settings=replace(self._settings, servers=servers),
+                    settings=settings,
                     on_progress=on_progress,
                     stopping=stopping,
                 )
