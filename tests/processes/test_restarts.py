@@ -3,15 +3,21 @@ opened because of it is closed again."""
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from datetime import datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
+from processes.test_dying import add_command
 from support.daemons import Daemon, Daemons, be_quick, eventually, started_on
 from support.databases import PostgresServer, opened
 from support.load import Load
 from support.redis_server import RedisServer
+from tsuzuki.model.states import RunState
+from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store.sql.connection_pool import REVIEW_SECONDS
 from tsuzuki.store.sql.database import Database
 
@@ -102,3 +108,40 @@ def test_restarts_leave_one_event_per_line_and_nothing_open(
     pids = sorted(daemon.process.pid for daemon in every_daemon)
     named = {re.sub(r" \S+:", " ", name) for name in session_names(database)}
     assert named == {f"tsuzuki up {pids[0]}", f"tsuzuki worker {pids[1]}"}
+
+
+def test_a_server_without_a_connection_left_costs_neither_lease_nor_worker(
+    database: Database, daemons: Daemons, own_server: PostgresServer
+) -> None:
+    own_server.allow_connections(12)
+    database.engine.dispose()  # its connections ended with the restart
+    daemon = daemons.start("up")
+    daemon.wait_for("leading")
+    runs = Runs(database=database, actor="test")
+    add_command(database, "brief", "true")
+    with ExitStack() as others:
+        take_all_connections(own_server, others)
+        ids = [runs.submit(Request(job="brief")).run_id for _ in range(20)]
+        ended = [runs.wait(run_id, timeout_seconds=30) for run_id in ids]
+        take_all_connections(own_server, others)
+        renewed = lease_ends_at(database)
+        eventually(lambda: lease_ends_at(database) > renewed, what="a renewal of the lease")
+    assert {run.state for run in ended} == {RunState.SUCCEEDED}
+    assert {run.assigned_worker_id for run in ended} == {daemon.worker_id}
+    lost = ("no longer leading", "detached: stopping everything that runs here")
+    assert [daemon.count(event) for event in lost] == [0, 0]
+    assert daemon.other_lines == []
+
+
+def take_all_connections(server: PostgresServer, stack: ExitStack) -> None:
+    with suppress(psycopg.OperationalError):
+        while True:
+            stack.enter_context(closing(psycopg.connect(server.url("postgres"))))
+
+
+def lease_ends_at(database: Database) -> datetime:
+    with database.read() as connection:
+        ends_at: datetime = connection.execute(
+            text("SELECT lease_expires_at FROM leadership")
+        ).scalar_one()
+    return ends_at
