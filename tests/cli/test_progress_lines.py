@@ -1,5 +1,6 @@
 """Progress without a terminal: a line every few seconds, and none for what is over at once."""
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.executions import RUN
+from tsuzuki.cli import waiting_lines
 from tsuzuki.cli.commits_progress_lines import ProgressLines
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.run_watch import StateLines
@@ -81,4 +83,27 @@ def test_a_program_that_reads_json_is_told_nothing(
     lines = ProgressLines(Invocation(environ={}, output=OutputFormat.JSON), clock=clock)
     clock.advance(60)
     lines.show(progress(1))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_command_that_waits_for_a_service_says_so_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    twice = threading.Event()
+
+    def note(_invocation: Invocation, text: str) -> None:
+        told.append(text)
+        if len(told) == 2:
+            twice.set()
+
+    monkeypatch.setattr(waiting_lines, "say", note)
+    with waiting_lines.waiting_told(TABLE, "the GitLab", seconds=0.001):
+        assert twice.wait(30)
+    assert all(line.startswith("Waiting for the GitLab, ") for line in told)
+
+
+def test_a_short_wait_for_a_service_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with waiting_lines.waiting_told(TABLE, "the GitLab"):
+        pass
     assert capsys.readouterr().err == ""

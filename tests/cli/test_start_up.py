@@ -104,6 +104,14 @@ def test_a_file_that_became_invalid_is_refused(workspace: Workspace, cache: str)
     assert workspace.run("run", "ls", XDG_CACHE_HOME=cache).code == 3
 
 
+def test_a_pipe_in_place_of_the_file_is_refused_and_not_read(
+    workspace: Workspace, cache: str
+) -> None:
+    os.mkfifo(workspace.folder / "pipe.yaml")
+    ended = workspace.run("run", "ls", "--config", "pipe.yaml", XDG_CACHE_HOME=cache)
+    assert ended.code == 3
+
+
 def test_what_is_not_there_is_told_as_ever(workspace: Workspace, cache: str) -> None:
     for words in (("run", "show", "999"), ("run", "ls", "--job", "helo")):
         assert workspace.run(*words, XDG_CACHE_HOME=cache) == workspace.run(*words)

@@ -16,6 +16,7 @@ from tsuzuki.cli.completions import project_paths
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.waiting_lines import waiting_told
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.commits import ProjectChange
@@ -73,7 +74,7 @@ def sync(invocation: Invocation) -> None:
     \b
     tsuzuki commits projects sync
     """
-    with open_application(invocation) as application:
+    with open_application(invocation) as application, waiting_told(invocation, "the GitLab"):
         changes = commits_service(application).commits.sync_projects()
     told = [_change(change) for change in changes]
     emit(invocation, told, columns=SYNCED, empty="The server shows no project.")
@@ -103,7 +104,7 @@ def add_project(invocation: Invocation, location: str) -> None:
     tsuzuki commits projects add ~/src/django
     tsuzuki commits projects add https://example.com/group/project.git
     """
-    with open_application(invocation) as application:
+    with open_application(invocation) as application, waiting_told(invocation, location):
         change = commits_service(application).commits.add_repository(location, base=invocation.cwd)
     emit(invocation, [_change(change)], columns=SYNCED)
 

@@ -11,6 +11,7 @@ from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.waiting_lines import waiting_told
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import NotFound, UsageError
 
@@ -100,7 +101,8 @@ def _add_one(invocation: Invocation, project: str, branch: str | None, *, dry_ru
                 columns=ADDITIONS,
             )
             return
-        view = commits.add_target(project, branch, base=invocation.cwd)
+        with waiting_told(invocation, project):
+            view = commits.add_target(project, branch, base=invocation.cwd)
     if view.why_default is not None:
         say(invocation, f"Following {view.branch} of {view.project}: {view.why_default}.")
     emit(invocation, [view], columns=TARGETS)

@@ -92,6 +92,8 @@ def keep_record(resources: "Resources") -> None:
 
 def _record(file: Path | None, environ: Mapping[str, str]) -> _Record:
     folder = cache_folder(environ)
+    if file and not file.is_file():  # reading a pipe would block
+        raise CannotRead(f"{file} is not a regular file")
     try:
         content = file.read_bytes() if file else b""
     except OSError as problem:
