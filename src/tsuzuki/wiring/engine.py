@@ -43,7 +43,6 @@ def build_engine(
         expand=expand,
         base_folder=resources.workspace,
         kill_grace_seconds=kill_grace_seconds,
-        output_bytes_max=lambda: engine.settings().log_bytes_max_per_run,
         environ=resources.environ,
         secret_names=resources.configuration.secret_variables,
     )

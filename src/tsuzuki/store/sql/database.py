@@ -63,6 +63,11 @@ class Database:
         name = self.engine.url.database
         return Path(name) if self.is_sqlite and name else None
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether this thread is in a write transaction."""
+        return self._thread.is_writing
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Read only. What it sees is a snapshot (SQLite), or one per statement (PostgreSQL)."""

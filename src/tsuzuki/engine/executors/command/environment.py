@@ -32,6 +32,17 @@ def inherited(environ: Mapping[str, str], *, secret_names: Collection[str] = ())
     }
 
 
+def secret_values(
+    environ: Mapping[str, str], *, secret_names: Collection[str] = ()
+) -> frozenset[str]:
+    """The values of the variables that are secrets: of Tsuzuki, and of `secret_names`."""
+    return frozenset(
+        value
+        for name, value in environ.items()
+        if not name.endswith("_FILE") and (name in secret_names or _is_secret(name))
+    )
+
+
 def declared(
     environment: Mapping[str, str], *, expand: Expand, environ: Mapping[str, str]
 ) -> dict[str, str]:
@@ -70,6 +81,8 @@ def json_variables(task: Task) -> dict[str, str]:
 
 
 def _is_withheld(name: str) -> bool:
-    if not name.startswith(_PREFIX):
-        return False
-    return name in _SECRETS or name in _RUN_NAMES or name.endswith(_SECRET_SUFFIXES)
+    return name in _RUN_NAMES or _is_secret(name)
+
+
+def _is_secret(name: str) -> bool:
+    return name in _SECRETS or (name.startswith(_PREFIX) and name.endswith(_SECRET_SUFFIXES))
