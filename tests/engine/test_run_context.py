@@ -66,7 +66,7 @@ def test_a_function_waits_while_there_is_no_space_for_its_lines(tmp_path: Path) 
         executions = Executions(executor)
         executions.run_io.is_full = True
         executions.start(a_task("python", {"function": "write"}))
-        eventually(lambda: executions.run_io.waits > 1)
+        eventually(lambda: executions.run_io.refusals > 3)
         assert executions.run_io.lines == []
         executions.run_io.make_space()
         assert executions.outcome() == Succeeded()
@@ -85,7 +85,7 @@ def test_a_function_that_is_stopped_waits_no_longer(tmp_path: Path) -> None:
         executions = Executions(executor)
         executions.run_io.is_full = True
         execution = executions.start(a_task("python", {"function": "write"}))
-        eventually(lambda: executions.run_io.waits > 0)
+        eventually(lambda: executions.run_io.refusals > 0)
         execution.stop(StopCause.FENCED)
         assert executions.outcome() == Stopped(cause=StopCause.FENCED)
         assert ended.wait(20.0)

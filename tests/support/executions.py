@@ -83,7 +83,8 @@ class RecordingRunIO:
         self._line_added = threading.Condition()
         self.is_full = False
         """For a test to set: there is no space for more lines."""
-        self.waits = 0
+        self.refusals = 0
+        """How often a writer was told so."""
 
     def log(self, task: Task, stream: str, content: str | bytes) -> None:
         lines = [content] if isinstance(content, str) else map(text_of, split_lines(content))
@@ -92,10 +93,10 @@ class RecordingRunIO:
             self._line_added.notify_all()
 
     def has_space(self) -> bool:
+        self.refusals += self.is_full
         return not self.is_full
 
     def wait_for_space(self, seconds: float) -> bool:
-        self.waits += 1
         with self._line_added:
             return self._line_added.wait_for(self.has_space, seconds)
 

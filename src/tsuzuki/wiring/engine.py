@@ -43,7 +43,7 @@ def build_engine(
         expand=expand,
         base_folder=resources.workspace,
         kill_grace_seconds=kill_grace_seconds,
-        environ=resources.environ,
+        environ=dict(resources.environ),  # a copy is compared faster with each command
         secret_names=resources.configuration.secret_variables,
     )
     executors = ExecutorRegistry(

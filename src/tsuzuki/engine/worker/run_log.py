@@ -32,7 +32,7 @@ class _Block(NamedTuple):
     cost: int
 
 
-class _Line(NamedTuple):
+class _KeptLine(NamedTuple):
     at: datetime
     stream: str
     body: str
@@ -104,7 +104,7 @@ class RunLog:
             return [self._line(at, "log", f"{limit} the last lines are stored, when the run ends")]
         return []
 
-    def _kept_lines(self, cap: int) -> list[_Line]:
+    def _kept_lines(self, cap: int) -> list[_KeptLine]:
         lines = [line for block in self._tail for line in _lines_of(block)]
         cost, first = sum(line.cost for line in lines), 0
         while cost > _tail_max(cap) and first < len(lines) - 1:
@@ -133,10 +133,10 @@ def _size(content: str | bytes) -> int:
     return 1 + len(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
-def _lines_of(block: _Block) -> Iterator[_Line]:
+def _lines_of(block: _Block) -> Iterator[_KeptLine]:
     if isinstance(block.content, str):
-        yield _Line(block.at, block.stream, block.content, block.size, block.cost)
+        yield _KeptLine(block.at, block.stream, block.content, block.size, block.cost)
         return
     for body in split_lines(block.content):
         size = len(body) + 1
-        yield _Line(block.at, block.stream, text_of(body), size, max(size, LINE_COST_MIN))
+        yield _KeptLine(block.at, block.stream, text_of(body), size, max(size, LINE_COST_MIN))

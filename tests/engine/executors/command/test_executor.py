@@ -1,6 +1,5 @@
 """Commands as real processes: how they start, what they write, and many at once."""
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,8 @@ import pytest
 from support.commands import Commands
 from support.executions import NOON, Executions, RecordingRunIO, a_task, eventually
 from support.supervised_commands import processes_with
-from tsuzuki.engine.executors.command.execution import OUTPUT_SECONDS_MAX
+from tsuzuki.engine.executors.command import execution
+from tsuzuki.engine.executors.command.output import SPACE_POLL_SECONDS
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped, Succeeded
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.run_log import LINE_COST_MIN, RunLog
@@ -85,12 +85,14 @@ def test_a_command_waits_while_there_is_no_space_for_its_lines(commands: Command
     assert executions.run_io.of("stdout") == [str(number) for number in range(1, 100_001)]
 
 
-def test_a_command_that_has_ended_waits_for_space_for_its_last_lines(commands: Commands) -> None:
+def test_a_command_that_has_ended_waits_for_space_for_its_last_lines(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "OUTPUT_SECONDS_MAX", SPACE_POLL_SECONDS)
     executions = Executions(commands.executor)
     executions.run_io.is_full = True
     executions.start(a_task("command", {"argv": ["sh", "-c", "echo last; exit 3"]}))
-    eventually(lambda: not processes_with("echo last"))
-    threading.Event().wait(OUTPUT_SECONDS_MAX * 1.5)  # what an open output is waited for
+    eventually(lambda: executions.run_io.refusals > 10)
     assert executions.outcomes == []
     executions.run_io.is_full = False
     assert executions.outcome() == failed("exit code 3")
@@ -101,10 +103,9 @@ def test_a_command_that_has_ended_waits_for_space_for_its_last_lines(commands: C
 def test_a_stopped_command_does_not_wait_for_space(commands: Commands, script: str) -> None:
     executions = Executions(commands.executor)
     executions.run_io.is_full = True
-    execution = executions.start(a_task("command", {"argv": ["sh", "-c", script]}))
-    if script != "yes":
-        eventually(lambda: not processes_with(script))
-    execution.stop(StopCause.FENCED)
+    started = executions.start(a_task("command", {"argv": ["sh", "-c", script]}))
+    eventually(lambda: executions.run_io.refusals > 2)
+    started.stop(StopCause.FENCED)
     assert len(executions.wait_for_all()) == 1
 
 

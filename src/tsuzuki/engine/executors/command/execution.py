@@ -81,6 +81,7 @@ class CommandExecution:
     def _give_up_output(self) -> None:
         """A process that is not ours holds an output open. Lines that wait for space are waited for, unless the
         command was stopped."""
+        self._output.read_now()
         if self._output.is_waiting and self._cause is None:
             self._after(OUTPUT_SECONDS_MAX, self._give_up_output)
         else:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from tsuzuki.engine.executors.command.environment import Expand, secret_values
+from tsuzuki.engine.executors.command.environment import Expand, WorkerEnvironment
 from tsuzuki.engine.executors.command.execution import CommandExecution
 from tsuzuki.engine.executors.command.output import CommandOutput
-from tsuzuki.engine.executors.command.secret_mask import SecretMask
 from tsuzuki.engine.executors.command.spec import CommandSpec, command_spec_for
 from tsuzuki.engine.executors.command.supervisor_pool import Command, SupervisorPool
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
@@ -51,19 +50,18 @@ class CommandExecutor:
         self.renew_deadline = self._supervisors.renew_deadline
         """Called with a moment of the monotonic clock: unless it is renewed, every command ends then, also
         if this process is paused."""
-        self._masked_values: frozenset[str] = frozenset()
-        self._secret_mask = SecretMask(())
+        self._checked: WorkerEnvironment | None = None
         self._live: set[CommandExecution] = set()
         self._changed = threading.Condition()
 
     def start(self, task: Task, run_io: RunIO, on_outcome: OnOutcome) -> Execution:
         """Start the command. `on_outcome` is never called from within."""
         try:
+            worker = self._worker_environment()
             spec = command_spec_for(
                 task,
                 expand=self._expand,
-                environ=self._environ,
-                secret_names=self._secret_names,
+                worker=worker,
                 base_folder=self._base_folder,
             )
             command = self._start_command(spec)
@@ -84,7 +82,7 @@ class CommandExecutor:
                 stderr=command.stderr,
                 log=partial(run_io.log, task),
                 has_space=run_io.has_space,
-                mask=self._mask(),
+                mask=worker.mask,
             ),
             kill_grace_seconds=self._kill_grace_seconds,
             loop=self._loop,
@@ -114,11 +112,11 @@ class CommandExecutor:
             spec.discard()
             raise
 
-    def _mask(self) -> SecretMask:
-        values = secret_values(self._environ, secret_names=self._secret_names)
-        if values != self._masked_values:
-            self._masked_values, self._secret_mask = values, SecretMask(values)
-        return self._secret_mask
+    def _worker_environment(self) -> WorkerEnvironment:
+        environ = dict(self._environ)
+        if self._checked is None or self._checked.environ != environ:
+            self._checked = WorkerEnvironment(environ, secret_names=self._secret_names)
+        return self._checked
 
     def _refuse(self, task: Task, on_outcome: OnOutcome, failed: Failed) -> Execution:
         self._loop.post(on_outcome, task, failed)

@@ -12,6 +12,8 @@ from tsuzuki.engine.output_lines import LINE_BYTES_MAX, pieces_of, text_of
 
 TAIL_BYTES_MAX = 2 * 1024
 READ_BYTES_MAX = 64 * 1024
+READS_MAX = 64
+"""A pipe holds at most a megabyte; a process that is not ours may go on writing into it."""
 
 UNWATCHED_SECONDS = 0.02
 """The outputs of a command that ends within this time are not watched, but read when it has ended: that is
@@ -98,12 +100,13 @@ class CommandOutput:
 
     def read_now(self) -> None:
         """The command has ended: read what is in the pipes."""
-        if self._watched or self.is_waiting:
+        if self.is_waiting:
             return
         for descriptor in list(self._open):
-            while self._read(descriptor):
-                pass
-        if self._open and not self.is_waiting:
+            for _ in range(READS_MAX):
+                if not self._read(descriptor):
+                    break
+        if self._open and not (self.is_waiting or self._watched):
             self._watch()
 
     def stderr_tail(self, characters_max: int) -> str:
@@ -111,11 +114,15 @@ class CommandOutput:
 
     def close(self) -> None:
         """Close what is still open, unread."""
+        self.is_waiting = False
         for descriptor in list(self._open):
             self._close(descriptor)
 
     def _watch(self) -> None:
         self._cancel_timer()
+        if not self._has_space():
+            self._wait_for_space()
+            return
         self.is_waiting = False
         for descriptor in self._open:
             self._watched.add(descriptor)

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,9 +47,9 @@ class Supervisor:
     def descriptor(self) -> int:
         return self._control.fileno()
 
-    def hand_over(self, descriptors: Collection[int]) -> None:
+    def hand_over(self, spec: bytes, descriptors: Sequence[int]) -> None:
         """Hand a command over. Raises `OSError` if the supervisor is gone."""
-        socket.send_fds(self._control, [START], descriptors)
+        socket.send_fds(self._control, [START, spec], descriptors)
 
     def watch(self) -> None:
         """Have the running event loop watch it."""
@@ -82,6 +82,13 @@ class Supervisor:
     def _readable(self) -> None:
         if self.on_readable is not None:
             self.on_readable()
+        else:  # nothing reads it yet: watched again when its command is attached
+            self.unwatch()
+
+    def unwatch(self) -> None:
+        if self.is_watched:
+            self.is_watched = False
+            asyncio.get_running_loop().remove_reader(self.descriptor)
 
 
 class SupervisorClient:

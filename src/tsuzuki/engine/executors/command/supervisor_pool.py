@@ -7,11 +7,12 @@ with it, an idle one had none.
 import asyncio
 import os
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tsuzuki.engine.executors.command.spec import CommandSpec
+from tsuzuki.engine.executors.command.supervisor import INLINE_BYTES_MAX
 from tsuzuki.engine.executors.command.supervisor_client import Supervisor, SupervisorClient
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 
@@ -50,8 +51,14 @@ class SupervisorPool:
         with ExitStack() as theirs, ExitStack() as undo:
             stdout, stdout_end = _pipe(theirs, undo)
             stderr, stderr_end = _pipe(theirs, undo)
-            descriptors = stdout_end, stderr_end, _document(spec, theirs)
-            supervisor = self._hand_over_to_idle(descriptors) or self._hand_over_to_new(descriptors)
+            text = spec.as_bytes()
+            descriptors = [stdout_end, stderr_end]
+            if len(text) > INLINE_BYTES_MAX:
+                descriptors.append(_file_of(text, theirs))
+                text = b""
+            supervisor = self._hand_over_to_idle(text, descriptors) or self._hand_over_to_new(
+                text, descriptors
+            )
             undo.pop_all()
             return Command(supervisor=supervisor, stdout=stdout, stderr=stderr)
 
@@ -65,8 +72,7 @@ class SupervisorPool:
 
     def discard(self, supervisor: Supervisor) -> None:
         """It is gone, or it has processes that cannot be killed: then it waits for them and ends."""
-        if supervisor.is_watched:
-            asyncio.get_running_loop().remove_reader(supervisor.descriptor)
+        supervisor.unwatch()
         supervisor.close()
 
     def close(self) -> None:
@@ -77,10 +83,10 @@ class SupervisorPool:
             self._idle.clear()
         self._client.close()
 
-    def _hand_over_to_idle(self, descriptors: Collection[int]) -> Supervisor | None:
+    def _hand_over_to_idle(self, spec: bytes, descriptors: Sequence[int]) -> Supervisor | None:
         while (supervisor := self._take_idle()) is not None:
             try:
-                supervisor.hand_over(descriptors)
+                supervisor.hand_over(spec, descriptors)
             except OSError:  # it is gone
                 self._loop.post(self.discard, supervisor)
             else:
@@ -97,10 +103,10 @@ class SupervisorPool:
             supervisor.on_readable = None
             return supervisor
 
-    def _hand_over_to_new(self, descriptors: Collection[int]) -> Supervisor:
+    def _hand_over_to_new(self, spec: bytes, descriptors: Sequence[int]) -> Supervisor:
         supervisor = self._client.new_supervisor()
         try:
-            supervisor.hand_over(descriptors)
+            supervisor.hand_over(spec, descriptors)
         except OSError:
             supervisor.close()
             raise
@@ -140,9 +146,9 @@ def _pipe(theirs: ExitStack, undo: ExitStack) -> tuple[int, int]:
     return reading, writing
 
 
-def _document(spec: CommandSpec, theirs: ExitStack) -> int:
-    """The spec as a file in memory, so that it is handed over in one message however long it is."""
-    document = os.memfd_create("tsuzuki-spec")
-    theirs.callback(os.close, document)
-    os.pwrite(document, spec.as_bytes(), 0)
-    return document
+def _file_of(spec: bytes, theirs: ExitStack) -> int:
+    """The spec as a file in memory, because a message cannot be that long."""
+    file = os.memfd_create("tsuzuki-spec")
+    theirs.callback(os.close, file)
+    os.pwrite(file, spec, 0)
+    return file

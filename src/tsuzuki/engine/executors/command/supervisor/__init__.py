@@ -23,6 +23,10 @@ TERM, KILL = b"T", b"K"
 """The requests to stop a command. A request to start one carries descriptors."""
 
 START = b"+"
+"""The first byte of a request to start a command; its spec follows."""
 
-DESCRIPTORS = 3
-"""Sent with a request to start a command: standard output, standard error, the spec."""
+INLINE_BYTES_MAX = 64 * 1024
+"""A longer spec is in a file, whose descriptor is sent too."""
+
+DESCRIPTORS_MAX = 3
+"""Sent with a request to start a command: standard output, standard error, perhaps the spec."""

@@ -6,12 +6,12 @@ import math
 import os
 import socket
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from . import DESCRIPTORS, TERM
+from . import DESCRIPTORS_MAX, INLINE_BYTES_MAX, START, TERM
 from .deadline import Deadline
 from .processes import (
     become_subreaper,
@@ -40,30 +40,35 @@ class Supervisor:
 
     def run(self) -> None:
         become_subreaper()
-        while self._is_clean and (descriptors := self._next_request()):
-            self._run(*descriptors)
+        while self._is_clean and (request := self._next_request()):
+            self._run(*request)
         self._control.close()
         self._kill_leftovers(itertools.repeat(1.0))
 
-    def _next_request(self) -> Sequence[int]:
-        """The descriptors of the next command; none if there will be no more."""
+    def _next_request(self) -> tuple[bytes, int, int] | None:
+        """The spec of the next command and its outputs; None if there will be no more."""
         while True:
             ready = self._signals.wait_with(self._worker, self._control)
             if self._worker in ready:
-                return ()
+                return None
             if self._control not in ready:
                 continue
-            request, descriptors, _, _ = socket.recv_fds(
-                self._control, 1, DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+            message, descriptors, _, _ = socket.recv_fds(
+                self._control,
+                len(START) + INLINE_BYTES_MAX,
+                DESCRIPTORS_MAX,
+                socket.MSG_CMSG_CLOEXEC,
             )
+            if not message:
+                return None
             # Without descriptors it is a request to stop the last command, which had ended already.
-            if descriptors or not request:
-                return descriptors
+            if descriptors:
+                stdout, stderr, *files = descriptors
+                return _content(files) or message.removeprefix(START), stdout, stderr
 
-    def _run(self, stdout: int, stderr: int, document: int) -> None:
+    def _run(self, request: bytes, stdout: int, stderr: int) -> None:
         """Run one command and report how it ended."""
-        with os.fdopen(document, "rb") as file:
-            spec = json.loads(file.read())
+        spec = json.loads(request)
         try:
             if self._deadline.seconds_left() <= 0:
                 self._report(spec, stopped=True, is_late=True, is_clean=True)
@@ -126,6 +131,14 @@ class Supervisor:
             kill_children()
             self._signals.wait(pause)
         return not has_children()
+
+
+def _content(files: Iterable[int]) -> bytes:
+    content = b""
+    for descriptor in files:
+        with os.fdopen(descriptor, "rb") as file:
+            content += file.read()
+    return content
 
 
 def refuse(control: socket.socket, problem: OSError) -> None:
