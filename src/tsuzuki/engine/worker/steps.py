@@ -35,9 +35,6 @@ WATCH_SECONDS = 0.1
 LISTENING_FACTOR = 5.0
 """A worker that is woken by wake-ups polls this many times less often."""
 
-BUSY_SECONDS = 0.05
-"""A worker is busy while the last end was written less than this ago."""
-
 POLL_BUSY_SECONDS = 0.5
 """How often a busy worker checks that what it runs is still its own."""
 
@@ -76,7 +73,6 @@ class WorkerSteps:
         self._drain_until: float | None = None
         """Until when what runs may go on, if an operator has ordered the drain."""
         self._polled_at = clock.monotonic()
-        self._ended_at = -BUSY_SECONDS
         self._is_detached = False
         self._detach_lock = threading.Lock()
         self._leaving = threading.Event()
@@ -105,14 +101,10 @@ class WorkerSteps:
             self._rejoin()
         now = self._clock.monotonic()
         has_work = self._worker.has_outcomes() or self._worker.has_adoptions()
-        if now - self._ended_at < BUSY_SECONDS and not self._worker.has_adoptions():
-            self._worker.linger(self._wakeups.worker.wait)
         poll = not has_work or now - self._polled_at >= POLL_BUSY_SECONDS
         step = self._worker.tick(poll=poll)
         if step.polled:
             self._polled_at = now
-        if step.ended:
-            self._ended_at = now
         self._report(step)
         # A leader may judge us by new settings already. After the tick, because an unreachable database
         # must not keep it from stopping what has run too long.

@@ -48,10 +48,6 @@ RUN_ENDS_MAX = 500
 RECONCILE_SECONDS = 30.0
 """How long after a lost reply the database may still commit what we sent."""
 
-LINGER_SECONDS_MAX = 0.005
-LINGER_OUTCOMES_MAX = 64
-"""How long a busy worker waits for further ends, and for how many of them."""
-
 _Ended = tuple[Task, RunEnd, Outcome]
 
 
@@ -93,8 +89,6 @@ class Worker:
         """Held from the leader's statement that starts runs for us until they are in the queue; and by
         code that must not miss them: to change our id, to stop accepting, to reconcile."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
-        self._outcomes_wanted = 1
-        """How many are worth a wake-up."""
         self._unsaved: dict[int, _Ended] = {}
         self._jobs: dict[int, Job] = {}
         self._must_reconcile = False
@@ -224,19 +218,7 @@ class Worker:
     def on_outcome(self, task: Task, outcome: Outcome) -> None:
         """An execution has ended. Called once per task, from any thread."""
         self._outcomes.append((task, outcome))
-        if len(self._outcomes) >= self._outcomes_wanted:
-            self._wake()
-
-    def linger(self, wait: Callable[[float], object]) -> None:
-        """Let a few more runs end, so that their ends are one transaction: until all that run have ended, or enough.
-        `wait` waits for our wake-up, at most the seconds it is called with."""
-        wanted = min(self.running - len(self._unsaved), LINGER_OUTCOMES_MAX)
-        if not 0 < len(self._outcomes) < wanted:
-            return
-        self._outcomes_wanted = wanted
-        if len(self._outcomes) < wanted:
-            wait(LINGER_SECONDS_MAX)
-        self._outcomes_wanted = 1
+        self._wake()
 
     def _adopt(self) -> list[Task]:
         """Execute every run in the queue. They leave it afterwards, so that `running` never misses one."""
