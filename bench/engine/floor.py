@@ -2,9 +2,11 @@
 
 One table. *In batches*: claim, start and finish are three UPDATEs of 500 rows, each committed. *Per job*: one
 commit to claim a job and one to finish it. No guards, no history, no retries, no fencing.
+Of commands it is a bare loop, and xargs: nothing is stored, no output is read.
 """
 
 import sqlite3
+import subprocess
 import time
 
 import psycopg
@@ -104,6 +106,23 @@ def drain_sqlite_per_job(order: Order) -> Figures:
     return _rate(order, started_at, connection)
 
 
+# --- commands -----------------------------------------------------------------------------------
+
+
+def run_in_a_loop(order: Order) -> Figures:
+    started_at = time.perf_counter()
+    for _ in range(order.jobs):
+        subprocess.run(["true"], check=True)
+    return {"per_second": order.jobs / (time.perf_counter() - started_at)}
+
+
+def run_by_xargs(order: Order) -> Figures:
+    started_at = time.perf_counter()
+    words = "\n".join(["x"] * order.jobs)
+    subprocess.run(["xargs", "-P", "4", "-n", "1", "true"], input=words, text=True, check=True)
+    return {"per_second": order.jobs / (time.perf_counter() - started_at)}
+
+
 def _rate(
     order: Order, started_at: float, connection: psycopg.Connection | sqlite3.Connection
 ) -> Figures:
@@ -123,4 +142,6 @@ if __name__ == "__main__":
         insert_array=Measure(run=insert_array, settings="one INSERT … SELECT unnest, ids returned"),
         drain_sqlite_in_batches=Measure(run=drain_sqlite_in_batches, settings=batch),
         drain_sqlite_per_job=Measure(run=drain_sqlite_per_job, settings=per_job),
+        run_in_a_loop=Measure(run=run_in_a_loop, settings="subprocess.run in a loop, `true`"),
+        run_by_xargs=Measure(run=run_by_xargs, settings="xargs -P 4, `true`"),
     )

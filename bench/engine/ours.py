@@ -31,6 +31,7 @@ from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.tables import job_runs
 
 CAPACITY = 2000
+DUE_IN_SECONDS = 3.0
 FENCED = "fenced, with history"
 
 
@@ -83,6 +84,32 @@ def drain(order: Order) -> Figures:
         succeeded = in_state(app, RunState.SUCCEEDED)
         assert succeeded == expected, f"{succeeded} succeeded of {expected}"
         return figures
+
+
+def drain_commands(order: Order, capacity: int) -> Figures:
+    with opened(order) as app:
+        app.define("true", command=["true"], concurrency_policy="allow")
+        app.submit_many([Request(job="true")] * order.jobs)
+        freeze_loaded_objects()
+        started_at = time.perf_counter()
+        with app.running(capacity=capacity):
+            drained(HandlerCount(0), started_at, lambda: nothing_left(app))
+            seconds = time.perf_counter() - started_at
+        assert in_state(app, RunState.SUCCEEDED) == order.jobs
+        return {"per_second": order.jobs / seconds}
+
+
+def start_commands_due_at_once(order: Order) -> Figures:
+    """How late a command starts of many that are due at the same moment, at default capacity."""
+    with opened(order) as app:
+        app.define("true", command=["true"], concurrency_policy="allow")
+        with app.running():
+            app.submit_many([Request(job="true", delay_seconds=DUE_IN_SECONDS)] * order.jobs)
+            drained(HandlerCount(0), time.perf_counter(), lambda: nothing_left(app))
+        with app.transaction() as connection:
+            times = select(job_runs.c.started_at, job_runs.c.scheduled_for)
+            late = sorted((a - b).total_seconds() for a, b in connection.execute(times))
+        return {"p50_seconds": late[len(late) // 2], "last_seconds": late[-1]}
 
 
 def drain_beside_a_held_transaction(order: Order) -> Figures:
@@ -158,6 +185,15 @@ if __name__ == "__main__":
         "tsuzuki",
         work=work,
         drain=Measure(run=drain, settings=f"{FENCED}, capacity {CAPACITY}, async handler"),
+        drain_commands_4=Measure(
+            run=lambda order: drain_commands(order, 4), settings=f"{FENCED}, capacity 4, `true`"
+        ),
+        drain_commands_64=Measure(
+            run=lambda order: drain_commands(order, 64), settings=f"{FENCED}, capacity 64, `true`"
+        ),
+        start_commands_due_at_once=Measure(
+            run=start_commands_due_at_once, settings=f"{FENCED}, default capacity, `true`"
+        ),
         drain_beside_a_held_transaction=Measure(
             run=drain_beside_a_held_transaction,
             settings=f"capacity {CAPACITY}, a snapshot held since before the submit",

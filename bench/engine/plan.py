@@ -63,6 +63,10 @@ def _full_only(run: str, store: Store) -> Entrant:
     return Entrant(peer="tsuzuki", store=store, run=run, label=label, rounds=1, full_only=True)
 
 
+def _commands(peer: str, store: Store, run: str, label: str) -> Entrant:
+    return Entrant(peer=peer, store=store, run=run, label=label, jobs=1_000)
+
+
 PG, SQLITE, REDIS = Store.POSTGRESQL, Store.SQLITE, Store.REDIS
 
 MEASURES = (
@@ -109,6 +113,26 @@ MEASURES = (
             ),
             _slow("huey", SQLITE, "drain_sqlite"),
             _slow("dbos", SQLITE),
+        ),
+    ),
+    Measure(
+        title="drain of 1,000 commands",
+        unit="jobs/s",
+        entrants=(
+            _commands("tsuzuki", SQLITE, "drain_commands_64", "SQLite, capacity 64"),
+            _commands("tsuzuki", SQLITE, "drain_commands_4", "SQLite, capacity 4"),
+            _commands("tsuzuki", PG, "drain_commands_64", "capacity 64"),
+            _commands("floor", SQLITE, "run_in_a_loop", "bare loop"),
+            _commands("floor", SQLITE, "run_by_xargs", "xargs"),
+        ),
+    ),
+    Measure(
+        title="2,000 commands due at once",
+        unit="s late, p50 / last",
+        entrants=(
+            Entrant(
+                peer="tsuzuki", store=SQLITE, run="start_commands_due_at_once", jobs=2_000, rounds=1
+            ),
         ),
     ),
     Measure(

@@ -51,6 +51,9 @@ class RecordingRunIO:
     def log(self, _task: Task, _stream: str, text: str) -> None:
         self.lines.append(text)
 
+    def wait_for_space(self, _seconds: float) -> bool:
+        return True
+
     def progress(self, _task: Task, processed: int, total: int | None) -> None:
         self.reports.append((processed, total))
 

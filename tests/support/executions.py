@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuzuki.engine.outcome import Outcome
+from tsuzuki.engine.output_lines import split_lines, text_of
 from tsuzuki.engine.task import Execution, Executor, Task
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Run, Started
@@ -80,10 +81,28 @@ class RecordingRunIO:
         self.reports: list[tuple[int, int | None]] = []
         self.transactions = 0
         self._line_added = threading.Condition()
+        self.is_full = False
+        """For a test to set: there is no space for more lines."""
+        self.refusals = 0
+        """How often a writer was told so."""
 
-    def log(self, task: Task, stream: str, text: str) -> None:
+    def log(self, task: Task, stream: str, content: str | bytes) -> None:
+        lines = [content] if isinstance(content, str) else map(text_of, split_lines(content))
         with self._line_added:
-            self.lines.append((stream, text))
+            self.lines.extend((stream, line) for line in lines)
+            self._line_added.notify_all()
+
+    def has_space(self) -> bool:
+        self.refusals += self.is_full
+        return not self.is_full
+
+    def wait_for_space(self, seconds: float) -> bool:
+        with self._line_added:
+            return self._line_added.wait_for(self.has_space, seconds)
+
+    def make_space(self) -> None:
+        with self._line_added:
+            self.is_full = False
             self._line_added.notify_all()
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
@@ -171,7 +190,7 @@ def watching(pid: int) -> Iterator["Watched"]:
 
 class Watched:
     def __init__(self, handle: int) -> None:
-        self._handle = handle
+        self.handle = handle
 
     def has_ended(self, *, within_seconds: float = TIMEOUT_SECONDS) -> bool:
-        return bool(select.select([self._handle], [], [], within_seconds)[0])
+        return bool(select.select([self.handle], [], [], within_seconds)[0])

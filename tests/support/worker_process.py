@@ -11,8 +11,11 @@ from tsuzuki.engine.executors.command.executor import CommandExecutor
 
 
 class PrintingRunIO:
-    def log(self, task: Any, stream: str, text: str) -> None:
-        print(text, flush=True)  # noqa: T201
+    def log(self, task: Any, stream: str, content: bytes) -> None:
+        print(content.decode(), flush=True)  # noqa: T201
+
+    def has_space(self) -> bool:
+        return True
 
 
 def main() -> None:

@@ -15,6 +15,9 @@ from tsuzuki.engine.task import RunIO, Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Fenced
 
+SPACE_POLL_SECONDS = 0.1
+"""How often a handler that waits for space looks whether its run was fenced."""
+
 
 class RunStopped(BaseException):
     """This run was asked to stop. A handler cleans up, and does not swallow it.
@@ -67,6 +70,14 @@ class StopSignal:
                 write(*arguments)
 
 
+def log_line(run_io: RunIO, task: Task, stop_signal: StopSignal, stream: str, text: str) -> None:
+    """Append a line to a run's log, when there is space for it. Not while a lock is held: it may take long, and
+    fencing the run ends the wait."""
+    while not (stop_signal.is_fenced or run_io.wait_for_space(SPACE_POLL_SECONDS)):
+        pass
+    stop_signal.unless_fenced(run_io.log, task, stream, text)
+
+
 class RunContext:
     """One run; each handler that asks for it gets one."""
 
@@ -116,8 +127,9 @@ class RunContext:
         return self._task.run.scheduled_for
 
     def log(self, message: str) -> None:
-        """Write to the run's log. Cheap: the line is buffered, and stored with the next batch."""
-        self._stop_signal.unless_fenced(self._run_io.log, self._task, "log", str(message))
+        """Write to the run's log. Cheap: the line is buffered, and stored with the next batch. Waits while the
+        buffer is full."""
+        log_line(self._run_io, self._task, self._stop_signal, "log", str(message))
 
     def progress(self, processed: int, total: int | None = None) -> None:
         """Report how far the run is. Cheap enough to call for every item."""

@@ -30,8 +30,15 @@ class Task(NamedTuple):
 class RunIO(Protocol):
     """What an execution may do to the database. The worker provides it."""
 
-    def log(self, task: Task, stream: str, text: str) -> None:
-        """Append a line. Never blocks for long, never raises; lines beyond the cap are dropped."""
+    def log(self, task: Task, stream: str, content: str | bytes) -> None:
+        """Append a line, or output of a process: bytes that end with a whole line, without its newline. Never
+        blocks, never raises. Ask for space before: it is taken all the same."""
+
+    def has_space(self) -> bool:
+        """Whether there is space for more lines."""
+
+    def wait_for_space(self, seconds: float) -> bool:
+        """Wait for space, at most that long; whether there is."""
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
         """Report how far the run is. Cheap: written with the next batch."""

@@ -106,7 +106,10 @@ class EngineSettings:
         5.0, 0.0, 600.0, "The time between SIGTERM and SIGKILL to a command."
     )
     log_bytes_max_per_run: int = _setting(
-        10_485_760, 1024, 1_073_741_824, "The size limit of a run's log; the rest is dropped."
+        10_485_760,
+        1024,
+        1_073_741_824,
+        "The size limit of a run's log: a longer one keeps its first and its last lines.",
     )
     log_retention_days_db: int = _setting(
         7, 1, 3650, "Logs older than this move from the database to the archive."

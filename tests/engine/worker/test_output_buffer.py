@@ -1,5 +1,6 @@
 """The output buffer: log lines and progress of a run are stored in order, across outages and lost replies."""
 
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_in_a_race_with_a_tick_the_line_just_before_the_end_is_kept(
     assert fixture.lines(execution.task.run.id) == ["last"]
 
 
-def test_a_log_is_cut_at_its_cap_and_says_so_and_others_are_not(
+def test_a_long_log_keeps_its_first_and_its_last_lines_and_others_are_whole(
     fixture: WorkerFixture,
 ) -> None:
     chatty, quiet = fixture.start(2)
@@ -84,22 +85,75 @@ def test_a_log_is_cut_at_its_cap_and_says_so_and_others_are_not(
         chatty.log(f"{number:03d} " + "é" * 50)
     quiet.log("I am here")
     fixture.worker.tick(poll=False)
-    chatty.log("still talking")
+    chatty.log("the error")
     quiet.log("still here")
     fixture.worker.tick(poll=False)
+    first = [f"{n:03d}" for n in range(7)]
+    assert [line[:3] for line in fixture.lines(chatty.task.run.id)] == [*first, "the"]
+    chatty.fail()
+    with reply_lost(fixture):
+        fixture.worker.tick(poll=False)
+    fixture.worker.tick(poll=False)
     lines = fixture.lines(chatty.task.run.id)
-    assert lines[-1] == "the log was cut here, after 945 bytes"
-    assert [line[:3] for line in lines[:-1]] == [f"{n:03d}" for n in range(9)]
+    assert [line[:3] for line in lines[:8]] == [*first, "the"]
+    assert lines[8:] == [
+        "92 lines (9660 bytes) are missing here",
+        "099 " + "é" * 50,
+        "the error",
+    ]
     assert fixture.lines(quiet.task.run.id) == ["I am here", "still here"]
 
 
 def test_the_current_cap_counts(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
-    fixture.settings = EngineSettings(log_bytes_max_per_run=2048)
+    fixture.settings = EngineSettings(log_bytes_max_per_run=4096)
     for _ in range(30):
         execution.log("x" * 49)
     fixture.worker.tick(poll=False)
     assert len(fixture.lines(execution.task.run.id)) == 30
+
+
+def test_a_full_buffer_makes_a_writer_wait_until_it_is_emptied(fixture: WorkerFixture) -> None:
+    fixture.settings = EngineSettings()
+    (execution,) = fixture.start()
+    run_io = fixture.worker.run_io
+    while run_io.has_space():
+        execution.log("x" * 10_000)
+    assert not run_io.wait_for_space(0)
+    with unreachable(fixture):
+        fixture.worker.tick(poll=False)
+    assert not run_io.wait_for_space(0)
+    waiting = threading.Thread(target=run_io.wait_for_space, args=(60.0,))
+    waiting.start()
+    fixture.worker.tick(poll=False)
+    waiting.join(20.0)
+    assert not waiting.is_alive()
+    assert run_io.has_space()
+
+
+def test_inside_a_transaction_there_is_no_wait_for_space(fixture: WorkerFixture) -> None:
+    """On SQLite the buffer can be written only after it."""
+    fixture.settings = EngineSettings()
+    (execution,) = fixture.start()
+    while fixture.worker.run_io.has_space():
+        execution.log("x" * 10_000)
+    with fixture.worker.run_io.transaction(execution.task):
+        assert fixture.worker.run_io.wait_for_space(60.0)
+
+
+def test_more_lines_at_once_than_the_buffer_holds_are_all_stored(fixture: WorkerFixture) -> None:
+    fixture.settings = EngineSettings()
+    (execution,) = fixture.start()
+    for number in range(30_000):
+        if not fixture.worker.run_io.has_space():
+            fixture.worker.tick(poll=False)
+        execution.log(f"{number:06d} " + "x" * 60)
+    execution.succeed()
+    fixture.worker.tick(poll=False)
+    with fixture.database.read() as connection:
+        lines = logs.read(connection, run_id=execution.task.run.id, limit=200_000)
+    assert len(lines) == 30_000
+    assert all(line.body.startswith(f"{number:06d} ") for number, line in enumerate(lines))
 
 
 def test_progress_is_written_with_the_next_tick_the_newest_wins(fixture: WorkerFixture) -> None:

@@ -70,6 +70,8 @@ class Assigner:
         self._free_slots = 1
         """After the last round. The first query reads this many runs: with a long queue and busy workers, reading
         more of it than can be assigned would be most of the work."""
+        self.is_full = False
+        """Whether the last round has taken every free slot: then another one waits for the end of a run."""
 
     def tick(self, term: Term) -> int:
         """Assign what can be assigned. Returns how many runs were."""
@@ -173,6 +175,7 @@ class Assigner:
                 without_jobs=placement.blocked_jobs,
                 without_keys=placement.blocked_keys,
             )
+        self.is_full = free == len(chosen)
         self._free_slots = max(min(free - len(chosen), BATCH_MAX), 1)
         return chosen
 

@@ -1,14 +1,15 @@
 """Output of running handlers, buffered until the worker's next transaction: log lines and progress.
 
-Never blocks a handler on the database. Each run's log has a size cap; lines beyond it are dropped, and one
-line says so. What is buffered is written together with the run's end, or before it.
+The buffer has a limit: beyond it a handler waits (`has_space`), so that memory stays bounded and no line is lost.
+Each run's log has a limit too: see `run_log`. What is buffered is written together with the run's end, or before it.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tsuzuki.engine.task import Task
+from tsuzuki.engine.worker.run_log import RunLog
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run import Started
@@ -19,23 +20,17 @@ from tsuzuki.store.runs import progress
 from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.sql.database import Connection
 
-BUFFERED_BYTES_MAX = 8 * 1024 * 1024
-"""For all runs of a worker together: beyond it log lines are dropped, so that memory stays bounded."""
+BUFFERED_BYTES_MAX = 2 * 1024 * 1024
+"""For all runs of a worker together. It also bounds the transaction that writes them."""
+
+FLUSH_BYTES = BUFFERED_BYTES_MAX // 2
+"""From here on the worker is woken to write, so that handlers need not wait."""
 
 COUNT_MAX = 2**63 - 1
 """The largest number the database can hold."""
 
 LINE_OVERHEAD_BYTES = 100
 """What a buffered line costs beside its text."""
-
-
-@dataclass
-class _LogSize:
-    """How much one run has logged."""
-
-    seq: int = 0
-    bytes_written: int = 0
-    is_full: bool = False
 
 
 @dataclass(kw_only=True)
@@ -52,33 +47,61 @@ class BufferedOutput:
 class OutputBuffer:
     """Filled by handlers from any thread, emptied by the worker."""
 
-    def __init__(self, *, clock: Clock, settings: Callable[[], EngineSettings]) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        settings: Callable[[], EngineSettings],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`wake` is called when there is much to write."""
         self._clock = clock
         self._settings = settings
-        self._lock = threading.Lock()
+        self._wake = wake
+        self._taken = threading.Condition()
         self._output = BufferedOutput()
         self._buffered_bytes = 0
-        self._sizes: dict[int, _LogSize] = {}
+        self._logs: dict[int, RunLog] = {}
 
     def __bool__(self) -> bool:
-        with self._lock:
+        with self._taken:
             return bool(self._output)
 
-    def log(self, task: Task, stream: str, text: str) -> None:
+    def log(self, task: Task, stream: str, content: str | bytes) -> None:
+        """Add a line, or output of a process: bytes that end with a whole line, without its newline."""
         cap = self._settings().log_bytes_max_per_run
-        size = len(text.encode("utf-8", "replace")) + 1
-        with self._lock:
-            written = self._sizes.setdefault(task.started.id, _LogSize())
-            if written.is_full:
-                return
-            if written.bytes_written + size > cap or self._buffered_bytes > BUFFERED_BYTES_MAX:
-                written.is_full = True
-                stream, text = "log", f"the log was cut here, after {written.bytes_written} bytes"
-            written.seq += 1
-            written.bytes_written += size
-            self._buffered_bytes += size + LINE_OVERHEAD_BYTES
-            line = LogLine(seq=written.seq, at=self._clock.now(), stream=stream, body=text)
-            self._output.lines.append((task.started, line))
+        now = self._clock.now()
+        with self._taken:
+            run_log = self._logs.setdefault(task.started.id, RunLog())
+            was_low = self._buffered_bytes < FLUSH_BYTES
+            self._add(task.started, run_log.add(now, stream, content, cap=cap))
+            is_filling = was_low and self._buffered_bytes >= FLUSH_BYTES
+        if is_filling:
+            self._wake()
+
+    def has_space(self) -> bool:
+        """Whether a handler may log more now."""
+        return self._buffered_bytes < BUFFERED_BYTES_MAX
+
+    def wait_for_space(self, seconds: float) -> bool:
+        """Wait until a handler may log more, at most that long; whether it may."""
+        if self.has_space():
+            return True
+        with self._taken:
+            return self._taken.wait_for(self.has_space, seconds)
+
+    def end_log(self, task: Task) -> None:
+        """The run has ended: what was kept for the end of its log is to be written with its end."""
+        with self._taken:
+            run_log = self._logs.get(task.started.id)
+            if run_log is not None:
+                cap = self._settings().log_bytes_max_per_run
+                self._add(task.started, run_log.end(self._clock.now(), cap=cap))
+
+    def _add(self, run: Started, lines: Iterable[LogLine]) -> None:
+        for line in lines:
+            self._output.lines.append((run, line))
+            self._buffered_bytes += len(line.body) + LINE_OVERHEAD_BYTES
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
         # Refused here, in the handler: in the worker's transaction it would stop all that runs.
@@ -89,24 +112,25 @@ class OutputBuffer:
                 code="progress",
             )
         report = ProgressReport(run=task.started, processed=processed, total=total)
-        with self._lock:
+        with self._taken:
             self._output.reports[task.started.id] = report
 
     def take(self) -> BufferedOutput:
         """Everything that waits to be written."""
-        with self._lock:
+        with self._taken:
             output, self._output = self._output, BufferedOutput()
             self._buffered_bytes = 0
+            self._taken.notify_all()
             return output
 
     def take_progress(self, run_id: int) -> ProgressReport | None:
         """One run's progress, to be written in a transaction of its own."""
-        with self._lock:
+        with self._taken:
             return self._output.reports.pop(run_id, None)
 
     def put_back(self, output: BufferedOutput) -> None:
         """The transaction failed: keep what it should have written, in order."""
-        with self._lock:
+        with self._taken:
             newer = self._output
             self._output = BufferedOutput(
                 lines=[*output.lines, *newer.lines], reports={**output.reports, **newer.reports}
@@ -117,9 +141,9 @@ class OutputBuffer:
 
     def forget(self, run_ids: Sequence[int]) -> None:
         """These runs have ended."""
-        with self._lock:
+        with self._taken:
             for run_id in run_ids:
-                self._sizes.pop(run_id, None)
+                self._logs.pop(run_id, None)
 
 
 def _is_count(value: object) -> bool:

@@ -20,7 +20,13 @@ class WorkerRunIO:
         self._output = output
         self._worker_id = worker_id
         self.log = output.log
+        self.has_space = output.has_space
         self.progress = output.progress
+
+    def wait_for_space(self, seconds: float) -> bool:
+        """Wait for space, at most that long; whether there is. In a transaction there is no wait: what is buffered
+        could not be written before its end."""
+        return self._database.is_writing or self._output.wait_for_space(seconds)
 
     @contextmanager
     def transaction(self, task: Task) -> Iterator[Connection]:

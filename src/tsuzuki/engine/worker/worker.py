@@ -78,7 +78,7 @@ class Worker:
         self._settings = settings
         self._wake = wake
         self._leads_here = leads_here
-        self.output = OutputBuffer(clock=clock, settings=settings)
+        self.output = OutputBuffer(clock=clock, settings=settings, wake=wake)
         self.run_io = WorkerRunIO(
             database=database, output=self.output, worker_id=lambda: self.identity.id
         )
@@ -331,6 +331,7 @@ class Worker:
             if end is None:
                 self._release([task])
             else:
+                self.output.end_log(task)
                 self._unsaved[task.started.id] = (task, end, outcome)
         return list(self._unsaved.values())
 

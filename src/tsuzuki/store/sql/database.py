@@ -83,6 +83,11 @@ class Database:
             postgresql.name_sessions(self.engine, name)
             pool_of(self.engine).close_idle()
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether this thread is in a write transaction."""
+        return self._thread.is_writing
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Read only. What it sees is a snapshot (SQLite), or one per statement (PostgreSQL)."""

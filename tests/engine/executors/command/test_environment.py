@@ -5,6 +5,7 @@ from functools import partial
 from support.commands import Commands
 from support.executions import a_task
 from tsuzuki.config import expand
+from tsuzuki.engine.executors.command.environment import WorkerEnvironment
 from tsuzuki.engine.executors.command.spec import command_spec_for
 from tsuzuki.engine.outcome import Failed, Succeeded
 from tsuzuki.engine.task import Task
@@ -87,8 +88,7 @@ def test_a_secret_of_the_configuration_is_passed_on_only_to_a_job_that_names_it(
     spec = partial(
         command_spec_for,
         expand=expand,
-        environ=commands.environ,
-        secret_names={"BOOKS_KEY"},
+        worker=WorkerEnvironment(commands.environ, secret_names={"BOOKS_KEY"}),
         base_folder=commands.folder,
     )
     plain = spec(a_task("command", {"argv": ["env"]}))

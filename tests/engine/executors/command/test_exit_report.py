@@ -1,6 +1,12 @@
 """From exit codes, signals and errors at the start to the outcome of the run, with a readable error."""
 
+import os
+from pathlib import Path
+
 from support.commands import Commands
+from support.executions import Executions, a_task
+from tsuzuki.config import expand
+from tsuzuki.engine.executors.command.executor import CommandExecutor
 from tsuzuki.engine.outcome import Failed, Succeeded
 from tsuzuki.model.states import Reason
 
@@ -85,3 +91,36 @@ def test_arguments_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(
     assert outcome == failed(
         "the arguments and the environment for 'true' are longer than the system allows"
     )
+
+
+def test_known_secrets_are_masked_in_the_error_and_in_the_log(commands: Commands) -> None:
+    commands.environ["TSUZUKI_API_TOKEN"] = "hunter2-hunter2"
+    commands.environ["TSUZUKI_DATABASE_URL"] = "postgresql://u:p%40ssword@h/d"
+    outcome, run_io = commands.run(
+        "sh",
+        "-c",
+        'echo "$TOKEN"; echo "$TOKEN p@ssword https://u:other@h/" >&2; exit 3',
+        environment={"TOKEN": "${TSUZUKI_API_TOKEN}"},
+    )
+    assert outcome == failed("exit code 3: *** *** https://u:***@h/")
+    assert run_io.of("stdout") == ["***"]
+    assert run_io.of("stderr") == ["*** *** https://u:other@h/"]
+
+
+def test_the_secrets_of_the_configuration_are_masked_line_by_line(tmp_path: Path) -> None:
+    executor = CommandExecutor(
+        expand=expand,
+        base_folder=tmp_path,
+        kill_grace_seconds=lambda: 60.0,
+        environ={"PATH": os.environ["PATH"], "KEY": "-----first\nsecond line", "SHORT": "ok"},
+        secret_names={"KEY", "SHORT"},
+    )
+    executions = Executions(executor)
+    options = {
+        "argv": ["sh", "-c", 'echo "$KEY $SHORT"'],
+        "environment": {"KEY": "${KEY}", "SHORT": "ok"},
+    }
+    executions.start(a_task("command", options))
+    assert executions.outcome() == SUCCEEDED
+    executor.close()
+    assert executions.run_io.of("stdout") == ["***", "*** ok"]

@@ -1,19 +1,19 @@
-"""From bytes to lines: the same lines however the bytes arrive, and never too much at once."""
+"""The output of a process is passed on in whole lines, however the bytes arrive, and never too much at once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuzuki.engine.executors.command.output import (
-    LINE_BYTES_MAX,
-    LINE_COST_MIN,
-    LineSplitter,
-    OutputStream,
-)
+from tsuzuki.engine.executors.command.output import OutputStream
+from tsuzuki.engine.output_lines import LINE_BYTES_MAX, split_lines, text_of
 
 
 def split(*chunks: bytes) -> list[str]:
-    splitter = LineSplitter()
-    return [line for chunk in chunks for line in splitter.feed(chunk)] + list(splitter.finish())
+    delivered: list[bytes] = []
+    output = OutputStream(deliver=delivered.append)
+    for chunk in chunks:
+        output.feed(chunk)
+    output.finish()
+    return [text_of(line) for lines in delivered for line in split_lines(lines)]
 
 
 @given(st.lists(st.binary(max_size=40)))
@@ -33,9 +33,10 @@ def test_a_character_that_arrives_in_two_halves_is_whole() -> None:
 
 def test_a_long_line_is_cut_between_characters() -> None:
     text = "x" + "続" * 20_000
-    pieces = split(text.encode())
-    assert "".join(pieces) == text
-    assert all(len(piece.encode()) <= LINE_BYTES_MAX for piece in pieces)
+    for chunks in ([text.encode()], [text.encode(), b"\n"], [f"{text}\n".encode()]):
+        pieces = split(*chunks)
+        assert "".join(pieces) == text
+        assert all(len(piece.encode()) <= LINE_BYTES_MAX for piece in pieces)
 
 
 def test_a_long_line_that_is_not_text_is_cut_all_the_same() -> None:
@@ -43,18 +44,20 @@ def test_a_long_line_that_is_not_text_is_cut_all_the_same() -> None:
     assert sum(map(len, pieces)) == LINE_BYTES_MAX * 2
 
 
-def test_what_exceeds_the_limit_is_dropped_and_one_line_says_so() -> None:
-    heard: list[str] = []
-    output = OutputStream(deliver=heard.append, bytes_max=3 * LINE_COST_MIN)
-    for number in range(10):
-        output.feed(f"{number}\n".encode())
+def test_secrets_are_masked_in_whole_lines_and_in_the_tail() -> None:
+    delivered: list[bytes] = []
+    output = OutputStream(
+        deliver=delivered.append, mask=lambda lines: lines.replace(b"hunter2", b"***")
+    )
+    for chunk in (b"password hun", b"ter2\nagain hunter2"):
+        output.feed(chunk)
     output.finish()
-    assert heard == ["0", "1", "2", "[output limit reached: the rest was dropped]"]
-    assert output.tail(5) == "8\n9"
+    assert delivered == [b"password ***", b"again ***"]
+    assert output.tail(500) == "password ***\nagain ***"
 
 
 def test_the_tail_is_whole_lines_or_the_end_of_one() -> None:
-    output = OutputStream(deliver=lambda _: None, bytes_max=10_000)
+    output = OutputStream(deliver=lambda _: None)
     output.feed(b"first line\nsecond line\n\n")
     assert output.tail(500) == "first line\nsecond line"
     assert output.tail(15) == "second line"

@@ -33,12 +33,12 @@ HUGE = {"x": "y" * 100_000}
 def test_a_worker_without_descriptors_fails_the_run_and_keeps_nothing_of_it(
     commands: Commands, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_more(name: str) -> int:
+    def no_more(flags: int) -> tuple[int, int]:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     commands.run("true")
     before = open_descriptors()
-    monkeypatch.setattr(os, "memfd_create", no_more)
+    monkeypatch.setattr(os, "pipe2", no_more)
     outcome, _ = commands.run(task=a_task("command", {"argv": ["true"]}, arguments=HUGE))
     assert outcome == failed("the command could not be started: Too many open files")
     assert open_descriptors() == before

@@ -3,10 +3,12 @@
 Secrets of Tsuzuki and of its configuration are not inherited; a job that needs one names it.
 """
 
+import os
 from collections.abc import Callable, Collection, Mapping
 
+from tsuzuki.engine.executors.command.secret_mask import SecretMask
 from tsuzuki.engine.task import Task
-from tsuzuki.model.errors import ConfigurationError, TsuzukiError
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError, UsageError
 from tsuzuki.model.jsontext import encode
 
 Expand = Callable[[str, Mapping[str, str]], str]
@@ -30,6 +32,26 @@ def inherited(environ: Mapping[str, str], *, secret_names: Collection[str] = ())
         for name, value in environ.items()
         if name not in secret_names and not _is_withheld(name)
     }
+
+
+def secret_values(
+    environ: Mapping[str, str], *, secret_names: Collection[str] = ()
+) -> frozenset[str]:
+    """The values of the variables that are secrets: of Tsuzuki, and of `secret_names`."""
+    return frozenset(
+        value
+        for name, value in environ.items()
+        if not name.endswith("_FILE") and (name in secret_names or _is_secret(name))
+    )
+
+
+class WorkerEnvironment:
+    """The environment of the worker, checked once for all its commands."""
+
+    def __init__(self, environ: Mapping[str, str], *, secret_names: Collection[str] = ()) -> None:
+        self.environ = environ
+        self.inherited = checked_variables(inherited(environ, secret_names=secret_names))
+        self.mask = SecretMask(secret_values(environ, secret_names=secret_names))
 
 
 def declared(
@@ -70,6 +92,33 @@ def json_variables(task: Task) -> dict[str, str]:
 
 
 def _is_withheld(name: str) -> bool:
-    if not name.startswith(_PREFIX):
-        return False
-    return name in _SECRETS or name in _RUN_NAMES or name.endswith(_SECRET_SUFFIXES)
+    return name in _RUN_NAMES or _is_secret(name)
+
+
+def _is_secret(name: str) -> bool:
+    return name in _SECRETS or (name.startswith(_PREFIX) and name.endswith(_SECRET_SUFFIXES))
+
+
+def checked_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    for name in environment:
+        if not name or "=" in name:
+            raise UsageError(f"{name!r} cannot be the name of an environment variable")
+    return {
+        portable(name, "the name of an environment variable"): portable(
+            value, f"the environment variable {name}"
+        )
+        for name, value in environment.items()
+    }
+
+
+def portable(text: object, what: str) -> str:
+    """`text` as the operating system encodes it, in a form that JSON can carry. The text itself may be a
+    secret, so it is never part of the error."""
+    if not isinstance(text, str):
+        raise UsageError(f"{what} must be text")
+    if "\0" in text:
+        raise UsageError(f"{what} contains a NUL character, which no process can take")
+    try:
+        return os.fsencode(text).decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise UsageError(f"{what} contains characters that cannot be encoded") from None

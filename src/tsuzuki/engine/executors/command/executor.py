@@ -4,47 +4,31 @@ A command that has ended leaves no process behind, and no command outlives its w
 thread of the worker serves them all.
 """
 
-import asyncio
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from tsuzuki.engine.executors.command.environment import Expand
-from tsuzuki.engine.executors.command.exit_report import outcome_of
-from tsuzuki.engine.executors.command.output import OutputStream
+from tsuzuki.engine.executors.command.environment import Expand, WorkerEnvironment
+from tsuzuki.engine.executors.command.execution import CommandExecution
+from tsuzuki.engine.executors.command.output import CommandOutput
 from tsuzuki.engine.executors.command.spec import CommandSpec, command_spec_for
-from tsuzuki.engine.executors.command.supervisor import KILL, TERM
-from tsuzuki.engine.executors.command.supervisor_client import Command, SupervisorClient
+from tsuzuki.engine.executors.command.supervisor_pool import Command, SupervisorPool
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.executors.failures import failure_of
-from tsuzuki.engine.outcome import Failed, Outcome, StopCause
+from tsuzuki.engine.outcome import Failed, StopCause
 from tsuzuki.engine.task import Execution, NotStarted, OnOutcome, RunIO, Task
 from tsuzuki.model.errors import TsuzukiError, UsageError
-from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason
 
-READ_BYTES_MAX = 64 * 1024
-ERROR_CHARACTERS_MAX = 500
 CLOSE_SECONDS_MAX = 5.0
-
-OUTPUT_SECONDS_MAX = 1.0
-"""How long an output may stay open after the end, if an unkillable process holds it."""
-
-
-def _default_output_bytes() -> int:
-    return EngineSettings.log_bytes_max_per_run
 
 
 class CommandExecutor:
     """Runs `options["argv"]` in `options["cwd"]` (a path from `base_folder`) with the worker's
     environment, without the variables of `secret_names`, and `options["environment"]`, whose values `expand`
     expands.
-
-    `output_bytes_max` is a second limit, besides the size cap of the log itself: beyond it an output is
-    dropped unparsed, so that a flood does not delay the other commands.
     """
 
     def __init__(
@@ -53,32 +37,31 @@ class CommandExecutor:
         expand: Expand,
         base_folder: Path,
         kill_grace_seconds: Callable[[], float],
-        output_bytes_max: Callable[[], int] = _default_output_bytes,
         environ: Mapping[str, str] = os.environ,
         secret_names: Collection[str] = (),
     ) -> None:
         self._expand = expand
         self._base_folder = base_folder.absolute()
         self._kill_grace_seconds = kill_grace_seconds
-        self._output_bytes_max = output_bytes_max
         self._environ = environ
         self._secret_names = frozenset(secret_names)
-        self._supervisors = SupervisorClient(self._secret_names)
+        self._loop = EventLoopThread(name="tsuzuki-commands")
+        self._supervisors = SupervisorPool(self._loop, self._secret_names)
         self.renew_deadline = self._supervisors.renew_deadline
         """Called with a moment of the monotonic clock: unless it is renewed, every command ends then, also
         if this process is paused."""
-        self._loop = EventLoopThread(name="tsuzuki-commands")
+        self._checked: WorkerEnvironment | None = None
         self._live: set[CommandExecution] = set()
         self._changed = threading.Condition()
 
     def start(self, task: Task, run_io: RunIO, on_outcome: OnOutcome) -> Execution:
         """Start the command. `on_outcome` is never called from within."""
         try:
+            worker = self._worker_environment()
             spec = command_spec_for(
                 task,
                 expand=self._expand,
-                environ=self._environ,
-                secret_names=self._secret_names,
+                worker=worker,
                 base_folder=self._base_folder,
             )
             command = self._start_command(spec)
@@ -93,11 +76,17 @@ class CommandExecutor:
             return self._refuse(task, on_outcome, failed)
         execution = CommandExecution(
             spec=spec,
-            command=command,
-            log=partial(run_io.log, task),
-            output_bytes_max=self._output_bytes_max(),
+            supervisor=command.supervisor,
+            output=CommandOutput(
+                stdout=command.stdout,
+                stderr=command.stderr,
+                log=partial(run_io.log, task),
+                has_space=run_io.has_space,
+                mask=worker.mask,
+            ),
             kill_grace_seconds=self._kill_grace_seconds,
             loop=self._loop,
+            supervisors=self._supervisors,
             ended=lambda execution, outcome: self._ended(
                 execution, partial(on_outcome, task, outcome)
             ),
@@ -113,8 +102,8 @@ class CommandExecutor:
             for execution in self._live:
                 execution.stop(StopCause.SHUTDOWN, at_once=True)
             self._changed.wait_for(lambda: not self._live, CLOSE_SECONDS_MAX)
-        self._supervisors.close()
         self._loop.close()
+        self._supervisors.close()
 
     def _start_command(self, spec: CommandSpec) -> Command:
         try:
@@ -122,6 +111,12 @@ class CommandExecutor:
         except OSError:
             spec.discard()
             raise
+
+    def _worker_environment(self) -> WorkerEnvironment:
+        environ = dict(self._environ)
+        if self._checked is None or self._checked.environ != environ:
+            self._checked = WorkerEnvironment(environ, secret_names=self._secret_names)
+        return self._checked
 
     def _refuse(self, task: Task, on_outcome: OnOutcome, failed: Failed) -> Execution:
         self._loop.post(on_outcome, task, failed)
@@ -134,117 +129,3 @@ class CommandExecutor:
             with self._changed:
                 self._live.discard(execution)
                 self._changed.notify_all()
-
-
-class CommandExecution:
-    """One command under way. All but `stop` runs on the event loop, so there is no race to end it twice."""
-
-    def __init__(
-        self,
-        *,
-        spec: CommandSpec,
-        command: Command,
-        log: Callable[[str, str], None],
-        output_bytes_max: int,
-        kill_grace_seconds: Callable[[], float],
-        loop: EventLoopThread,
-        ended: Callable[["CommandExecution", Outcome], None],
-    ) -> None:
-        self._spec = spec
-        self._command = command
-        self._kill_grace_seconds = kill_grace_seconds
-        self._loop = loop
-        self._ended = ended
-        self._stderr = OutputStream(deliver=partial(log, "stderr"), bytes_max=output_bytes_max)
-        self._open_outputs = {
-            command.stdout: OutputStream(
-                deliver=partial(log, "stdout"), bytes_max=output_bytes_max
-            ),
-            command.stderr: self._stderr,
-        }
-        self._report = b""
-        self._has_reported = False
-        self._cause: StopCause | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
-        self._loop.post(self._stop, cause, at_once)
-
-    def attach(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._command.control, self._receive)
-        for descriptor in self._open_outputs:
-            loop.add_reader(descriptor, self._read, descriptor)
-
-    def _stop(self, cause: StopCause, at_once: bool) -> None:
-        if self._has_reported:
-            return
-        if at_once:
-            self._send(KILL)
-        elif self._cause is None:
-            self._send(TERM)
-            self._after(self._kill_grace_seconds(), self._send, KILL)
-        self._cause = self._cause or cause
-
-    def _send(self, request: bytes) -> None:
-        # The supervisor may have closed the socket already; then its report decides.
-        with suppress(OSError):
-            self._command.control.send(request)
-
-    def _receive(self) -> None:
-        try:
-            received = self._command.control.recv(READ_BYTES_MAX)
-        except BlockingIOError:
-            return
-        except OSError:
-            received = b""
-        self._report += received
-        if not received:
-            self._on_report_end()
-
-    def _on_report_end(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._command.control)
-        self._command.control.close()
-        self._has_reported = True
-        self._after(OUTPUT_SECONDS_MAX, self._finish)
-        self._finish_if_complete()
-
-    def _read(self, descriptor: int) -> None:
-        try:
-            chunk = os.read(descriptor, READ_BYTES_MAX)
-        except BlockingIOError:
-            return
-        if chunk:
-            self._open_outputs[descriptor].feed(chunk)
-        else:
-            self._close_output(descriptor)
-            self._finish_if_complete()
-
-    def _close_output(self, descriptor: int) -> None:
-        asyncio.get_running_loop().remove_reader(descriptor)
-        os.close(descriptor)
-        self._open_outputs.pop(descriptor).finish()
-
-    def _finish_if_complete(self) -> None:
-        if self._has_reported and not self._open_outputs:
-            self._finish()
-
-    def _finish(self) -> None:
-        if self._timer:
-            self._timer.cancel()
-        for descriptor in list(self._open_outputs):
-            self._close_output(descriptor)
-        self._spec.discard()  # its supervisor has done so too, unless it was killed
-        outcome = outcome_of(
-            self._report,
-            spec=self._spec,
-            cause=self._cause,
-            stderr_tail=self._stderr.tail(ERROR_CHARACTERS_MAX),
-        )
-        self._ended(self, outcome)
-
-    def _after(self, seconds: float, call: Callable[..., object], *args: object) -> None:
-        """One timer at a time: before the report it is the kill grace, after it the wait for open outputs."""
-        if self._timer:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, call, *args)

@@ -9,7 +9,10 @@ from typing import Any
 
 from tsuzuki.engine.executors.command.spec import CommandSpec
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.states import Reason
+
+Facts = Mapping[str, Any]
 
 _FOLDER_ERRORS = {
     errno.ENOENT: "its working directory {0!r} does not exist",
@@ -24,13 +27,19 @@ _PROGRAM_ERRORS = {
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
 
 
+def facts_of(report: bytes) -> Facts:
+    """What a supervisor reported; nothing if it was killed."""
+    facts: Facts = json.loads(report) if report else {}
+    return facts
+
+
 def outcome_of(
-    report: bytes, *, spec: CommandSpec, cause: StopCause | None, stderr_tail: str
+    report: Facts, *, spec: CommandSpec, cause: StopCause | None, stderr_tail: str
 ) -> Outcome:
     """The outcome of the command. `cause` is why we stopped it, if we did; it does not count if the command
     had ended by itself before the signal came. A command that its supervisor ended because we did not renew its
     deadline could not be confirmed. `stderr_tail` is what it wrote last to standard error."""
-    facts: Mapping[str, Any] = json.loads(report) if report else {"stopped": cause is not None}
+    facts = report or {"stopped": cause is not None}
     if "refused" in facts:
         return Failed(reason=_start_reason(facts), error=_start_error(facts, spec))
     if facts.get("is_late"):
@@ -41,7 +50,8 @@ def outcome_of(
         return _failed("the supervisor of the command was killed, and the command with it")
     if facts["code"] == 0:
         return Succeeded(result={"exit_code": 0})
-    return _failed(_exit_error(facts["code"]) + (f": {stderr_tail}" if stderr_tail else ""))
+    said = f": {mask_secrets(stderr_tail)}" if stderr_tail else ""
+    return _failed(_exit_error(facts["code"]) + said)
 
 
 def _failed(error: str) -> Failed:
@@ -57,13 +67,13 @@ def _exit_error(code: int) -> str:
         return f"ended by signal {-code}"
 
 
-def _start_reason(facts: Mapping[str, Any]) -> Reason:
+def _start_reason(facts: Facts) -> Reason:
     """A file that is no program will not be one in the next attempt: such a run is not retried."""
     is_no_program = facts["refused"] in _NO_PROGRAM and not facts.get("at_folder")
     return Reason.HANDLER_UNKNOWN if is_no_program else Reason.HANDLER_FAILED
 
 
-def _start_error(facts: Mapping[str, Any], spec: CommandSpec) -> str:
+def _start_error(facts: Facts, spec: CommandSpec) -> str:
     number = facts["refused"]
     if facts.get("at_folder"):
         sentence = _FOLDER_ERRORS.get(number, "its working directory {0!r} cannot be entered: {1}")

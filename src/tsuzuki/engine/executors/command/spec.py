@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Any
 
 from tsuzuki.engine.executors.command.environment import (
     Expand,
+    WorkerEnvironment,
+    checked_variables,
     declared,
-    inherited,
     json_variables,
+    portable,
     run_variables,
 )
 from tsuzuki.engine.task import Task
@@ -45,23 +47,21 @@ def command_spec_for(
     task: Task,
     *,
     expand: Expand,
-    environ: Mapping[str, str],
-    secret_names: Collection[str] = (),
+    worker: WorkerEnvironment,
     base_folder: Path,
 ) -> CommandSpec:
     """The spec for this run. Raises `UsageError` for a value that no process can take, and
     `ConfigurationError` for a variable that cannot be expanded."""
     options = task.spec.options
-    added = declared(_environment(options), expand=expand, environ=environ)
-    passed_on = inherited(environ, secret_names=secret_names)
-    variables = {**passed_on, **added, **run_variables(task)}
+    added = declared(_environment(options), expand=expand, environ=worker.environ)
+    variables = {**added, **run_variables(task)}
     texts = json_variables(task)
     long_texts = {n: text for n, text in texts.items() if len(text.encode()) > INLINE_BYTES_MAX}
     short_texts = {n: text for n, text in texts.items() if n not in long_texts}
     spec = CommandSpec(
         argv=_argv(options.get("argv")),
-        environment=_variables({**variables, **short_texts}),
-        cwd=_portable(str(base_folder / (options.get("cwd") or "")), "`cwd`"),
+        environment={**worker.inherited, **checked_variables({**variables, **short_texts})},
+        cwd=portable(str(base_folder / (options.get("cwd") or "")), "`cwd`"),
     )
     # Last, so that no check can fail after files were made.
     return _with_files(spec, long_texts, run_id=task.run.id) if long_texts else spec
@@ -70,7 +70,7 @@ def command_spec_for(
 def _argv(argv: object) -> list[str]:
     if not isinstance(argv, list) or not argv or not argv[0]:
         raise UsageError("the job's command must be a list of words that starts with a program")
-    return [_portable(word, f"word {number} of the command") for number, word in enumerate(argv, 1)]
+    return [portable(word, f"word {number} of the command") for number, word in enumerate(argv, 1)]
 
 
 def _environment(options: Mapping[str, Any]) -> Mapping[str, str]:
@@ -78,33 +78,8 @@ def _environment(options: Mapping[str, Any]) -> Mapping[str, str]:
     if not isinstance(environment, Mapping):
         raise UsageError("the job's `environment` must be a mapping of names to text")
     for name, text in environment.items():
-        _portable(text, f"the environment variable {name}")
+        portable(text, f"the environment variable {name}")
     return environment
-
-
-def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    for name in environment:
-        if not name or "=" in name:
-            raise UsageError(f"{name!r} cannot be the name of an environment variable")
-    return {
-        _portable(name, "the name of an environment variable"): _portable(
-            value, f"the environment variable {name}"
-        )
-        for name, value in environment.items()
-    }
-
-
-def _portable(text: object, what: str) -> str:
-    """`text` as the operating system encodes it, in a form that JSON can carry. The text itself may be a
-    secret, so it is never part of the error."""
-    if not isinstance(text, str):
-        raise UsageError(f"{what} must be text")
-    if "\0" in text:
-        raise UsageError(f"{what} contains a NUL character, which no process can take")
-    try:
-        return os.fsencode(text).decode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise UsageError(f"{what} contains characters that cannot be encoded") from None
 
 
 def _with_files(spec: CommandSpec, texts: Mapping[str, str], *, run_id: int) -> CommandSpec:

@@ -1,20 +1,21 @@
-"""The worker's side of its supervisors: hands each command over, and holds our ends of its pipes."""
+"""The worker's side of its supervisors and of the server that forks them."""
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tsuzuki.engine.executors.command.environment import inherited
-from tsuzuki.engine.executors.command.spec import CommandSpec
+from tsuzuki.engine.executors.command.supervisor import START
 from tsuzuki.engine.executors.command.supervisor.deadline import Deadline
 
 CLOSE_SECONDS_MAX = 5.0
+REPORT_BYTES_MAX = 64 * 1024
 
 _HERE = Path(__file__).parent
 _PROGRAM = """
@@ -27,18 +28,71 @@ main()
 not need them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """Our ends of a command under way; none of them blocks. If we close `control`, the command is killed;
-    the supervisor closes its end after its report."""
+class Supervisor:
+    """Our end of a supervisor's control socket. If we close it, the supervisor kills its command and ends.
 
-    control: socket.socket
-    stdout: int
-    stderr: int
+    `on_readable` is called on the event loop when there is a report, or when the supervisor is gone.
+    """
+
+    __slots__ = ("_control", "is_watched", "on_readable")
+
+    def __init__(self, control: socket.socket) -> None:
+        control.setblocking(False)
+        self._control = control
+        self.is_watched = False
+        """Whether the event loop watches it."""
+        self.on_readable: Callable[[], None] | None = None
+
+    @property
+    def descriptor(self) -> int:
+        return self._control.fileno()
+
+    def hand_over(self, spec: bytes, descriptors: Sequence[int]) -> None:
+        """Hand a command over. Raises `OSError` if the supervisor is gone."""
+        socket.send_fds(self._control, [START, spec], descriptors)
+
+    def watch(self) -> None:
+        """Have the running event loop watch it."""
+        if not self.is_watched:
+            self.is_watched = True
+            asyncio.get_running_loop().add_reader(self.descriptor, self._readable)
+
+    def send(self, request: bytes) -> None:
+        # It may have ended already; then its report decides.
+        with suppress(OSError):
+            self._control.send(request)
+
+    def receive(self) -> bytes | None:
+        """Its report; empty if it is gone, None if there is nothing yet."""
+        try:
+            return self._control.recv(REPORT_BYTES_MAX)
+        except BlockingIOError:
+            return None
+        except ConnectionResetError:
+            # It closed the socket before it had read everything. What it sent before that is still there.
+            with suppress(OSError):
+                return self._control.recv(REPORT_BYTES_MAX)
+        except OSError:
+            pass
+        return b""
+
+    def close(self) -> None:
+        self._control.close()
+
+    def _readable(self) -> None:
+        if self.on_readable is not None:
+            self.on_readable()
+        else:  # nothing reads it yet: watched again when its command is attached
+            self.unwatch()
+
+    def unwatch(self) -> None:
+        if self.is_watched:
+            self.is_watched = False
+            asyncio.get_running_loop().remove_reader(self.descriptor)
 
 
 class SupervisorClient:
-    """Starts the supervisor server when it is first needed, and again if it died."""
+    """Starts the supervisor server when it is first needed, and again if it died. Thread-safe."""
 
     def __init__(self, secret_names: Collection[str] = ()) -> None:
         self._secret_names = secret_names
@@ -48,40 +102,33 @@ class SupervisorClient:
         self._deadline = Deadline()
         self.renew_deadline = self._deadline.renew
 
-    def start(self, spec: CommandSpec) -> Command:
-        """Start the command under a supervisor. Its end is in the report, and so is an error at its start.
-
-        Raises `OSError` if it could not be handed over.
-        """
-        with ExitStack() as theirs, ExitStack() as undo:
-            ours, control = socket.socketpair()
-            theirs.callback(control.close)
-            undo.callback(ours.close)
-            ours.setblocking(False)
-            stdout, stdout_end = _pipe(theirs, undo)
-            stderr, stderr_end = _pipe(theirs, undo)
-            document = _document(spec, theirs)
-            self._hand_over([control.fileno(), stdout_end, stderr_end, document])
-            undo.pop_all()
-            return Command(control=ours, stdout=stdout, stderr=stderr)
+    def new_supervisor(self) -> Supervisor:
+        """A new supervisor. Raises `OSError` if it could not be requested."""
+        ours, control = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with control, self._lock:
+            try:
+                self._request_fork(control.fileno())
+            except OSError:
+                ours.close()
+                raise
+        return Supervisor(ours)
 
     def close(self) -> None:
-        """Start nothing more. The server ends when the last command has."""
+        """Start nothing more. The server ends when the last supervisor has."""
         with self._lock:
             self._disconnect()
             self._deadline.close()
 
-    def _hand_over(self, descriptors: Sequence[int]) -> None:
-        with self._lock:
-            if self._link is not None:
-                try:
-                    socket.send_fds(self._link, [b"+"], descriptors)
-                except (BrokenPipeError, ConnectionResetError):
-                    self._disconnect()
-                else:
-                    return
-            self._link = self._start_server()
-            socket.send_fds(self._link, [b"+"], descriptors)
+    def _request_fork(self, control: int) -> None:
+        if self._link is not None:
+            try:
+                socket.send_fds(self._link, [START], [control])
+            except (BrokenPipeError, ConnectionResetError):
+                self._disconnect()
+            else:
+                return
+        self._link = self._start_server()
+        socket.send_fds(self._link, [START], [control])
 
     def _start_server(self) -> socket.socket:
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
@@ -113,19 +160,3 @@ class SupervisorClient:
             except subprocess.TimeoutExpired:
                 # A process of a command cannot be killed; the server stays until it has ended.
                 server.returncode = 0
-
-
-def _pipe(theirs: ExitStack, undo: ExitStack) -> tuple[int, int]:
-    reading, writing = os.pipe()
-    undo.callback(os.close, reading)
-    theirs.callback(os.close, writing)
-    os.set_blocking(reading, False)
-    return reading, writing
-
-
-def _document(spec: CommandSpec, theirs: ExitStack) -> int:
-    """The spec as a file in memory, so that it is handed over in one message however long it is."""
-    document = os.memfd_create("tsuzuki-spec")
-    theirs.callback(os.close, document)
-    os.pwrite(document, spec.as_bytes(), 0)
-    return document

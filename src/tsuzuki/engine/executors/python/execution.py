@@ -13,7 +13,7 @@ from tsuzuki.engine.executors.failures import failure_of, traceback_lines
 from tsuzuki.engine.executors.python.functions import Function, Functions
 from tsuzuki.engine.executors.python.thread_pool import HandlerThreadPool
 from tsuzuki.engine.outcome import SUCCEEDED, Failed, Outcome, StopCause, Stopped, Succeeded
-from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal
+from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal, log_line
 from tsuzuki.engine.task import OnOutcome, RunIO, Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
@@ -228,7 +228,7 @@ class PythonExecution:
 
     def _log_traceback(self, problem: BaseException) -> None:
         for line in traceback_lines(problem):
-            self._stop_signal.unless_fenced(self._run_io.log, self._task, "stderr", line)
+            log_line(self._run_io, self._task, self._stop_signal, "stderr", line)
 
 
 def _succeeded(value: Any) -> Outcome:

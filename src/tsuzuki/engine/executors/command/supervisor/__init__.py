@@ -1,12 +1,12 @@
 """The supervisor server: a program beside the worker that starts its commands and leaves no process behind.
 
 It runs once per worker, as a package of its own with the standard library alone; so its modules use relative
-imports. For each command it forks a supervisor: the fork of a small process with one thread costs a fraction
-of a new interpreter.
+imports. It forks supervisors, as many as commands run at the same time. A supervisor runs one command after the
+other, so that a command costs one fork, of a small process with one thread, and no new interpreter.
 
 A supervisor is the parent of its command and, as a "subreaper", inherits every descendant that loses its
 parent: background jobs, double forks, sessions of their own. So the kernel tracks which processes belong to a
-run, and "no child left" means that no process is left. It ends all of them
+run, and "no child left" means that no process is left. Only then does it take the next command. It ends all of them
 
 * when the worker is gone, for any reason: its process is watched through a pidfd, and so is the control socket;
 * when the deadline passes that the worker renews with each heartbeat: a worker that is paused does not, and
@@ -20,4 +20,13 @@ it was forked from, which kills them.
 """
 
 TERM, KILL = b"T", b"K"
-"""The requests that a supervisor takes."""
+"""The requests to stop a command. A request to start one carries descriptors."""
+
+START = b"+"
+"""The first byte of a request to start a command; its spec follows."""
+
+INLINE_BYTES_MAX = 64 * 1024
+"""A longer spec is in a file, whose descriptor is sent too."""
+
+DESCRIPTORS_MAX = 3
+"""Sent with a request to start a command: standard output, standard error, perhaps the spec."""

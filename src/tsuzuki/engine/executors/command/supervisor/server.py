@@ -12,10 +12,7 @@ from typing import NoReturn
 from .deadline import Deadline
 from .processes import become_subreaper, kill_children
 from .signal_pipe import SignalPipe
-from .watch import report, supervise
-
-DESCRIPTORS = 4
-"""Sent with each request: the control socket, standard output, standard error, the spec."""
+from .watch import Supervisor, refuse
 
 
 class Server:
@@ -39,22 +36,20 @@ class Server:
                 self._fork_supervisor(self._link)
 
     def _fork_supervisor(self, link: socket.socket) -> None:
-        request, descriptors, _, _ = socket.recv_fds(link, 1, DESCRIPTORS)
+        request, descriptors, _, _ = socket.recv_fds(link, 1, 1, socket.MSG_CMSG_CLOEXEC)
         if not request:
             self._link = None
             return
-        try:
-            pid = os.fork()
-        except OSError as problem:
-            with socket.socket(fileno=os.dup(descriptors[0])) as control:
-                report(control, refused=problem.errno)
-        else:
+        with socket.socket(fileno=descriptors[0]) as control:
+            try:
+                pid = os.fork()
+            except OSError as problem:
+                refuse(control, problem)
+                return
             if pid == 0:
                 link.close()  # else the worker would not notice that the server is gone
-                _supervise_and_exit(descriptors, self._worker, self._deadline)
+                _supervise_and_exit(control, self._worker, self._deadline)
             self._supervisors.add(pid)
-        for descriptor in descriptors:
-            os.close(descriptor)
 
     def _reap(self) -> None:
         with suppress(ChildProcessError):
@@ -66,10 +61,10 @@ class Server:
                     kill_children(spare=self._supervisors)
 
 
-def _supervise_and_exit(descriptors: list[int], worker: int | None, deadline: Deadline) -> NoReturn:
+def _supervise_and_exit(control: socket.socket, worker: int | None, deadline: Deadline) -> NoReturn:
     code = 1
     try:
-        supervise(*descriptors, worker=worker, deadline=deadline)
+        Supervisor(control, worker=worker, deadline=deadline).run()
         code = 0
     except BaseException:  # noqa: BLE001 -- the server's code must not go on in its fork
         traceback.print_exc()

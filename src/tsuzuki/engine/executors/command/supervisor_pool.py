@@ -1,0 +1,154 @@
+"""Supervisors that wait for the next command: each command is handed to an idle one, or to a new one.
+
+Supervisors that were not needed for a while are let go. One that is gone is replaced: the command it had has ended
+with it, an idle one had none.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tsuzuki.engine.executors.command.spec import CommandSpec
+from tsuzuki.engine.executors.command.supervisor import INLINE_BYTES_MAX
+from tsuzuki.engine.executors.command.supervisor_client import Supervisor, SupervisorClient
+from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
+
+UNUSED_SECONDS_MAX = 10.0
+"""A supervisor that was idle all this time is let go."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """Our ends of a command under way; none of them blocks."""
+
+    supervisor: Supervisor
+    stdout: int
+    stderr: int
+
+
+class SupervisorPool:
+    """`start` may be called from any thread; `release` and `discard` on the event loop, which watches every
+    supervisor, idle or not."""
+
+    def __init__(self, loop: EventLoopThread, secret_names: Collection[str] = ()) -> None:
+        self._loop = loop
+        self._client = SupervisorClient(secret_names)
+        self.renew_deadline = self._client.renew_deadline
+        self._lock = threading.Lock()
+        self._idle: list[Supervisor] = []
+        self._idle_min = 0
+        """The smallest number of idle ones since the last check: so many were not needed."""
+        self._is_checking = False
+
+    def start(self, spec: CommandSpec) -> Command:
+        """Start the command under a supervisor. Its end is in the report, and so is an error at its start.
+
+        Raises `OSError` if it could not be handed over.
+        """
+        with ExitStack() as theirs, ExitStack() as undo:
+            stdout, stdout_end = _pipe(theirs, undo)
+            stderr, stderr_end = _pipe(theirs, undo)
+            text = spec.as_bytes()
+            descriptors = [stdout_end, stderr_end]
+            if len(text) > INLINE_BYTES_MAX:
+                descriptors.append(_file_of(text, theirs))
+                text = b""
+            supervisor = self._hand_over_to_idle(text, descriptors) or self._hand_over_to_new(
+                text, descriptors
+            )
+            undo.pop_all()
+            return Command(supervisor=supervisor, stdout=stdout, stderr=stderr)
+
+    def release(self, supervisor: Supervisor) -> None:
+        """Its command has ended: it may have the next one."""
+        supervisor.on_readable = lambda: self._on_readable_while_idle(supervisor)
+        with self._lock:
+            self._idle.append(supervisor)
+        if not self._is_checking:
+            self._check_later()
+
+    def discard(self, supervisor: Supervisor) -> None:
+        """It is gone, or it has processes that cannot be killed: then it waits for them and ends."""
+        supervisor.unwatch()
+        supervisor.close()
+
+    def close(self) -> None:
+        """Start nothing more. After the event loop has ended."""
+        with self._lock:
+            for supervisor in self._idle:
+                supervisor.close()
+            self._idle.clear()
+        self._client.close()
+
+    def _hand_over_to_idle(self, spec: bytes, descriptors: Sequence[int]) -> Supervisor | None:
+        while (supervisor := self._take_idle()) is not None:
+            try:
+                supervisor.hand_over(spec, descriptors)
+            except OSError:  # it is gone
+                self._loop.post(self.discard, supervisor)
+            else:
+                return supervisor
+        return None
+
+    def _take_idle(self) -> Supervisor | None:
+        with self._lock:
+            if not self._idle:
+                return None
+            supervisor = self._idle.pop()
+            self._idle_min = min(self._idle_min, len(self._idle))
+            # Its report may come before the execution of the command is there to read it.
+            supervisor.on_readable = None
+            return supervisor
+
+    def _hand_over_to_new(self, spec: bytes, descriptors: Sequence[int]) -> Supervisor:
+        supervisor = self._client.new_supervisor()
+        try:
+            supervisor.hand_over(spec, descriptors)
+        except OSError:
+            supervisor.close()
+            raise
+        return supervisor
+
+    def _on_readable_while_idle(self, supervisor: Supervisor) -> None:
+        with self._lock:
+            if supervisor not in self._idle:
+                return  # it was taken meanwhile
+            if supervisor.receive() != b"":
+                return
+            self._idle.remove(supervisor)
+            self._idle_min = min(self._idle_min, len(self._idle))
+        self.discard(supervisor)
+
+    def _check_later(self) -> None:
+        self._is_checking = True
+        asyncio.get_running_loop().call_later(UNUSED_SECONDS_MAX, self._let_go_unused)
+
+    def _let_go_unused(self) -> None:
+        with self._lock:
+            unused = self._idle[: self._idle_min]
+            del self._idle[: self._idle_min]
+            self._idle_min = len(self._idle)
+        for supervisor in unused:
+            self.discard(supervisor)
+        self._is_checking = False
+        if self._idle_min:
+            self._check_later()
+
+
+def _pipe(theirs: ExitStack, undo: ExitStack) -> tuple[int, int]:
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    undo.callback(os.close, reading)
+    theirs.callback(os.close, writing)
+    os.set_blocking(reading, False)
+    return reading, writing
+
+
+def _file_of(spec: bytes, theirs: ExitStack) -> int:
+    """The spec as a file in memory, because a message cannot be that long."""
+    file = os.memfd_create("tsuzuki-spec")
+    theirs.callback(os.close, file)
+    os.pwrite(file, spec, 0)
+    return file
