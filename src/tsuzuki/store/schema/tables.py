@@ -252,6 +252,25 @@ partial_index(
     job_runs.c.id,
     where="state IN ('PENDING', 'ORPHANED')",
 )
+# The same by job and key, so that blocked ones are passed key by key. An index entry has a maximum size.
+partial_index(
+    "ix_job_runs_waiting_by_key",
+    job_runs.c.job_definition_id,
+    job_runs.c.concurrency_key,
+    job_runs.c.priority.desc(),
+    job_runs.c.scheduled_for,
+    job_runs.c.id,
+    where="state IN ('PENDING', 'ORPHANED')"
+    " AND (concurrency_key IS NULL OR length(concurrency_key) <= 200)",
+)
+partial_index(
+    "ix_job_runs_waiting_long_key",
+    job_runs.c.job_definition_id,
+    job_runs.c.priority.desc(),
+    job_runs.c.scheduled_for,
+    job_runs.c.id,
+    where="state IN ('PENDING', 'ORPHANED') AND length(concurrency_key) > 200",
+)
 # Live runs of a job are counted often and are few; finished ones are left out.
 partial_index(
     "ix_job_runs_live",

@@ -1,0 +1,31 @@
+"""Two indexes of waiting runs by job, so that a blocked backlog is passed job by job and key by key, not run by run.
+
+PostgreSQL limits the size of an index entry: runs with a long key, of which there are next to none, are in an index
+without the key.
+"""
+
+from alembic import op
+
+revision = "0011"
+down_revision = "0009"
+branch_labels = None
+depends_on = None
+
+WAITING = "state IN ('PENDING', 'ORPHANED')"
+
+
+def upgrade() -> None:
+    op.execute(
+        "CREATE INDEX ix_job_runs_waiting_by_key ON job_runs"
+        " (job_definition_id, concurrency_key, priority DESC, scheduled_for, id)"
+        f" WHERE {WAITING} AND (concurrency_key IS NULL OR length(concurrency_key) <= 200)"
+    )
+    op.execute(
+        "CREATE INDEX ix_job_runs_waiting_long_key ON job_runs"
+        " (job_definition_id, priority DESC, scheduled_for, id)"
+        f" WHERE {WAITING} AND length(concurrency_key) > 200"
+    )
+
+
+def downgrade() -> None:
+    raise RuntimeError("migrations go forward only; restore a backup instead")
