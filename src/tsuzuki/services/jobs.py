@@ -197,15 +197,26 @@ class Jobs:
 
     def define(self, name: str, body: Mapping[str, Any]) -> JobView:
         """Make or change a job that lives in the database only."""
-        with self._database.write() as connection:
-            self.define_in(connection, name, body)
+        self.define_many({name: body})
         return self.get(name)
 
-    def define_in(self, connection: Connection, name: str, body: Mapping[str, Any]) -> None:
+    def define_many(self, bodies: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make or change jobs that live in the database only, all of them or none."""
+        specs = self._parsed(bodies)
+        with self._database.write() as connection:
+            job_changes.define(connection, specs, actor=self._actor)
+
+    def define_in(self, connection: Connection, bodies: Mapping[str, Mapping[str, Any]]) -> None:
         """The same inside a transaction of the caller's."""
         self._database.adopt(connection)
-        spec = parse_job(name, body, kinds=self._kinds, default_timezone=self._reload().timezone)
-        job_changes.define(connection, spec, actor=self._actor)
+        job_changes.define(connection, self._parsed(bodies), actor=self._actor)
+
+    def _parsed(self, bodies: Mapping[str, Mapping[str, Any]]) -> list[JobSpec]:
+        timezone = self._reload().timezone
+        return [
+            parse_job(name, body, kinds=self._kinds, default_timezone=timezone)
+            for name, body in bodies.items()
+        ]
 
     def apply(self, *, dry_run: bool = False) -> list[Change]:
         """Make the database hold what the file says. Returns what changed (or would). Raises
@@ -218,8 +229,7 @@ class Jobs:
         with self._database.write() as connection:
             jobs.hold(connection)
             changes = self._changes(connection)
-            for change in changes:
-                job_changes.carry_out(connection, change, source=JobSource.FILE, actor=self._actor)
+            job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
             return changes
 
     def _changes(self, connection: Connection) -> list[Change]:
