@@ -25,7 +25,6 @@ from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
 from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
-from tsuzuki.model.schedule import upcoming
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.job_changes import Change
@@ -71,6 +70,8 @@ class JobView:
     def schedule_words(self) -> str:
         spec = self.spec
         words = [spec.schedule.describe()] if spec.schedule else []
+        if spec.schedule and spec.spread_seconds:
+            words = [f"{words[0]}, {spec.spread_offset.total_seconds():g} s later (spread)"]
         if spec.on_event:
             words.append(f"on event {spec.on_event}")
         return ", or ".join(words) or "by hand"
@@ -148,7 +149,7 @@ class Jobs:
                 hint=f"It runs {view.schedule_words}. Give it one with: tsuzuki job update {name} --schedule …",
                 code="no_schedule",
             )
-        return upcoming(view.spec.schedule, self._database.clock.now(), count)
+        return view.spec.next_due(self._database.clock.now(), count)
 
     def add(self, name: str, values: Changes, *, dry_run: bool = False) -> JobView:
         """Write a new job with these keys into the file and apply it; or only return what would be
@@ -290,15 +291,13 @@ class Jobs:
         source = JobSource.FILE if in_file else (stored.source if stored else JobSource.FILE)
         if stored and stored.source is JobSource.DATABASE:
             source, spec = JobSource.DATABASE, stored.spec
-        due = spec.enabled and spec.schedule
+        due = spec.next_due(self._database.clock.now(), 1) if spec.enabled else []
         return JobView(
             spec=spec,
             source=source,
             sync_state=_sync_state(in_file, stored),
             job=stored,
-            next_at=spec.schedule.next_after(self._database.clock.now())
-            if due and spec.schedule
-            else None,
+            next_at=due[0] if due else None,
         )
 
 

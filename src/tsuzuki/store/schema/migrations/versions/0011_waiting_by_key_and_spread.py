@@ -2,6 +2,9 @@
 
 PostgreSQL limits the size of an index entry: runs with a long key, of which there are next to none, are in an index
 without the key.
+
+And over how long the ticks of a job are spread. The column has a default: a process of the version before does not name
+it, and plans each tick at its nominal time.
 """
 
 from alembic import op
@@ -24,6 +27,10 @@ def upgrade() -> None:
         "CREATE INDEX ix_job_runs_waiting_long_key ON job_runs"
         " (job_definition_id, priority DESC, scheduled_for, id)"
         f" WHERE {WAITING} AND length(concurrency_key) > 200"
+    )
+    op.execute(
+        "ALTER TABLE job_definitions ADD COLUMN spread_seconds FLOAT DEFAULT '0' NOT NULL"
+        " CONSTRAINT ck_job_definitions_spread_seconds CHECK (spread_seconds >= 0)"
     )
 
 
