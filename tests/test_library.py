@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 
 from support.databases import all_components
 from tsuzuki import Request, RunContext, RunFailed, Tsuzuki, WaitTimedOut
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.schema.migrate import Component
 
 TIMEOUT_SECONDS = 30.0
@@ -107,3 +108,39 @@ def test_defining_the_same_job_again_changes_nothing(app: Tsuzuki, database_url:
     assert before is not None
     assert after is not None
     assert before.version == after.version
+
+
+def test_a_hundred_times_the_jobs_are_defined_with_a_few_statements_more(
+    app: Tsuzuki, database_url: str
+) -> None:
+    sent: list[str] = []
+    engine = app._application.jobs._database.engine
+
+    def note(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        sent.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    counts = []
+    for jobs in (10, 1000):
+        for number in range(jobs):
+            app.define(f"job-{jobs}-{number}", command=["true"], schedule="every 1h")
+        sent.clear()
+        app.emit("now")
+        counts.append(len(sent))
+    assert counts[1] <= counts[0] + 4
+    with Tsuzuki(database_url, environ={}) as again:
+        found = {view.name: view for view in again._application.jobs.find()}
+        assert len(found) == 1010
+        assert found["job-1000-999"].schedule_words == "every hour"
+        assert len(again._application.audit.find(limit=2000)) == 1010
+
+
+def test_one_wrong_job_among_many_stores_none_and_nothing_is_forgotten(app: Tsuzuki) -> None:
+    app.define("right", command=["true"])
+    app.define("wrong", command=["true"], schedule="every blue moon")
+    with pytest.raises(ConfigurationError, match="every blue moon"):
+        app.submit("right")
+    assert app._application.jobs.find() == []
+    app.define("wrong", command=["true"], schedule="every 1h")
+    assert app.submit("right").is_new
+    assert {view.name for view in app._application.jobs.find()} == {"right", "wrong"}

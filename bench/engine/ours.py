@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 
 import tsuzuki.wiring.engine  # noqa: F401 -- loaded before the clock starts, as by `tsuzuki up`
 from bench.engine import idle, recovery
+from bench.engine.backlog import Blocked, drain_behind
 from bench.engine.finished_runs import add_finished_runs
 from bench.engine.peers.protocol import (
     Figures,
@@ -172,6 +173,28 @@ def _name_of(order: Order) -> str:
     return "sqlite" if order.url.startswith("sqlite") else "postgresql"
 
 
+def drain_behind_no_backlog(order: Order) -> Figures:
+    return _drain_behind(order, Blocked.NOTHING)
+
+
+def drain_behind_200_keys(order: Order) -> Figures:
+    return _drain_behind(order, Blocked.KEY, groups=200)
+
+
+def drain_behind_10000_keys(order: Order) -> Figures:
+    return _drain_behind(order, Blocked.KEY, groups=10_000)
+
+
+def drain_behind_tags(order: Order) -> Figures:
+    return _drain_behind(order, Blocked.TAGS)
+
+
+def _drain_behind(order: Order, by: Blocked, *, groups: int = 0) -> Figures:
+    """The runs that hold their keys never end: the engine is not stopped, the process ends."""
+    app = Tsuzuki(order.url, environ={}, cwd=Path("/"))
+    return drain_behind(app, order.url, by=by, groups=groups, jobs=order.jobs)
+
+
 def work(order: Order) -> None:
     with opened(order) as app:
         app.job("begin", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).begin)
@@ -205,5 +228,15 @@ if __name__ == "__main__":
             run=lose_the_leader, settings="defaults: from SIGKILL to the start of a run elsewhere"
         ),
         stay_idle=Measure(run=stay_idle, settings="defaults, leads and works, 30 s"),
+        drain_behind_no_backlog=Measure(run=drain_behind_no_backlog, settings="no backlog"),
+        drain_behind_200_keys=Measure(
+            run=drain_behind_200_keys, settings="100,000 older runs, 200 keys at their limit"
+        ),
+        drain_behind_10000_keys=Measure(
+            run=drain_behind_10000_keys, settings="100,000 older runs, 10,000 keys at their limit"
+        ),
+        drain_behind_tags=Measure(
+            run=drain_behind_tags, settings="100,000 older runs, tags that no worker has"
+        ),
         recover=Measure(run=recover, settings="defaults: two processes that lead and work"),
     )

@@ -67,6 +67,21 @@ def _commands(peer: str, store: Store, run: str, label: str) -> Entrant:
     return Entrant(peer=peer, store=store, run=run, label=label, jobs=1_000)
 
 
+def _behind(store: Store) -> tuple[Entrant, ...]:
+    runs = ("no_backlog", "200_keys", "10000_keys", "tags")
+    return tuple(
+        Entrant(
+            peer="tsuzuki",
+            store=store,
+            run=f"drain_behind_{run}",
+            label=run.replace("_", " "),
+            rounds=1,
+            full_only=True,
+        )
+        for run in runs
+    )
+
+
 PG, SQLITE, REDIS = Store.POSTGRESQL, Store.SQLITE, Store.REDIS
 
 MEASURES = (
@@ -244,5 +259,15 @@ MEASURES = (
             Entrant(peer="tsuzuki", store=PG, run="drain", label="none held"),
             Entrant(peer="tsuzuki", store=PG, run="drain_beside_a_held_transaction", label="held"),
         ),
+    ),
+    Measure(
+        title="drain behind a blocked backlog, PostgreSQL",
+        unit="jobs/s / % of a core while all is blocked",
+        entrants=_behind(PG),
+    ),
+    Measure(
+        title="drain behind a blocked backlog, SQLite",
+        unit="jobs/s / % of a core while all is blocked",
+        entrants=_behind(SQLITE),
     ),
 )

@@ -206,12 +206,16 @@ class Tsuzuki:
     def _define_all(self, connection: Connection | None = None) -> None:
         """Store what was defined since. In a transaction of the caller's it is done again the next
         time, because only the caller knows whether that was committed."""
-        for name, keys in list(self._undefined.items()):
-            if connection is not None:
-                self._application.jobs.define_in(connection, name, keys)
-            else:
-                self._application.jobs.define(name, keys)
-                self._undefined.pop(name, None)
+        undefined = dict(self._undefined)
+        if not undefined:
+            return
+        if connection is not None:
+            self._application.jobs.define_in(connection, undefined)
+            return
+        self._application.jobs.define_many(undefined)
+        for name, keys in undefined.items():
+            if self._undefined.get(name) is keys:
+                del self._undefined[name]
 
     def _handle(self, submission: Submission) -> RunHandle:
         return RunHandle(

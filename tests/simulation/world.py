@@ -24,6 +24,7 @@ from simulation.scheduler import Scheduler
 from simulation.shared_store import NO_CHANGES, shared_store
 from simulation.violations import InvariantViolated, Livelock
 from tsuzuki.engine import process
+from tsuzuki.engine.leader import assigner
 from tsuzuki.engine.worker import steps
 from tsuzuki.store.schema.migrate import SchemaWatch
 from tsuzuki.store.sql.prepared import AnyConnection
@@ -31,6 +32,8 @@ from tsuzuki.store.wakeups import channels, listeners
 
 WATCH_SECONDS = 0.3
 FLUSH_SECONDS = 1.0
+WALK_MAX = 2
+"""So few runs are read along the queue that blocked ones make the leader search by groups."""
 
 
 @dataclass(kw_only=True)
@@ -164,6 +167,7 @@ def _simulated_engine(world: World) -> Iterator[None]:
         stack.enter_context(patch.object(process, "SchemaWatch", _schema_watch))
         stack.enter_context(patch.object(steps, "WATCH_SECONDS", WATCH_SECONDS))
         stack.enter_context(patch.object(steps, "FLUSH_SECONDS", FLUSH_SECONDS))
+        stack.enter_context(patch.object(assigner, "WALK_MAX", WALK_MAX))
         stack.enter_context(patch.object(channels, "notify", notify))
         stack.enter_context(patch.object(listeners, "listen", listen))
         try:

@@ -36,7 +36,7 @@ def ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
     if connection.dialect.name == "sqlite":
         rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sent.statement}", sent.parameters)
         details = [row.detail for row in rows]
-        return [detail for detail in details if detail.split()[1] == table]
+        return [detail for detail in details if detail.split()[1:2] == [table]]
     explained = connection.exec_driver_sql(
         f"EXPLAIN (FORMAT JSON) {sent.statement}", sent.parameters
     )

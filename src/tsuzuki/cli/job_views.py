@@ -64,6 +64,7 @@ OBJECT = [
     Column("arguments", format=mapping),
     SCHEDULE,
     Column("next_times", "NEXT", format=format_list),
+    Column("spread_seconds", "SPREAD", format=format_duration),
     Column("misfire"),
     Column("catchup_window_seconds", "CATCHUP WINDOW", format=format_duration),
     Column("timeout_seconds", "TIMEOUT", format=format_duration),

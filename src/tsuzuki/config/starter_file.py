@@ -40,6 +40,7 @@ jobs:
   #     PGPASSWORD: ${BACKUP_PASSWORD}   # filled in when the command starts, never stored
   #   cwd: /srv/backup
   #   schedule: {daily_at: "02:30", timezone: Europe/Berlin}
+  #   spread: 30s                        # start up to so much later, each job at its own offset
   #   misfire: one                       # after downtime: one (the newest), skip, or all
   #   catchup_window: 1d                 # nothing older than this is made up for
   #   timeout: 2h

@@ -1,5 +1,6 @@
 """A job: handler, schedule and rules. `JobSpec` is before storing, `Job` after it."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.misfire import Misfire, TickPlan, plan_ticks
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.schedule import Schedule
+from tsuzuki.model.schedule import Schedule, upcoming
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 PRIORITY_MIN, PRIORITY_MAX = -1000, 1000
@@ -33,7 +34,7 @@ class JobSource(StrEnum):
 class JobSpec:
     """The definition of a job. `handler` is the kind of work ("command", "python", or a collector's), `options`
     are that handler's, `arguments` those of each run. `concurrency_key` names the argument whose value groups
-    runs for `max_concurrent_per_key`."""
+    runs for `max_concurrent_per_key`. `spread_seconds` is over how long ticks that many jobs share are spread."""
 
     name: str
     handler: str
@@ -42,6 +43,7 @@ class JobSpec:
     description: str = ""
     enabled: bool = True
     schedule: Schedule | None = None
+    spread_seconds: float = 0.0
     on_event: str | None = None
     misfire: Misfire = Misfire.ONE
     catchup_window_seconds: float = DAY_SECONDS
@@ -69,6 +71,21 @@ class JobSpec:
         if self.max_concurrent is not None:
             return self.max_concurrent
         return None if self.concurrency_policy is ConcurrencyPolicy.ALLOW else 1
+
+    @property
+    def spread_offset(self) -> timedelta:
+        """How long after a tick its run is due: less than the spread, and the same for this job's name in every
+        process and at every tick. The tick itself stays the nominal time."""
+        digest = hashlib.sha256(self.name.encode()).digest()
+        share = int.from_bytes(digest[:6], "big") / 2**48
+        return timedelta(milliseconds=int(self.spread_seconds * 1000 * share))
+
+    def next_due(self, after: datetime, count: int) -> list[datetime]:
+        """When its next runs are due by the schedule; none without one."""
+        if self.schedule is None:
+            return []
+        offset = self.spread_offset
+        return [tick + offset for tick in upcoming(self.schedule, after - offset, count)]
 
     def key_for(self, arguments: Mapping[str, Any]) -> str | None:
         """The concurrency key of a run with these arguments; None if it has none."""
@@ -98,7 +115,7 @@ class Job:
         return plan_ticks(
             self.spec.schedule,
             planned_until=self.planned_until,
-            now=now,
+            now=max(now - self.spec.spread_offset, self.planned_until),
             misfire=self.spec.misfire,
             catchup_window=timedelta(seconds=self.spec.catchup_window_seconds),
             grace=timedelta(seconds=grace_seconds),

@@ -249,12 +249,14 @@ def _define_job(connection: Connection, *, actor: str) -> None:
     """The job whose runs carry bulk actions out; made when first needed."""
     job_changes.define(
         connection,
-        JobSpec(
-            name=JOB_NAME,
-            handler=HANDLER,
-            description="Carries out bulk actions, one run each.",
-            concurrency_policy=ConcurrencyPolicy.ALLOW,
-            retry=RetryPolicy(max_retries=10),
-        ),
+        [
+            JobSpec(
+                name=JOB_NAME,
+                handler=HANDLER,
+                description="Carries out bulk actions, one run each.",
+                concurrency_policy=ConcurrencyPolicy.ALLOW,
+                retry=RetryPolicy(max_retries=10),
+            )
+        ],
         actor=actor,
     )

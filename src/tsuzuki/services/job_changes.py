@@ -57,21 +57,23 @@ def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[Change]:
     return changes
 
 
-def define(connection: Connection, spec: JobSpec, *, actor: str) -> Change:
-    """Add or change a job that lives in the database only."""
+def define(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> None:
+    """Add or change jobs that live in the database only."""
     jobs.hold(connection)
-    job = jobs.get_by_name(connection, spec.name)
-    if job is not None and job.source is JobSource.FILE:
-        raise Conflict(
-            f"the job {spec.name!r} is defined in the file",
-            hint="Change it there, or choose another name.",
-            code="job_source",
-        )
-    kind = ChangeKind.ADD if job is None else ChangeKind.CHANGE
-    change = Change(kind=kind, name=spec.name, before=job, after=spec)
-    if job is None or job.spec != spec:
-        carry_out(connection, change, source=JobSource.DATABASE, actor=actor)
-    return change
+    stored = jobs.find_by_name(connection, [spec.name for spec in specs])
+    changes: list[Change] = []
+    for spec in specs:
+        job = stored.get(spec.name)
+        if job is not None and job.source is JobSource.FILE:
+            raise Conflict(
+                f"the job {spec.name!r} is defined in the file",
+                hint="Change it there, or choose another name.",
+                code="job_source",
+            )
+        if job is None or job.spec != spec:
+            kind = ChangeKind.ADD if job is None else ChangeKind.CHANGE
+            changes.append(Change(kind=kind, name=spec.name, before=job, after=spec))
+    carry_out(connection, changes, source=JobSource.DATABASE, actor=actor)
 
 
 def create(connection: Connection, spec: JobSpec, *, actor: str) -> None:
@@ -80,7 +82,7 @@ def create(connection: Connection, spec: JobSpec, *, actor: str) -> None:
     if jobs.get_by_name(connection, spec.name) is not None:
         raise taken(spec.name)
     change = Change(kind=ChangeKind.ADD, name=spec.name, after=spec)
-    carry_out(connection, change, source=JobSource.DATABASE, actor=actor)
+    carry_out(connection, [change], source=JobSource.DATABASE, actor=actor)
 
 
 def edit(connection: Connection, spec: JobSpec, *, version: int | None, actor: str) -> None:
@@ -90,7 +92,7 @@ def edit(connection: Connection, spec: JobSpec, *, version: int | None, actor: s
     check_version(job, version, spec)
     if job.spec != spec:
         change = Change(kind=ChangeKind.CHANGE, name=spec.name, before=job, after=spec)
-        carry_out(connection, change, source=job.source, actor=actor)
+        carry_out(connection, [change], source=job.source, actor=actor)
 
 
 def check_version(job: Job, version: int | None, wanted: JobSpec | None = None) -> None:
@@ -114,7 +116,7 @@ def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str)
     if job.spec.enabled != enabled:
         after = replace(job.spec, enabled=enabled)
         change = Change(kind=ChangeKind.CHANGE, name=name, before=job, after=after)
-        carry_out(connection, change, source=job.source, actor=actor)
+        carry_out(connection, [change], source=job.source, actor=actor)
 
 
 def remove(connection: Connection, name: str, *, version: int | None = None, actor: str) -> None:
@@ -123,33 +125,48 @@ def remove(connection: Connection, name: str, *, version: int | None = None, act
     if job is not None:
         check_version(job, version)
         change = Change(kind=ChangeKind.REMOVE, name=name, before=job)
-        carry_out(connection, change, source=job.source, actor=actor)
+        carry_out(connection, [change], source=job.source, actor=actor)
 
 
-def carry_out(connection: Connection, change: Change, *, source: JobSource, actor: str) -> None:
-    """One change and its line in the audit log."""
-    took = True
-    if change.before is None and change.after is not None:
-        jobs.add(connection, change.after, source=source)
-    elif change.before is not None and change.after is not None:
-        took = jobs.change(connection, job=change.before, spec=change.after)
-    elif change.before is not None:
-        took = jobs.remove(connection, job=change.before)
+def carry_out(
+    connection: Connection, changes: Sequence[Change], *, source: JobSource, actor: str
+) -> None:
+    """Changes, and a line of each in the audit log. New jobs are stored together: there may be thousands."""
+    if not changes:
+        return
+    added = [change.after for change in changes if change.before is None and change.after]
+    if added:
+        jobs.add_many(connection, added, source=source)
+    for change in changes:
+        _carry_out_on(connection, change)
+    recorded = [
+        audit.Recorded(
+            change.name,
+            f"job.{change.kind}",
+            before=spec_as_dict(change.before.spec) if change.before else None,
+            after=spec_as_dict(change.after) if change.after else None,
+        )
+        for change in changes
+    ]
+    audit.record_many(connection, recorded, actor=actor, object_type="job")
+
+
+def _carry_out_on(connection: Connection, change: Change) -> None:
+    """Change or remove a job that is stored."""
+    job = change.before
+    if job is None:
+        return
+    took = (
+        jobs.change(connection, job=job, spec=change.after)
+        if change.after is not None
+        else jobs.remove(connection, job=job)
+    )
     if not took:
         raise Conflict(
             f"the job {change.name!r} was changed by another process at the same moment",
             hint="Look at it again and repeat the change if it is still wanted.",
             code="job_changed",
         )
-    audit.record(
-        connection,
-        actor=actor,
-        action=f"job.{change.kind}",
-        object_type="job",
-        object_id=change.name,
-        before=spec_as_dict(change.before.spec) if change.before else None,
-        after=spec_as_dict(change.after) if change.after else None,
-    )
 
 
 def taken(name: str) -> Conflict:

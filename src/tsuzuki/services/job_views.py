@@ -48,6 +48,8 @@ class JobView:
     def schedule_words(self) -> str:
         spec = self.spec
         words = [spec.schedule.describe()] if spec.schedule else []
+        if spec.schedule and spec.spread_seconds:
+            words = [f"{words[0]}, {spec.spread_offset.total_seconds():g} s later (spread)"]
         if spec.on_event:
             words.append(f"on event {spec.on_event}")
         return ", or ".join(words) or "by hand"
@@ -103,14 +105,14 @@ def view_of(in_file: JobSpec | None, stored: Job | None, *, now: datetime) -> Jo
     source = JobSource.FILE if in_file else (stored.source if stored else JobSource.FILE)
     if stored and stored.source is JobSource.DATABASE:
         source, spec = JobSource.DATABASE, stored.spec
-    schedule = spec.schedule
-    has_next = spec.enabled and not isinstance(schedule, UnreadableSchedule)
+    has_next = spec.enabled and not isinstance(spec.schedule, UnreadableSchedule)
+    due = spec.next_due(now, 1) if has_next else []
     return JobView(
         spec=spec,
         source=source,
         sync_state=_sync_state(in_file, stored),
         job=stored,
-        next_at=schedule.next_after(now) if has_next and schedule else None,
+        next_at=due[0] if due else None,
     )
 
 

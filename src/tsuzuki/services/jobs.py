@@ -23,7 +23,6 @@ from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
 from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
-from tsuzuki.model.schedule import upcoming
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.acting import ActingService
@@ -75,7 +74,7 @@ class Jobs(ActingService):
                 hint=f"It runs {view.schedule_words}. Give it one with: tsuzuki job update {name} --schedule …",
                 code="no_schedule",
             )
-        return upcoming(view.spec.schedule, self._database.clock.now(), count)
+        return view.spec.next_due(self._database.clock.now(), count)
 
     def add(self, name: str, values: Changes, *, dry_run: bool = False) -> JobView:
         """Write a new job with these keys into the file and apply it; or only return what would be
@@ -149,17 +148,22 @@ class Jobs(ActingService):
 
     def define(self, name: str, body: Mapping[str, Any]) -> JobView:
         """Make or change a job that lives in the database only."""
-        with self._database.write() as connection:
-            self.define_in(connection, name, body)
+        self.define_many({name: body})
         return self.get(name)
 
-    def define_in(self, connection: Connection, name: str, body: Mapping[str, Any]) -> None:
+    def define_many(self, bodies: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make or change jobs that live in the database only, all of them or none."""
+        specs = self._parsed(bodies)
+        with self._database.write() as connection:
+            job_changes.define(connection, specs, actor=self._actor)
+
+    def define_in(self, connection: Connection, bodies: Mapping[str, Mapping[str, Any]]) -> None:
         """The same inside a transaction of the caller's."""
         self._database.adopt(connection)
-        job_changes.define(connection, self._parse(name, body), actor=self._actor)
+        job_changes.define(connection, self._parsed(bodies), actor=self._actor)
 
     def _parse(self, name: str, body: Mapping[str, Any]) -> JobSpec:
-        return parse_job(name, body, kinds=self._kinds, default_timezone=self._reload().timezone)
+        return self._parsed({name: body})[0]
 
     def _refuse_file_job(self, name: str) -> None:
         """A job of the file is changed in the file."""
@@ -175,6 +179,13 @@ class Jobs(ActingService):
             code="job_source",
         )
 
+    def _parsed(self, bodies: Mapping[str, Mapping[str, Any]]) -> list[JobSpec]:
+        timezone = self._reload().timezone
+        return [
+            parse_job(name, body, kinds=self._kinds, default_timezone=timezone)
+            for name, body in bodies.items()
+        ]
+
     def apply(self, *, dry_run: bool = False) -> list[Change]:
         """Make the database hold what the file says. Returns what changed (or would). Raises
         `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is."""
@@ -186,8 +197,7 @@ class Jobs(ActingService):
         with self._database.write() as connection:
             jobs.hold(connection)
             changes = self._changes(connection)
-            for change in changes:
-                job_changes.carry_out(connection, change, source=JobSource.FILE, actor=self._actor)
+            job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
             return changes
 
     def _changes(self, connection: Connection) -> list[Change]:

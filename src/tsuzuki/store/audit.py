@@ -1,14 +1,21 @@
 """The audit log: which actor changed what, from which value to which. Append-only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Insert, func, insert, select
+from sqlalchemy.engine import Dialect
 
 from tsuzuki.store.schema.tables import audit_log
+from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.prepared import execute, parameters_for
+from tsuzuki.store.sql.prepared import execute_batch
+
+BATCH_MAX = 500
+"""Changes per statement."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +32,18 @@ class AuditEntry:
     after: Any
 
 
-_RECORD = insert(audit_log).values(
-    **parameters_for(audit_log, "actor", "action", "object_type", "object_id", "before", "after"),
-    at=db_now(),
-)
+class Recorded(NamedTuple):
+    """A change to record: of which object, what was done, and its value before and after."""
+
+    object_id: str
+    action: str
+    before: Any = None
+    after: Any = None
+
+
+_COLUMNS: Columns = {
+    name: audit_log.c[name].type for name in (*Recorded._fields, "actor", "object_type")
+}
 
 
 def record(
@@ -42,15 +57,24 @@ def record(
     after: Any = None,
 ) -> None:
     """Record a change, in the transaction that makes it."""
-    values = {
-        "actor": actor,
-        "action": action,
-        "object_type": object_type,
-        "object_id": object_id,
-        "before": before,
-        "after": after,
-    }
-    execute(connection, _RECORD, values)
+    change = Recorded(object_id, action, before, after)
+    record_many(connection, [change], actor=actor, object_type=object_type)
+
+
+def record_many(
+    connection: Connection, changes: Sequence[Recorded], *, actor: str, object_type: str
+) -> None:
+    """Record changes of objects of one type, in the transaction that makes them."""
+    for first in range(0, len(changes), BATCH_MAX):
+        rows = [(*change, actor, object_type) for change in changes[first : first + BATCH_MAX]]
+        execute_batch(connection, _record, _COLUMNS, rows)
+
+
+@lru_cache
+def _record(dialect: Dialect, varying: tuple[str, ...]) -> Insert:
+    rows = unpack(dialect, _COLUMNS, varying)
+    recorded = select(*(rows.c[name] for name in _COLUMNS), db_now())
+    return insert(audit_log).from_select([*_COLUMNS, "at"], recorded)
 
 
 def find(

@@ -4,6 +4,7 @@ keeps its row."""
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,10 +15,14 @@ from sqlalchemy import (
     Text,
     Update,
     bindparam,
+    cast,
     insert,
+    literal,
     select,
     update,
 )
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.dml import ReturningInsert
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import UnreadableSchedule
@@ -25,12 +30,16 @@ from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.rows import SPEC_COLUMNS, columns_of, job_from
 from tsuzuki.store.schema.tables import job_definitions
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
+from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.prepared import execute, parameters_for
+from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
 from tsuzuki.store.sql.types import UtcTime
 from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
+
+BATCH_MAX = 500
+"""Jobs per statement."""
 
 CHANGES_LOCK_KEY = 0x6A6F6273  # "jobs": one advisory lock for all changes of definitions
 NONE_KNOWN: Mapping[int, Job] = MappingProxyType({})
@@ -43,25 +52,40 @@ def hold(connection: Connection) -> None:
 
 
 _SPEC = parameters_for(job_definitions, *SPEC_COLUMNS)
-_ADD = (
-    insert(job_definitions)
-    .values(
-        **_SPEC,
-        **parameters_for(job_definitions, "source"),
-        version=1,
-        planned_until=db_now(),
-        created_at=db_now(),
-        updated_at=db_now(),
-    )
-    .returning(job_definitions.c.id)
-)
+_ADD_COLUMNS: Columns = {
+    "name": job_definitions.c.name.type,
+    **{name: job_definitions.c[name].type for name in (*_SPEC, "source")},
+}
 
 
 def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
     """Store a new job. Its ticks are planned from now on."""
-    job_id = int(execute(connection, _ADD, {**columns_of(spec), "source": source}).scalar_one())
-    channels.notify(connection, Channel.LEADER)
+    (job_id,) = add_many(connection, [spec], source=source)
     return job_id
+
+
+def add_many(connection: Connection, specs: Sequence[JobSpec], *, source: JobSource) -> list[int]:
+    """Store new jobs, and wake the leader. Returns their ids, in no order."""
+    ids: list[int] = []
+    for first in range(0, len(specs), BATCH_MAX):
+        columns = [
+            {**columns_of(spec), "source": source} for spec in specs[first : first + BATCH_MAX]
+        ]
+        rows = [[one[name] for name in _ADD_COLUMNS] for one in columns]
+        ids += execute_batch(connection, _add, _ADD_COLUMNS, rows).scalars()
+    channels.notify(connection, Channel.LEADER)
+    return ids
+
+
+@lru_cache
+def _add(dialect: Dialect, varying: tuple[str, ...]) -> ReturningInsert[Any]:
+    rows = unpack(dialect, _ADD_COLUMNS, varying)
+    now = {name: db_now() for name in ("planned_until", "created_at", "updated_at")}
+    # A column that is constant over all rows is a bare parameter: PostgreSQL takes it for a text.
+    values = [cast(rows.c[name], kind) for name, kind in _ADD_COLUMNS.items()]
+    added = select(*values, literal(1), *now.values())
+    names = [*_ADD_COLUMNS, "version", *now]
+    return insert(job_definitions).from_select(names, added).returning(job_definitions.c.id)
 
 
 _AS_READ = (
@@ -179,6 +203,7 @@ class Named(NamedTuple):
 _NAMED = job_definitions.c.name == bindparam("name", type_=Text())
 _PRESENT = select(job_definitions).where(job_definitions.c.deleted_at.is_(None))
 _BY_NAME = _PRESENT.where(_NAMED)
+_BY_NAMES = _PRESENT.where(in_list(job_definitions.c.name, "names"))
 _HEAD_BY_NAME = _BY_NAME.with_only_columns(
     job_definitions.c.id, job_definitions.c.version, db_now()
 )
@@ -204,6 +229,12 @@ def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> N
 def get_by_name(connection: Connection, name: str) -> Job | None:
     row = execute(connection, _BY_NAME, {"name": name}).mapping_or_none()
     return None if row is None else job_from(row)
+
+
+def find_by_name(connection: Connection, names: Collection[str]) -> dict[str, Job]:
+    """Those of the named jobs that exist."""
+    rows = execute(connection, _BY_NAMES, {"names": list(names)}).mappings()
+    return {row["name"]: job_from(row) for row in rows}
 
 
 def find(connection: Connection) -> list[Job]:

@@ -5,7 +5,7 @@ The names of the columns are those of `schema.tables`; a test compares them.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
@@ -24,6 +24,7 @@ SPEC_COLUMNS = (
     "arguments",
     "enabled",
     "schedule",
+    "spread_seconds",
     "on_event",
     "misfire",
     "catchup_window_seconds",
@@ -51,7 +52,7 @@ def columns_of(spec: JobSpec) -> dict[str, Any]:
         "options": dict(spec.options),
         "arguments": dict(spec.arguments),
         "schedule": spec.schedule.as_mapping() if spec.schedule else None,
-        "retry": asdict(spec.retry),
+        "retry": dict(vars(spec.retry)),
         "tags": sorted(spec.tags),
     }
 

@@ -5,7 +5,7 @@ All problems of a file are found in one pass and reported together, each at its 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
@@ -20,9 +20,12 @@ from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, validate
 from tsuzuki.config.schema.webhooks import SECTION as WEBHOOKS
 from tsuzuki.config.schema.webhooks import Webhook, read_webhooks
-from tsuzuki.config.yaml.document import Document
+from tsuzuki.config.yaml.document import Document, parse_document
+from tsuzuki.config.yaml.source import Source
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import JobSpec
+
+_FILES_MAX = 4
 
 
 class _FileKeys(StrictModel):
@@ -63,8 +66,29 @@ class ConfigFile:
     webhooks: tuple[Webhook, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class _Kinds:
+    """Kinds of job, the same only if they are the same object: compared one by one they would cost more than
+    reading the file."""
+
+    kinds: Mapping[str, JobKind]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kinds) and other.kinds is self.kinds
+
+    def __hash__(self) -> int:
+        return id(self.kinds)
+
+
 def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
-    """Read a `document`. Raises `InvalidFile` with all problems of it; refused jobs alone are none."""
+    """Read a `document`. Raises `InvalidFile` with all problems of it; refused jobs alone are none. The last few
+    are cached by their text: one command reads the file several times, and it may have thousands of jobs."""
+    return _read(document.source, _Kinds(kinds))
+
+
+@lru_cache(maxsize=_FILES_MAX)
+def _read(source: Source, of: _Kinds) -> ConfigFile:
+    document, kinds = parse_document(source), of.kinds
     data = {} if document.data is None else document.data
     known = [*file_keys(), *section_names(kinds)]
     if not isinstance(data, dict):

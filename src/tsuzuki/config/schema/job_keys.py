@@ -39,6 +39,7 @@ class CommonKeys(StrictModel):
     description: Text = ""
     arguments: Annotated[dict[str, JsonValue], Expects("a mapping")] = Field(default_factory=dict)
     schedule: Any = None
+    spread: Seconds = 0.0
     on_event: Name | None = None
     enabled: Flag = True
     misfire: Misfire = Misfire.ONE

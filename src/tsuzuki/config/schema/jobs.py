@@ -139,6 +139,7 @@ def _spec(
         description=common.description,
         enabled=common.enabled,
         schedule=schedule,
+        spread_seconds=common.spread,
         on_event=common.on_event,
         misfire=common.misfire,
         catchup_window_seconds=common.catchup_window,

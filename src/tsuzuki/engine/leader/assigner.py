@@ -3,22 +3,23 @@
 Runs for the worker of our own process start in the statement that assigns them: one commit less before they
 execute.
 
-A blocked run (its job off or at its limit, its key at its limit, no worker with its tags) is left out of the
-next query, so that it never hides what could run. A round's assignments are one statement.
+A blocked run (its job off or at its limit, its key at its limit, no worker with its tags) never hides what could run,
+and a long backlog of them costs no more than its jobs and keys are many. A round's assignments are one statement.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.placement import Placement
+from tsuzuki.engine.leader.selection import Selection
 from tsuzuki.engine.worker.local_start import LocalStart
 from tsuzuki.model.job import Job
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import capacity, moves, queue
+from tsuzuki.store.runs import capacity, moves, queue, queue_groups
 from tsuzuki.store.runs.moves import NOTHING, Assignment
 from tsuzuki.store.runs.queue import DueRun
 from tsuzuki.store.sql.database import Connection, Database
@@ -28,8 +29,21 @@ from tsuzuki.store.wakeups import channels
 BATCH_MAX = 500
 """Runs per query and per statement that assigns."""
 
+WALK_MAX = 1000
+"""So many runs are read along the queue before it is searched by groups."""
+
 WIDEN_FACTOR = 4
-"""After a query that found blocked runs the next one reads this many times more."""
+"""After a query by groups that found blocked runs the next one reads this many times more."""
+
+FRONT_BLOCKED_SECONDS = 5.0
+"""How long the queue is searched by groups at once, after its front was found to be blocked. Only a hint which of the
+two is faster: each finds everything."""
+
+SEARCH_SHARE_MAX = 0.01
+"""How much of the time may be spent on searching a blocked backlog again that no wake-up speaks of."""
+
+SEARCH_INTERVAL_MAX_SECONDS = 5.0
+"""It is searched again after this time, however long the search takes: a wake-up may be lost."""
 
 RESERVATION_SECONDS = 2.0
 """How long a run is reserved for its worker while it is being assigned. Longer than a round takes, and short,
@@ -72,11 +86,21 @@ class Assigner:
         more of it than can be assigned would be most of the work."""
         self.is_full = False
         """Whether the last round has taken every free slot: then another one waits for the end of a run."""
+        self._front_blocked_until = 0.0
+        self._search_again_at = 0.0
 
-    def tick(self, term: Term) -> int:
-        """Assign what can be assigned. Returns how many runs were."""
+    def tick(self, term: Term, *, expects_change: bool = True) -> int:
+        """Assign what can be assigned. Returns how many runs were. Unless `expects_change` (a wake-up, a run that
+        has become due), a backlog that was found to be blocked is searched again only after a while."""
+        started_at = self._database.clock.monotonic()
+        if not expects_change and started_at < self._search_again_at:
+            return 0
         with self._database.read() as connection:
             chosen = self._choose(connection)
+        if not chosen:
+            took = self._database.clock.monotonic() - started_at
+            wait_seconds = min(took / SEARCH_SHARE_MAX, SEARCH_INTERVAL_MAX_SECONDS)
+            self._search_again_at = started_at + wait_seconds
         chosen = self._without_reserved(chosen)
         if not chosen:
             return 0
@@ -151,64 +175,73 @@ class Assigner:
         return [assignment for assignment in chosen if assignment.run.id not in elsewhere]
 
     def _choose(self, connection: Connection) -> list[Assignment]:
-        """Read and place runs until no slot is free or no run is left. That ends: every run that is read
-        is either placed or blocked, and so is not read again."""
+        """Place due runs, the most urgent first, until no slot is free or no run is left that can start.
+
+        First along the queue. If so much of its front is blocked that this finds too little, by groups: that
+        passes what is blocked, and finds all the rest in the same order."""
+        now = self._database.clock.monotonic()
+        is_front_blocked = now < self._front_blocked_until
         limit = self._free_slots
-        found = queue.due_runs(connection, limit=limit)
-        if not found:
+        found = [] if is_front_blocked else queue.due_runs(connection, limit=limit)
+        if not (found or is_front_blocked):
             return []
         found_capacity = capacity.load(
             connection, heard_within_seconds=self._heard_within_seconds()
         )
-        placement = self._placement(found_capacity)
-        free = placement.free_slots()
-        wanted = min(free, BATCH_MAX)
-        chosen: list[Assignment] = []
-        seen: set[int] = set()
-        while (
-            self._place(connection, placement, found, seen, chosen, wanted) and len(found) == limit
-        ):
-            limit = min(max(wanted - len(chosen), limit * WIDEN_FACTOR), BATCH_MAX) + len(chosen)
-            found = queue.due_runs(
-                connection,
-                limit=limit,
-                without_jobs=placement.blocked_jobs,
-                without_keys=placement.blocked_keys,
-            )
-        self.is_full = free == len(chosen)
-        self._free_slots = max(min(free - len(chosen), BATCH_MAX), 1)
-        return chosen
+        selection = Selection(self._placement(found_capacity), wanted_max=BATCH_MAX)
+        free = selection.free_slots
+        if not is_front_blocked:
+            self._place(connection, selection, found)
+            is_front_blocked = len(found) == limit and not self._walk(connection, selection)
+        if is_front_blocked and selection.wants_more:
+            self._front_blocked_until = now + FRONT_BLOCKED_SECONDS
+            self._search_groups(connection, selection)
+        self.is_full = free == len(selection.assignments)
+        self._free_slots = max(min(free - len(selection.assignments), BATCH_MAX), 1)
+        return selection.assignments
 
-    def _place(
-        self,
-        connection: Connection,
-        placement: Placement,
-        found: Sequence[DueRun],
-        seen: set[int],
-        chosen: list[Assignment],
-        wanted: int,
-    ) -> bool:
-        """Place what was found; false when another query would be for nothing."""
-        unseen = [run for run in found if run.ref.id not in seen] if seen else found
-        self._load_jobs(connection, unseen, placement)
-        for run in unseen:
-            if len(chosen) == wanted:
-                return False
-            worker_id = placement.place(run)
-            if worker_id is not None:
-                chosen.append(Assignment(run.ref, worker_id))
-        seen.update(run.ref.id for run in unseen)
-        return bool(unseen) and len(chosen) < wanted
+    def _walk(self, connection: Connection, selection: Selection) -> bool:
+        """Read further along the queue; false if it was not enough."""
+        if not selection.wants_more:
+            return True
+        found = queue.due_runs(connection, limit=WALK_MAX)
+        self._place(connection, selection, found)
+        return len(found) < WALK_MAX or not selection.wants_more
+
+    def _search_groups(self, connection: Connection, selection: Selection) -> None:
+        """Place runs of the jobs that have room. That ends: each query leaves out the jobs that were found
+        to be blocked, and reads more runs than the last one."""
+        live = queue_groups.live_jobs(connection)
+        self._load_jobs(connection, {job.id: job.version for job in live}, selection.placement)
+        limit = BATCH_MAX
+        while selection.wants_more:
+            jobs_open = selection.placement.open_jobs(job.id for job in live)
+            found = queue_groups.due_runs_of(
+                connection,
+                limited_jobs=jobs_open.limited,
+                unlimited_jobs=jobs_open.unlimited,
+                limit=limit,
+                per_limited_job=jobs_open.slots_max,
+                per_key=jobs_open.per_key_max or limit,
+            )
+            self._place(connection, selection, found)
+            if len(found) < limit:
+                return
+            limit *= WIDEN_FACTOR
+
+    def _place(self, connection: Connection, selection: Selection, found: Sequence[DueRun]) -> None:
+        asked = {run.job_id: run.job_version for run in found}
+        self._load_jobs(connection, asked, selection.placement)
+        selection.place(found)
 
     def _knows(self, job_id: int, version: int) -> bool:
         job = self._jobs.get(job_id)
         return job is not None and job.version == version
 
     def _load_jobs(
-        self, connection: Connection, due: Sequence[DueRun], placement: Placement
+        self, connection: Connection, asked: Mapping[int, int], placement: Placement
     ) -> None:
-        """The definitions as they are now: a disabled or removed job is blocked."""
-        asked = {run.job_id: run.job_version for run in due}
+        """The definitions as they are now, by id and version: a disabled or removed job is blocked."""
         changed = {job_id for job_id, version in asked.items() if not self._knows(job_id, version)}
         self._jobs.update(jobs.get_many(connection, changed, known=self._jobs))
         self._block_disabled(placement, asked)

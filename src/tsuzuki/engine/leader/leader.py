@@ -83,6 +83,7 @@ class Leader:
         self._silence_guard = silence_guard or SilenceGuard(clock=database.clock, settings=settings)
         self._planned_for: tuple[int, ...] | None = None
         self._next_tick: datetime | None = None
+        self._next_due_at: datetime | None = None
         self._is_busy = False
         self._polled_at = 0.0
 
@@ -95,7 +96,7 @@ class Leader:
             done = self._first_run_round(term)
         else:
             done = None
-        return done or self._full_round(term)
+        return done or self._full_round(term, woken=woken)
 
     # --- the three modes ------------------------------------------------------------------------
 
@@ -112,12 +113,12 @@ class Leader:
         self._is_busy = True
         return LeaderRound(assigned=1, seconds_to_next=PAUSE_AFTER_FIRST_SECONDS)
 
-    def _full_round(self, term: Term) -> LeaderRound:
+    def _full_round(self, term: Term, *, woken: bool) -> LeaderRound:
         """Poll, then the duties in this order: what waits is assigned first, because a caller may be
         waiting for it; then the others, in the order in which they make work for each other."""
         self._polled_at = self._database.clock.monotonic()
         polled = self._poll()
-        assigned = self._assigner.tick(term) if polled.is_due else 0
+        assigned = self._assign(term, polled, woken=woken) if polled.is_due else 0
         planned = self._plan(term, polled)
         events = self._event_intake.tick(term) if polled.has_events else 0
         # Asked in every round, so that a clock step between two of them is seen in the next.
@@ -160,6 +161,14 @@ class Leader:
                 silent_after_seconds=settings.worker_ttl_seconds,
                 max_orphans=settings.max_orphans,
             )
+
+    def _assign(self, term: Term, polled: LeaderPoll, *, woken: bool) -> int:
+        """A run that was due later, or a changed job, sends no wake-up."""
+        has_become_due = self._next_due_at is not None and self._next_due_at <= polled.now
+        has_changed = self._planned_for != (term.epoch, *polled.jobs)
+        self._next_due_at = polled.next_due_at
+        expects_change = woken or self._is_busy or has_become_due or has_changed
+        return self._assigner.tick(term, expects_change=expects_change)
 
     def _plan(self, term: Term, polled: LeaderPoll) -> Planned:
         """Plan if a tick has come, or if jobs were changed since the last planning."""

@@ -1,9 +1,10 @@
 """Placement: which worker gets a run, within the limits of jobs and keys; the least loaded one that may."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
@@ -34,6 +35,16 @@ class _LeastLoaded:
         ]
         heapify(self._heap)
 
+    def has_free(self) -> bool:
+        """Whether any of them has a free slot."""
+        heap, held = self._heap, self._held
+        while heap:
+            worker_id, capacity, _ = self._workers[heap[0][1]]
+            if held.get(worker_id, 0) < capacity:
+                return True
+            heappop(heap)
+        return False
+
     def take(self) -> str | None:
         """A slot at the least loaded worker; None if all are full. Other heaps share the same workers, so
         a load that has grown meanwhile is corrected when it comes to the front."""
@@ -53,16 +64,25 @@ class _LeastLoaded:
         return None
 
 
+class OpenJobs(NamedTuple):
+    """Jobs that are not blocked: those with a limit and those without. `slots_max` is the most that any with a limit
+    may still hold, `per_key_max` the highest limit of a key; None if a job has none."""
+
+    limited: list[int]
+    unlimited: list[int]
+    slots_max: int
+    per_key_max: int | None
+
+
 class Placement:
-    """Free slots and limits, kept up to date while runs are placed. Blocked jobs and keys are remembered,
-    so that they are left out of the next query."""
+    """Free slots and limits, kept up to date while runs are placed. Blocked jobs are remembered, so that they
+    are left out of the next query."""
 
     def __init__(
         self, capacity: Capacity, *, jobs: Mapping[int, Job], only_job: Mapping[str, str] = ANY_JOB
     ) -> None:
         """`only_job` is the one job that a worker may have, by the worker's id."""
         self.blocked_jobs: set[int] = set()
-        self.blocked_keys: set[tuple[int, str]] = set()
         self._workers = capacity.workers
         self._held = capacity.held
         self._jobs = jobs
@@ -84,7 +104,6 @@ class Placement:
             self.blocked_jobs.add(job_id)
             return None
         if key is not None and self._at_key_limit(job_id, key, limits):
-            self.blocked_keys.add((job_id, key))
             return None
         worker_id = limits.workers.take()
         if worker_id is None:
@@ -94,6 +113,33 @@ class Placement:
         if key is not None:
             self._held.by_key[job_id, key] = self._held.by_key.get((job_id, key), 0) + 1
         return worker_id
+
+    def open_jobs(self, job_ids: Iterable[int]) -> OpenJobs:
+        """Those of the jobs that have room and a worker that may have them."""
+        limited: dict[int, int] = {}
+        unlimited: list[int] = []
+        key_limits: list[int] = []
+        is_key_limited = True
+        for job_id in job_ids:
+            if job_id in self.blocked_jobs:
+                continue
+            limits = self._limits.get(job_id) or self._limits_of(job_id)
+            if not limits.workers.has_free():
+                continue
+            if limits.limit is None:
+                unlimited.append(job_id)
+            elif limits.taken < limits.limit:
+                limited[job_id] = limits.limit - limits.taken
+            else:
+                continue
+            is_key_limited = is_key_limited and limits.key_limit is not None
+            key_limits.append(limits.key_limit or 0)
+        return OpenJobs(
+            limited=list(limited),
+            unlimited=unlimited,
+            slots_max=max(limited.values(), default=0),
+            per_key_max=max(key_limits, default=0) if is_key_limited else None,
+        )
 
     def _at_key_limit(self, job_id: int, key: str, limits: _JobLimits) -> bool:
         limit = limits.key_limit

@@ -78,14 +78,15 @@ class Planner:
         )
 
     def _next_tick(self, job: Job) -> datetime:
+        """When the next tick is to be planned: its time, and the offset of the job's spread."""
         cached = self._next.get(job.id)
         if cached is not None and cached[:2] == (job.version, job.planned_until):
             return cached[2]
         if job.spec.schedule is None:
             raise ValueError(f"job {job.spec.name} has no schedule")
-        tick = job.spec.schedule.next_after(job.planned_until)
-        self._next[job.id] = (job.version, job.planned_until, tick)
-        return tick
+        due_at = job.spec.schedule.next_after(job.planned_until) + job.spec.spread_offset
+        self._next[job.id] = (job.version, job.planned_until, due_at)
+        return due_at
 
     def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> Job:
         """Returns the job as it is afterwards."""

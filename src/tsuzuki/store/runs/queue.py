@@ -1,33 +1,25 @@
 """The queue: runs that wait, in the order in which they are assigned, and when the next one is due."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
     Connection,
     Integer,
-    Select,
-    Text,
-    and_,
     bindparam,
     exists,
     or_,
     select,
 )
-from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import RunRef
 from tsuzuki.store.runs.indexed_states import WAITING_STATES
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import events, job_definitions, job_runs
-from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.plan_hints import likely
-from tsuzuki.store.sql.prepared import execute, execute_batch
-from tsuzuki.store.sql.value_list import in_list
+from tsuzuki.store.sql.prepared import execute
 
 
 class DueRun(NamedTuple):
@@ -40,7 +32,7 @@ class DueRun(NamedTuple):
 
 
 # A scalar subquery per row, answered from the primary key: a join might reverse the index walk.
-_JOB_VERSION = (
+JOB_VERSION = (
     select(job_definitions.c.version)
     .where(job_definitions.c.id == job_runs.c.job_definition_id)
     .scalar_subquery()
@@ -51,7 +43,7 @@ DUE = (
         job_runs.c.version,
         job_runs.c.job_definition_id,
         job_runs.c.concurrency_key,
-        _JOB_VERSION,
+        JOB_VERSION,
     )
     # Along the index that has the queue in order, however long it is, without sorting it.
     .where(likely(WAITING), job_runs.c.scheduled_for <= db_now())
@@ -60,41 +52,14 @@ DUE = (
 )
 
 
-def due_runs(
-    connection: Connection,
-    *,
-    limit: int,
-    without_jobs: Collection[int] = (),
-    without_keys: Collection[tuple[int, str]] = (),
-) -> list[DueRun]:
-    """Runs that may be assigned now, in order: priority, then time, then age. `without_…` leave out
-    jobs and keys that are known to be blocked, so that they cannot hide what is not."""
-    if not (without_jobs or without_keys):
-        rows = execute(connection, DUE, {"limit": limit})
-    elif without_keys:
-        blocked = {"limit": limit, "jobs": without_jobs}
-        keys = sorted(without_keys)
-        rows = execute_batch(connection, _due_without_keys, _KEY_COLUMNS, keys, blocked)
-    else:
-        rows = execute(connection, _DUE_WITHOUT_JOBS, {"limit": limit, "jobs": without_jobs})
+def due_runs(connection: Connection, *, limit: int) -> list[DueRun]:
+    """Runs that may be assigned now, in order: priority, then time, then age."""
     return [
         DueRun(RunRef(run_id, version), job_id, key, job_version)
-        for run_id, version, job_id, key, job_version in rows.all()
+        for run_id, version, job_id, key, job_version in execute(
+            connection, DUE, {"limit": limit}
+        ).all()
     ]
-
-
-_DUE_WITHOUT_JOBS = DUE.where(~in_list(job_runs.c.job_definition_id, "jobs"))
-_KEY_COLUMNS: Columns = {"job": BigInteger(), "key": Text()}
-
-
-@lru_cache
-def _due_without_keys(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
-    blocked = unpack(dialect, _KEY_COLUMNS, varying)
-    same = and_(
-        blocked.c.job == job_runs.c.job_definition_id,
-        blocked.c.key == job_runs.c.concurrency_key,
-    )
-    return _DUE_WITHOUT_JOBS.where(~exists(select(blocked.c.job).where(same)))
 
 
 # State by state, so that each is one step into the index, however long the queue is.

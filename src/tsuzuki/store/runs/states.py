@@ -4,7 +4,7 @@ Written as literals, not as parameters: a partial index serves only a statement 
 own condition, on SQLite to the letter.
 """
 
-from sqlalchemy import ColumnElement, and_, literal_column
+from sqlalchemy import ColumnElement, FromClause, and_, literal_column
 
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs.indexed_states import HELD_STATES, WAITING_STATES, state_lists
@@ -16,10 +16,10 @@ def in_indexed_state(*states: RunState) -> ColumnElement[bool]:
     return and_(*map(in_states, state_lists(*states)))
 
 
-def in_states(states: tuple[RunState, ...]) -> ColumnElement[bool]:
-    """The run is in one of these states; no partial index is chosen."""
+def in_states(states: tuple[RunState, ...], *, of: FromClause = job_runs) -> ColumnElement[bool]:
+    """The run is in one of these states; no partial index is chosen. `of` is an alias of the runs."""
     names: list[ColumnElement[str]] = [literal_column(f"'{state.value}'") for state in states]
-    return job_runs.c.state.in_(names) if len(names) > 1 else job_runs.c.state == names[0]
+    return of.c.state.in_(names) if len(names) > 1 else of.c.state == names[0]
 
 
 WAITING = in_indexed_state(*WAITING_STATES)

@@ -70,6 +70,7 @@ job_definitions = Table(
     Column("arguments", JsonText, nullable=False),
     Column("enabled", Boolean, nullable=False),
     Column("schedule", JsonText),
+    Column("spread_seconds", Float, nullable=False, server_default="0"),
     Column("on_event", Text),
     Column("misfire", Text, nullable=False),
     Column("catchup_window_seconds", Float, nullable=False),
@@ -92,6 +93,7 @@ job_definitions = Table(
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="name"),
     CheckConstraint("version >= 1", name="version"),
     CheckConstraint("catchup_window_seconds >= 0", name="catchup_window_seconds"),
+    CheckConstraint("spread_seconds >= 0", name="spread_seconds"),
     CheckConstraint("max_concurrent >= 1", name="max_concurrent"),
     CheckConstraint("max_concurrent_per_key >= 1", name="max_concurrent_per_key"),
     CheckConstraint("timeout_seconds > 0", name="timeout_seconds"),
@@ -251,6 +253,25 @@ partial_index(
     job_runs.c.scheduled_for,
     job_runs.c.id,
     where="state IN ('PENDING', 'ORPHANED')",
+)
+# The same by job and key, so that blocked ones are passed key by key. An index entry has a maximum size.
+partial_index(
+    "ix_job_runs_waiting_by_key",
+    job_runs.c.job_definition_id,
+    job_runs.c.concurrency_key,
+    job_runs.c.priority.desc(),
+    job_runs.c.scheduled_for,
+    job_runs.c.id,
+    where="state IN ('PENDING', 'ORPHANED')"
+    " AND (concurrency_key IS NULL OR length(concurrency_key) <= 200)",
+)
+partial_index(
+    "ix_job_runs_waiting_long_key",
+    job_runs.c.job_definition_id,
+    job_runs.c.priority.desc(),
+    job_runs.c.scheduled_for,
+    job_runs.c.id,
+    where="state IN ('PENDING', 'ORPHANED') AND length(concurrency_key) > 200",
 )
 # Live runs of a job are counted often and are few; finished ones are left out.
 partial_index(
