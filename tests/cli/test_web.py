@@ -83,3 +83,24 @@ def test_an_address_in_use_is_told(workspace: Workspace, taken: str) -> None:
 def test_a_wrong_address_is_told(workspace: Workspace, address: str) -> None:
     ended = workspace.forked("web", "--listen", address, "--output", "json")
     assert (ended.code, ended.error["code"]) == (2, "listen")
+
+
+def test_other_machines_are_not_let_in_before_there_is_a_user(workspace: Workspace) -> None:
+    refused = workspace.run("web", "--listen", "0.0.0.0:0")
+    assert (refused.code, "--setup" in refused.err) == (3, True)
+    refused = workspace.run("up", "--listen", "0.0.0.0:0")
+    assert (refused.code, "tsuzuki user add" in refused.err) == (3, True)
+
+
+@pytest.mark.slow
+def test_setup_prints_a_code_once_there_is_no_user(workspace: Workspace) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tsuzuki", "web", "--setup", "--listen", "127.0.0.1:0"],
+        cwd=workspace.folder,
+        env=process_environment({}),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        assert any("first admin" in line for line in process.stderr)
+        process.kill()

@@ -8,7 +8,7 @@ import click
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.foreground import database_wait_option, engine_options, run_in_foreground
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.web_options import web_options, web_served_if_possible
+from tsuzuki.cli.web_options import WebOptions, web_options, web_served_if_possible
 from tsuzuki.model.errors import UsageError
 
 
@@ -28,6 +28,7 @@ def up(
     no_web: bool,
     listen: str | None,
     allowed_hosts: tuple[str, ...],
+    setup: bool,
     **options: Any,
 ) -> None:
     """Start everything: lead, work, and serve the HTTP API.
@@ -42,7 +43,8 @@ def up(
     """
     if lead_only and work_only:
         raise UsageError("--lead-only and --work-only exclude each other")
-    serve = partial(web_served_if_possible, invocation, listen=listen, allowed_hosts=allowed_hosts)
+    web = WebOptions(listen=listen, allowed_hosts=allowed_hosts, setup=setup)
+    serve = partial(web_served_if_possible, invocation, options=web)
     run_in_foreground(
         invocation,
         lead=not work_only,

@@ -10,7 +10,7 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals, log_format_option, write_log
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say
-from tsuzuki.cli.web_options import web_options, web_served
+from tsuzuki.cli.web_options import WebOptions, web_options, web_served
 
 
 @click.command(cls=Command)
@@ -18,7 +18,11 @@ from tsuzuki.cli.web_options import web_options, web_served
 @log_format_option
 @click.pass_obj
 def web(
-    invocation: Invocation, listen: str | None, allowed_hosts: tuple[str, ...], log_format: str
+    invocation: Invocation,
+    listen: str | None,
+    allowed_hosts: tuple[str, ...],
+    setup: bool,
+    log_format: str,
 ) -> None:
     """Serve the HTTP API alone; leading and working is left to others.
 
@@ -31,7 +35,8 @@ def web(
     with open_application(invocation) as application:
         write_log(invocation, log_format=log_format)
         signals = ProcessSignals()
-        with web_served(application, listen=listen, allowed_hosts=allowed_hosts) as url:
+        options = WebOptions(listen=listen, allowed_hosts=allowed_hosts, setup=setup)
+        with web_served(invocation, application, options) as url:
             say(invocation, f"Serving the API on {url}; its routes: {url}/docs. Stop with ^C.")
             signals.received.wait()
     if signals.number == signal.SIGINT:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tsuzuki.cli.commands import load
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import warn
-from tsuzuki.model.errors import ConfigurationError, Unreachable, extra_missing
+from tsuzuki.cli.output import say, warn
+from tsuzuki.model.errors import ConfigurationError, Conflict, extra_missing
 
 if TYPE_CHECKING:
     from tsuzuki.wiring.application import Application
@@ -32,21 +33,36 @@ def web_options(function: Any) -> Any:
             multiple=True,
             help="A further name that this server is known by.",
         ),
+        click.option(
+            "--setup",
+            is_flag=True,
+            help="Print a one-time code by which the first admin is made.",
+        ),
     ]
     for option in reversed(options):
         function = option(function)
     return function
 
 
+@dataclass(frozen=True, kw_only=True)
+class WebOptions:
+    """How the API is to be served."""
+
+    listen: str | None
+    allowed_hosts: tuple[str, ...]
+    setup: bool
+
+
 @contextmanager
 def web_served(
-    application: "Application", *, listen: str | None, allowed_hosts: tuple[str, ...]
+    invocation: Invocation, application: "Application", options: WebOptions
 ) -> Iterator[str]:
     """Serve the API while the block runs; gives its address."""
     try:
-        address = load("tsuzuki.web.server:parse_address")(listen or DEFAULT_ADDRESS)
+        address = load("tsuzuki.web.server:parse_address")(options.listen or DEFAULT_ADDRESS)
+        _refuse_open_door(application, is_loopback=address.is_loopback, setup=options.setup)
         server = load("tsuzuki.web.server:WebServer")(
-            application, address, allowed_hosts=allowed_hosts
+            application, address, allowed_hosts=options.allowed_hosts
         )
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in WEB_PACKAGES:
@@ -56,6 +72,9 @@ def web_served(
         ) from None
     server.start()
     try:
+        if options.setup:
+            code = application.setup_codes.create(actor=application.principal.actor)
+            say(invocation, f"Make the first admin with this code, once: {code.text}")
         yield server.url
     finally:
         server.stop()
@@ -63,21 +82,27 @@ def web_served(
 
 @contextmanager
 def web_served_if_possible(
-    invocation: Invocation,
-    application: "Application",
-    *,
-    listen: str | None,
-    allowed_hosts: tuple[str, ...],
+    invocation: Invocation, application: "Application", options: WebOptions
 ) -> Iterator[str | None]:
     """The same beside an engine. If the address was not asked for, an engine starts without the API too: a second
     one on this machine finds the port in use, and a core installation has no FastAPI."""
     with ExitStack() as stack:
         url = None
         try:
-            served = web_served(application, listen=listen, allowed_hosts=allowed_hosts)
-            url = stack.enter_context(served)
-        except (Unreachable, ConfigurationError) as problem:
-            if listen is not None:
+            url = stack.enter_context(web_served(invocation, application, options))
+        except (Conflict, ConfigurationError) as problem:
+            if options.listen is not None or options.setup:
                 raise
             warn(invocation, f"The API is not served: {problem.message}. {problem.hint}")
         yield url
+
+
+def _refuse_open_door(application: "Application", *, is_loopback: bool, setup: bool) -> None:
+    """A server that other machines reach needs users, or a code for the first one."""
+    if not (is_loopback or setup or application.users.any()):
+        raise ConfigurationError(
+            "there is no user yet, and other machines would reach this address",
+            hint="Add one with: tsuzuki user add NAME --role admin. Or start with --setup, which prints a one-time"
+            " code for the first admin.",
+            code="no_users",
+        )

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import uvicorn
 from fastapi import FastAPI
 
-from tsuzuki.model.errors import Unreachable, UsageError
+from tsuzuki.model.errors import Conflict, UsageError
 from tsuzuki.services.server_log import capture_server_log, log
 from tsuzuki.web.app import build_app
-from tsuzuki.web.security.authentication import Authenticator, LoopbackAuthenticator
+from tsuzuki.web.security.access import AccessAuthenticator
+from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
 from tsuzuki.wiring.application import Application, local_actor
 
@@ -77,8 +78,8 @@ class WebServer:
         capture_server_log()
         self.url = address.url(self._listener.getsockname()[1])
         if authenticator is None:
-            authenticator = LoopbackAuthenticator(
-                local_actor("web"), is_loopback=address.is_loopback
+            authenticator = AccessAuthenticator(
+                application, owner=local_actor("web"), is_loopback=address.is_loopback
             )
         hosts = {*LOOPBACK_NAMES, address.host.lower(), *(name.lower() for name in allowed_hosts)}
         self.app = build_app(application, authenticator, allowed_hosts=hosts)
@@ -160,7 +161,7 @@ def _bind(address: Address) -> socket.socket:
         listener.listen(2048)
     except OSError as problem:
         listener.close()
-        raise Unreachable(
+        raise Conflict(
             f"{address.host}:{address.port} cannot be listened on: {problem.strerror or problem}",
             hint="Name another address with --listen HOST:PORT, stop what listens there, or use --no-web.",
             code="port_in_use",

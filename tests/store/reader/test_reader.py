@@ -51,7 +51,7 @@ def test_jobs_are_the_same(database: Database, rows: StoredRows) -> None:
         RunFilter(states=frozenset({RunState.FAILED, RunState.SUCCEEDED}), worker_id=WORKER),
         RunFilter(job_name="report"),
     ],
-    ids=str,
+    ids=["all", "two", "before one", "running", "ended on a worker", "of a job"],
 )
 def test_runs_are_the_same(database: Database, rows: StoredRows, wanted: RunFilter) -> None:
     with database.read() as connection:

@@ -78,3 +78,8 @@ def test_every_column_that_is_stored_in_another_form_is_read_back() -> None:
         (Boolean, reader.FLAGS),
     ):
         assert {column.name for column in read if isinstance(column.type, kind)} == names
+
+
+def test_a_condition_that_the_reader_does_not_know_is_no_condition_left_out() -> None:
+    with pytest.raises(ValueError, match="does not know"):
+        statements.find_runs(RunFilter(excluded_states=frozenset({RunState.FAILED})))

@@ -108,6 +108,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_job_definitions_catchup_window_seconds": [
         (job_definitions, {**JOB, "catchup_window_seconds": -0.1})
     ],
+    "ck_job_definitions_spread_seconds": [(job_definitions, {**JOB, "spread_seconds": -0.1})],
     "ck_job_definitions_max_concurrent": [(job_definitions, {**JOB, "max_concurrent": 0})],
     "ck_job_definitions_max_concurrent_per_key": [
         (job_definitions, {**JOB, "max_concurrent_per_key": 0})

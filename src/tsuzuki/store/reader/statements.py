@@ -47,7 +47,9 @@ HISTORY = (
 
 
 def find_runs(wanted: RunFilter) -> tuple[str, list[Any]]:
-    """The statement and its values."""
+    """The statement and its values. Raises `ValueError` for a filter with conditions that only SQLAlchemy's has."""
+    if wanted != _plain(wanted):
+        raise ValueError("the reader does not know all conditions of this filter")
     lists = state_lists(*sorted(wanted.states)) if wanted.states else []
     conditions = [_in_states(states) for states in lists]
     values: list[Any] = []
@@ -63,6 +65,18 @@ def find_runs(wanted: RunFilter) -> tuple[str, list[Any]]:
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     order = "job_runs.id + 0" if sorted_by_index(wanted.states) else "job_runs.id"
     return f"{_RUNS}{where} ORDER BY {order} DESC LIMIT ?", [*values, wanted.limit]
+
+
+def _plain(wanted: RunFilter) -> RunFilter:
+    """The filter with the conditions that the reader knows."""
+    return RunFilter(
+        job_name=wanted.job_name,
+        states=wanted.states,
+        worker_id=wanted.worker_id,
+        reason=wanted.reason,
+        before_id=wanted.before_id,
+        limit=wanted.limit,
+    )
 
 
 def _in_states(states: tuple[RunState, ...]) -> str:

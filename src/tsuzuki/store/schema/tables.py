@@ -217,8 +217,7 @@ Index(
     postgresql_where=text("idempotency_key IS NOT NULL"),
     info={ONLY_ON: "postgresql"},
 )
-# PostgreSQL writes a new entry into every index with every move, so each is partial, with only the rows that
-# are queried through it: waiting runs by time, held runs by worker, finished runs by age.
+# PostgreSQL writes every index with every move, so each has only the rows that are queried through it.
 partial_index(
     "ix_job_runs_state_scheduled_for",
     job_runs.c.state,
@@ -254,7 +253,7 @@ partial_index(
     job_runs.c.id,
     where="state IN ('PENDING', 'ORPHANED')",
 )
-# The same by job and key, so that blocked ones are passed key by key. An index entry has a maximum size.
+# By job and key, so that blocked ones are passed key by key. An index entry has a maximum size.
 partial_index(
     "ix_job_runs_waiting_by_key",
     job_runs.c.job_definition_id,

@@ -54,6 +54,7 @@ class JobOut(Model):
     description: str
     enabled: bool
     schedule: dict[str, Any] | None
+    spread_seconds: float
     schedule_words: str
     next_at: Moment | None
     on_event: str | None
