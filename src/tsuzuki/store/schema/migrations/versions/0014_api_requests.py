@@ -6,8 +6,8 @@ New tables only: a process of the version before does not name them.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 expands = True
