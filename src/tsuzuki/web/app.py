@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import NotFound
-from tsuzuki.web import documents, health
+from tsuzuki.web import documents, health, hooks
 from tsuzuki.web.api import (
     audit,
     bulk,
@@ -61,8 +61,8 @@ def build_app(
     app.state.authenticator = authenticator
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
-    app.include_router(health.router)
-    app.include_router(documents.router)
+    for public in (hooks, health, documents):
+        app.include_router(public.router)
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)
