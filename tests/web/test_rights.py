@@ -20,6 +20,8 @@ PATH_VALUES = {
     "key": "no-such",
     "bulk_id": "999999",
     "group_id": "no-such",
+    "token_id": "no-such",
+    "session_id": "999999",
 }
 
 

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import NotFound
-from tsuzuki.web import documents, health, hooks
+from tsuzuki.web import documents, health, hooks, sign_in
 from tsuzuki.web.api import (
     audit,
     bulk,
@@ -20,8 +20,11 @@ from tsuzuki.web.api import (
     jobs,
     run_logs,
     runs,
+    sessions,
     settings,
     statistics,
+    tokens,
+    users,
     workers,
 )
 from tsuzuki.web.problems import RequestError, problem_response
@@ -36,7 +39,21 @@ PREFIX = "/api/v1"
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
 
-NOUNS = (jobs, runs, run_logs, bulk, failures, statistics, events, workers, settings, audit)
+NOUNS = (
+    jobs,
+    runs,
+    run_logs,
+    bulk,
+    failures,
+    statistics,
+    events,
+    workers,
+    settings,
+    audit,
+    tokens,
+    users,
+    sessions,
+)
 
 
 def build_app(
@@ -61,6 +78,7 @@ def build_app(
     app.state.authenticator = authenticator
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
+    app.include_router(sign_in.router, prefix=PREFIX)
     for public in (hooks, health, documents):
         app.include_router(public.router)
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
