@@ -8,7 +8,7 @@ from support.threads import at_once
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.failure_signature import signature_of
 from tsuzuki.model.states import RunState
-from tsuzuki.services.failures import Failures
+from tsuzuki.services.failures import Failures, GroupPosition
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit, failures, pruning
 from tsuzuki.store.failures import RunFailure
@@ -54,6 +54,22 @@ def test_groups_have_count_jobs_and_times_the_newest_first(
     view = service.get(MISSING)
     assert (view.job_names, view.run_ids) == (("a", "b"), (4, 3, 1))
     assert view.as_dict()["is_open"] is True
+
+
+def test_a_page_continues_after_a_group_also_among_equal_times(
+    service: Failures, database: Database, clock: MovingClock
+) -> None:
+    fail(database, (1, "order 17 is missing"), (2, "it broke"), (3, "it is late"))
+    clock.advance(60)
+    fail(database, (4, "it is new"))
+    groups = service.find()
+    assert len({group.last_failed_at for group in groups}) == 2
+    seen, after = [], None
+    while found := service.find(limit=1, after=after):
+        seen += found
+        after = GroupPosition(found[0].last_failed_at, found[0].id)
+    assert seen == groups
+    assert len(seen) == 4
 
 
 def test_an_acknowledged_group_is_open_again_after_another_failure(

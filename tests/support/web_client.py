@@ -117,14 +117,19 @@ class Served:
 
 @contextmanager
 def served_application(
-    folder: Path, *, database_url: str | None = None, environ: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    database_url: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    fixed: bool = True,
 ) -> Iterator[Served]:
-    """A workspace in `folder`, served on a free port; its engine, if a test starts one, is stopped."""
+    """A workspace in `folder`, served on a free port; its engine, if a test starts one, is stopped. Not `fixed`:
+    with the users, tokens and sessions of the database."""
     given = {"PATH": os.environ["PATH"], **(environ or {})}
     with opened(database_url=database_url, environ=given, cwd=folder) as application:
-        server = WebServer(
-            application, Address(host="127.0.0.1", port=0), authenticator=FixedAuthenticator()
-        )
+        authenticator = FixedAuthenticator() if fixed else None
+        address = Address(host="127.0.0.1", port=0)
+        server = WebServer(application, address, authenticator=authenticator)
         server.start()
         try:
             yield Served(application=application, server=server, client=Client(server.url))

@@ -35,6 +35,11 @@ def served(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -
         ("runs/9223372036854775807/logs?after=2147483647", 404),
         ("audit?object_id=%F0%9F%92%A5&count=true", 200),
         ("events?event_type=%C3%A9", 200),
+        ("failures?since=0001-01-01T00:00:00Z&acknowledged=true&count=true", 200),
+        ("failures/%F0%9F%92%A5", 404),
+        ("statistics/hours?hours=744", 200),
+        ("bulk?count=true", 200),
+        ("bulk/9223372036854775807/results", 404),
     ],
 )
 def test_odd_values_are_found_refused_or_not_there(client: Client, path: str, status: int) -> None:

@@ -13,7 +13,16 @@ from tsuzuki.web.route import ApiRoute
 from tsuzuki.web.security.rights import requires
 
 CALLERS = [None, "expired", *FixedAuthenticator.PRINCIPALS]
-PATH_VALUES = {"run_id": "999999", "name": "no-such", "worker_id": "no-such", "key": "no-such"}
+PATH_VALUES = {
+    "run_id": "999999",
+    "name": "no-such",
+    "worker_id": "no-such",
+    "key": "no-such",
+    "bulk_id": "999999",
+    "group_id": "no-such",
+    "token_id": "no-such",
+    "session_id": "999999",
+}
 
 
 def operations(served: Served) -> Iterator[tuple[str, str, str]]:

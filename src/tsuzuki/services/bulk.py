@@ -17,7 +17,7 @@ from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
 from tsuzuki.services import job_changes
 from tsuzuki.services.acting import ActingService
-from tsuzuki.services.lookup import require_job
+from tsuzuki.services.lookup import require_jobs
 from tsuzuki.services.runs import Request, RunFilter, Runs
 from tsuzuki.store import audit, bulk
 from tsuzuki.store.bulk import BulkAction, ResultOfRun
@@ -75,8 +75,7 @@ class BulkActions(ActingService):
             bulk.delete_old(
                 connection, previews_before=now - PREVIEWS_KEPT, all_before=now - ACTIONS_KEPT
             )
-            if wanted.job_name is not None:
-                require_job(connection, wanted.job_name)
+            require_jobs(connection, wanted)
             ceiling_id = runs.newest_id(connection)
             samples = runs.page_of(
                 connection, replace(wanted, limit=SAMPLES), after_id=0, up_to_id=ceiling_id
@@ -143,6 +142,11 @@ class BulkActions(ActingService):
                 BulkView(action=action, state=_state(connection, action), samples=[])
                 for action in found
             ]
+
+    def count(self, *, at_most: int) -> int:
+        """How many there are; counting ends at `at_most`."""
+        with self._database.read() as connection:
+            return bulk.count(connection, at_most=at_most)
 
     def results(
         self, bulk_id: int, *, after_run_id: int = 0, limit: int = 100

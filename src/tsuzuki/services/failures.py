@@ -7,8 +7,10 @@ from typing import Any
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit, failures
-from tsuzuki.store.failures import FailureGroup
+from tsuzuki.store.failures import FailureGroup, GroupPosition
 from tsuzuki.store.sql.database import Connection, Database
+
+__all__ = ["FailureGroup", "FailureGroupView", "Failures", "GroupPosition", "GroupRetry"]
 
 WINDOW_SECONDS = 7 * 86_400.0
 RUNS_SHOWN_MAX = 50
@@ -61,8 +63,10 @@ class Failures:
         since: datetime | None = None,
         with_acknowledged: bool = False,
         limit: int = 50,
+        after: GroupPosition | None = None,
     ) -> list[FailureGroup]:
-        """Groups with a failure since then (a week unless said), the newest failure first."""
+        """Groups with a failure since then (a week unless said), the newest failure first. `after` continues a
+        page."""
         with self._database.read() as connection:
             window = timedelta(seconds=WINDOW_SECONDS)
             return failures.find(
@@ -70,6 +74,7 @@ class Failures:
                 since=since or self._database.now(connection) - window,
                 with_acknowledged=with_acknowledged,
                 limit=limit,
+                after=after,
             )
 
     def get(self, group_id: str) -> FailureGroupView:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from tsuzuki.model.errors import NotFound
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import runs
@@ -23,6 +24,13 @@ def require_job(connection: Connection, name: str) -> Job:
     if job is None:
         raise job_unknown(name, (job.spec.name for job in jobs.find(connection)))
     return job
+
+
+def require_jobs(connection: Connection, wanted: RunFilter) -> None:
+    """Every job that a filter of runs names must be there."""
+    alone = () if wanted.job_name is None else (wanted.job_name,)
+    for name in sorted({*alone, *wanted.job_names}):
+        require_job(connection, name)
 
 
 def job_unknown(name: str, known: Iterable[str]) -> NotFound:

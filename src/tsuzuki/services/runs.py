@@ -16,7 +16,7 @@ from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
-from tsuzuki.services.lookup import job_unknown, require_job, require_run
+from tsuzuki.services.lookup import job_unknown, require_jobs, require_run
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
@@ -100,9 +100,7 @@ class Runs(ActingService):
     def find(self, wanted: RunFilter) -> list[Run]:
         """Runs, newest first."""
         with self._database.read() as connection:
-            alone = () if wanted.job_name is None else (wanted.job_name,)
-            for name in sorted({*alone, *wanted.job_names}):
-                require_job(connection, name)
+            require_jobs(connection, wanted)
             return runs.find(connection, wanted)
 
     def count(self, wanted: RunFilter, *, at_most: int) -> int:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    func,
     insert,
     select,
     update,
@@ -111,6 +112,16 @@ def find(connection: Connection, *, before_id: int, limit: int) -> list[BulkActi
     """Newest first."""
     rows = execute(connection, _FIND, {"before_id": before_id, "limit": limit}).mappings()
     return [_action_from(row) for row in rows]
+
+
+_COUNT = select(func.count()).select_from(
+    select(_BULK.id).limit(bindparam("at_most", type_=Integer())).subquery()
+)
+
+
+def count(connection: Connection, *, at_most: int) -> int:
+    """How many there are; the scan ends after `at_most`."""
+    return int(execute(connection, _COUNT, {"at_most": at_most}).scalar_one())
 
 
 _CONFIRM = (

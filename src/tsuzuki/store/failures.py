@@ -5,7 +5,7 @@ Rows are only inserted, never counted up: runs that fail at the same time do not
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -108,8 +108,14 @@ _GROUPS = (
     .select_from(run_failures.join(failure_groups, failure_groups.c.id == run_failures.c.group_id))
     .group_by(*failure_groups.c)
 )
+_BEFORE_AT = bindparam("before_at", type_=UtcTime())
+_IS_AFTER = (func.max(run_failures.c.failed_at) < _BEFORE_AT) | (
+    (func.max(run_failures.c.failed_at) == _BEFORE_AT)
+    & (failure_groups.c.id > bindparam("after_id", type_=Text()))
+)
 _LIST = (
     _GROUPS.where(_SINCE)
+    .having(_IS_AFTER)
     .order_by(_LAST.desc(), failure_groups.c.id)
     .limit(bindparam("limit", type_=Integer()))
 )
@@ -120,13 +126,29 @@ _IS_WANTED = failure_groups.c.id == bindparam("wanted", type_=Text())
 _ONE = _GROUPS.where(_IS_WANTED)
 
 
+class GroupPosition(NamedTuple):
+    """After which group a page continues."""
+
+    last_failed_at: datetime
+    id: str
+
+
+_FIRST = GroupPosition(datetime(9999, 12, 31, tzinfo=UTC), "")
+
+
 def find(
-    connection: Connection, *, since: datetime, with_acknowledged: bool, limit: int
+    connection: Connection,
+    *,
+    since: datetime,
+    with_acknowledged: bool,
+    limit: int,
+    after: GroupPosition | None = None,
 ) -> list[FailureGroup]:
     """Groups with a failure since then, the newest failure first; counts are of that time."""
     statement = _LIST if with_acknowledged else _LIST_OPEN
-    rows = execute(connection, statement, {"since": since, "limit": limit}).mappings()
-    return [_group(row) for row in rows]
+    before_at, after_id = after or _FIRST
+    values = {"since": since, "limit": limit, "before_at": before_at, "after_id": after_id}
+    return [_group(row) for row in execute(connection, statement, values).mappings()]
 
 
 def get(connection: Connection, group_id: str) -> FailureGroup | None:

@@ -11,8 +11,22 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import NotFound
-from tsuzuki.web import documents, health
-from tsuzuki.web.api import audit, events, jobs, run_logs, runs, settings, workers
+from tsuzuki.web import documents, health, hooks, sign_in
+from tsuzuki.web.api import (
+    audit,
+    bulk,
+    events,
+    failures,
+    jobs,
+    run_logs,
+    runs,
+    sessions,
+    settings,
+    statistics,
+    tokens,
+    users,
+    workers,
+)
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
 from tsuzuki.web.security.authentication import Authenticator
@@ -25,7 +39,21 @@ PREFIX = "/api/v1"
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
 
-NOUNS = (jobs, runs, run_logs, events, workers, settings, audit)
+NOUNS = (
+    jobs,
+    runs,
+    run_logs,
+    bulk,
+    failures,
+    statistics,
+    events,
+    workers,
+    settings,
+    audit,
+    tokens,
+    users,
+    sessions,
+)
 
 
 def build_app(
@@ -50,8 +78,9 @@ def build_app(
     app.state.authenticator = authenticator
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
-    app.include_router(health.router)
-    app.include_router(documents.router)
+    app.include_router(sign_in.router, prefix=PREFIX)
+    for public in (hooks, health, documents):
+        app.include_router(public.router)
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)

@@ -27,6 +27,8 @@ PARAMETER: dict[str, Any] = {
     "description": "Makes the request safe to repeat: the same key gives the first answer for 24 hours.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\x21-\x7e]+$"},
 }
+NOT_KEPT: dict[str, Any] = {"parameters": []}
+"""`openapi_extra` of a POST that takes no key: its request or its answer has a secret, which is not to be stored."""
 
 
 async def answer_once(

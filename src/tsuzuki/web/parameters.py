@@ -70,11 +70,15 @@ def _part(problem: dict[str, Any], route: "APIRoute") -> PartProblem:
     path = [str(step) for step in problem["loc"]]
     where = ".".join(path)
     if problem["type"] == "extra_forbidden" and path[0] == "body":
-        return unknown_part(where, path[-1], _body_names(route), "field")
+        return unknown_part(where, path[-1], _body_names(route, path[1:-1]), "field")
     if problem["type"] == "missing":
         return PartProblem(where=where, message=f"{path[-1]!r} is missing", code="missing")
     return PartProblem(where=where, message=f"{where}: {problem['msg']}")
 
 
-def _body_names(route: "APIRoute") -> Iterable[str]:
-    return _model_names(route.body_field.field_info.annotation) if route.body_field else ()
+def _body_names(route: "APIRoute", path: Iterable[str]) -> Iterable[str]:
+    """The names of the fields of the object at this path in the body."""
+    model: Any = route.body_field.field_info.annotation if route.body_field else None
+    for name in path:
+        model = model.model_fields[name].annotation if name in _model_names(model) else None
+    return _model_names(model)

@@ -18,6 +18,7 @@ from tsuzuki.model.errors import (
     Conflict,
     IncompleteRun,
     Interrupted,
+    NotAuthenticated,
     NotFound,
     NotPermitted,
     RunFailed,
@@ -41,6 +42,7 @@ STATUSES: dict[type[TsuzukiError], int] = {
     Conflict: 409,
     VersionMismatch: 412,
     NotPermitted: 403,
+    NotAuthenticated: 401,
     WaitTimedOut: 504,
     RunFailed: 409,
     IncompleteRun: 409,
@@ -147,6 +149,8 @@ class Problem(BaseModel):
 def status_of(error: TsuzukiError) -> int:
     if isinstance(error, RequestError):
         return error.status
+    if isinstance(error, NotAuthenticated) and error.retry_after_seconds is not None:
+        return 429  # too many attempts to prove it
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
@@ -190,6 +194,8 @@ def _parts(error: TsuzukiError) -> list[PartProblem] | None:
 def problem_response(error: TsuzukiError) -> Response:
     problem = problem_of(error)
     headers = dict(error.headers) if isinstance(error, RequestError) else {}
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="tsuzuki"'
     if error.retry_after_seconds is not None:
         headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
     elif problem.status == HTTPStatus.SERVICE_UNAVAILABLE and not error.permanent:

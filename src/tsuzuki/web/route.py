@@ -56,6 +56,7 @@ class ApiRoute(APIRoute):
         if self.right and "POST" in (methods or ()):
             extra.setdefault("parameters", [idempotency.PARAMETER])
             responses = {**problem_responses(409), **(responses or {})}
+        self.takes_key = idempotency.PARAMETER in extra.get("parameters", ())
         statuses = [*CODES_OF_ALL, *(CODES_OF_PROTECTED if self.right else ())]
         if not {"GET"}.issuperset(methods or {"GET"}):
             statuses += [*CODES_WITH_BODY, *([] if self.right else [403])]
@@ -114,8 +115,8 @@ class ApiRoute(APIRoute):
             await request.json()
 
     async def _answer(self, request: BoundedRequest, answer: Handler) -> Response:
-        key = request.headers.get(idempotency.HEADER) if request.method == "POST" else None
-        if key is None or self.right is None:
+        key = request.headers.get(idempotency.HEADER) if self.takes_key else None
+        if key is None:
             return await answer(request)
         return await idempotency.answer_once(request, key, answer)
 

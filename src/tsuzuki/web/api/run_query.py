@@ -1,8 +1,10 @@
-"""The filters of a list of runs, each also as an exclusion."""
+"""The filters of runs, each also as an exclusion: of a list, and of a bulk action."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import RunFilter
@@ -16,8 +18,25 @@ Name = Annotated[str, Field(max_length=200)]
 Names = Annotated[list[Name], Field(max_length=50)]
 
 
-class RunQuery(PageRequest):
-    """Every condition holds; of a parameter that is repeated, one value must fit. Times need a zone."""
+_STORED_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "job": ("job_name", "job_names"),
+        "exclude_job": ("excluded_job_names",),
+        "state": ("states",),
+        "exclude_state": ("excluded_states",),
+        "worker": ("worker_id", "worker_ids"),
+        "exclude_worker": ("excluded_worker_ids",),
+        "reason": ("reason", "reasons"),
+        "exclude_reason": ("excluded_reasons",),
+        "trigger": ("triggers",),
+        "exclude_trigger": ("excluded_triggers",),
+    }
+)
+"""How a stored filter names what is a list of values here."""
+
+
+class RunConditions(BaseModel):
+    """Every condition holds; of one with several values, one value must fit. Times need a zone."""
 
     job: Names = Field(default_factory=list, description="Of these jobs.")
     exclude_job: Names = Field(default_factory=list)
@@ -38,9 +57,9 @@ class RunQuery(PageRequest):
     finished_from: GivenMoment | None = None
     finished_until: GivenMoment | None = None
 
-    def run_filter(self, **page: Any) -> RunFilter:
-        """Raises `InvalidRequest` for a filter that no run can match."""
-        self._check()
+    def run_filter(self, *, where: str = "query", **page: Any) -> RunFilter:
+        """Raises `InvalidRequest` for a filter that no run can match; `where` it stands in the request."""
+        self._check(where)
         return RunFilter(
             job_names=frozenset(self.job),
             excluded_job_names=frozenset(self.exclude_job),
@@ -63,25 +82,39 @@ class RunQuery(PageRequest):
             **page,
         )
 
-    def _check(self) -> None:
+    def _check(self, where: str) -> None:
         impossible: list[PartProblem] = []
         for name in ("job", "state", "worker", "reason", "trigger"):
             wanted, excluded = set(getattr(self, name)), set(getattr(self, f"exclude_{name}"))
             if wanted and wanted <= excluded:
-                impossible.append(_impossible(f"exclude_{name}", f"all of {name} is excluded"))
+                impossible.append(
+                    _impossible(f"{where}.exclude_{name}", f"all of {name} is excluded")
+                )
         if set(self.exclude_state) == set(RunState):
-            impossible.append(_impossible("exclude_state", "every state is excluded"))
+            impossible.append(_impossible(f"{where}.exclude_state", "every state is excluded"))
         for name in ("created", "finished"):
             start, end = getattr(self, f"{name}_from"), getattr(self, f"{name}_until")
             if start and end and start >= end:
                 impossible.append(
-                    _impossible(f"{name}_until", f"{name}_until is not after {name}_from")
+                    _impossible(f"{where}.{name}_until", f"{name}_until is not after {name}_from")
                 )
         if impossible:
             raise InvalidRequest(impossible)
 
 
-def _impossible(name: str, why: str) -> PartProblem:
-    return PartProblem(
-        where=f"query.{name}", message=f"no run can match: {why}", code="filter_impossible"
-    )
+class RunQuery(RunConditions, PageRequest):
+    """Which runs to list, and which page of them."""
+
+
+def _impossible(where: str, why: str) -> PartProblem:
+    return PartProblem(where=where, message=f"no run can match: {why}", code="filter_impossible")
+
+
+def conditions_out(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored filter, with the names of `RunConditions`."""
+    left = dict(stored)
+    found: dict[str, list[Any]] = {}
+    for name, stored_names in _STORED_NAMES.items():
+        for value in (left.pop(stored_name) for stored_name in stored_names if stored_name in left):
+            found.setdefault(name, []).extend(value if isinstance(value, list) else [value])
+    return {**found, **left}

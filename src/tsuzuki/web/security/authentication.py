@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from tsuzuki.model.access import Principal, Role
-from tsuzuki.web.problems import RequestError
+from tsuzuki.model.errors import NotAuthenticated
 
 SESSION_COOKIE = "__Host-tsuzuki"
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip")
@@ -73,11 +73,5 @@ async def authenticate(connection: HTTPConnection, authenticator: Authenticator)
 
 def _require(principal: Principal | None, message: str) -> Principal:
     if principal is None:
-        raise RequestError(
-            message,
-            status=401,
-            headers={"WWW-Authenticate": 'Bearer realm="tsuzuki"'},
-            hint="Send a token: Authorization: Bearer tsz_…",
-            code="not_authenticated",
-        )
+        raise NotAuthenticated(message, hint="Send a token: Authorization: Bearer tsz_…")
     return principal

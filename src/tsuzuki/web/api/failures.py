@@ -1,0 +1,146 @@
+"""`/failures`: what failed for one cause, as one group; retried or acknowledged as one."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.services.failures import FailureGroup, GroupPosition, group_as_dict
+from tsuzuki.web.answers import GivenMoment, Model, Moment, to_utc_text
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.bodies import INTEGER_MAX
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["failures"])
+
+GroupId = Annotated[str, Path(min_length=1, max_length=200)]
+
+
+class FailureGroupOut(Model):
+    """Failures of one cause. `signature` is the error without what differs from run to run; secrets in it are
+    masked. `is_open`: there is a failure that was not acknowledged."""
+
+    id: str
+    signature: str
+    failures: int
+    jobs: int
+    first_failed_at: Moment
+    last_failed_at: Moment
+    last_run_id: int
+    acknowledged_run_id: int | None
+    acknowledged_at: Moment | None
+    acknowledged_by: str | None
+    is_open: bool
+
+
+class FailureGroupDetail(FailureGroupOut):
+    job_names: list[str]
+    run_ids: list[int] = Field(description="Its newest runs, at most 50.")
+
+
+class FailureQuery(PageRequest):
+    since: GivenMoment | None = Field(None, description="A week ago unless given.")
+    acknowledged: bool = Field(False, description="Also those that are acknowledged.")
+
+
+class Acknowledgement(Model):
+    through: int | None = Field(
+        None, ge=1, le=INTEGER_MAX, description="Only the failures of runs up to this one."
+    )
+
+
+class RetriedRun(Model):
+    run_id: int
+    new_run_id: int
+
+
+class RefusedRun(Model):
+    """A run that was not retried, and the code of why."""
+
+    run_id: int
+    code: str
+
+
+class GroupRetryOut(Model):
+    retried: list[RetriedRun]
+    refused: list[RefusedRun]
+
+
+def group_out(context: Context, group: FailureGroup) -> FailureGroupOut:
+    return FailureGroupOut(**_values(context, group_as_dict(group)))
+
+
+def _values(context: Context, values: dict[str, Any]) -> dict[str, Any]:
+    return {**values, "signature": context.mask(values["signature"])}
+
+
+@router.get("/failures", dependencies=[requires(Right.RUNS_READ)])
+def list_failures(
+    context: Context, query: Annotated[FailureQuery, Query()]
+) -> Page[FailureGroupOut]:
+    """List groups of failures, the newest failure first. One that fails again moves to the front."""
+    failures = context.application.failures
+
+    def find(after: str | None, limit: int) -> list[FailureGroup]:
+        return failures.find(
+            since=query.since,
+            with_acknowledged=query.acknowledged,
+            limit=limit,
+            after=None if after is None else _read_position(after),
+        )
+
+    return context.page(
+        query,
+        find=find,
+        position=lambda group: f"{to_utc_text(group.last_failed_at)} {group.id}",
+        item=lambda group: group_out(context, group),
+        count=lambda: count_of(len(find(None, COUNT_MAX + 1))),
+    )
+
+
+def _read_position(position: str) -> GroupPosition:
+    moment, _, group_id = position.partition(" ")
+    return GroupPosition(datetime.fromisoformat(moment), group_id)
+
+
+@router.get(
+    "/failures/{group_id}",
+    dependencies=[requires(Right.RUNS_READ)],
+    responses=problem_responses(404),
+)
+def get_failure_group(context: Context, group_id: GroupId) -> FailureGroupDetail:
+    """One group: the jobs it hit, and its newest runs."""
+    view = context.application.failures.get(group_id)
+    return FailureGroupDetail(**_values(context, view.as_dict()))
+
+
+@router.post(
+    "/failures/{group_id}/retry",
+    dependencies=[requires(Right.RUNS_OPERATE)],
+    responses=problem_responses(404),
+)
+def retry_failures(context: Context, group_id: GroupId) -> GroupRetryOut:
+    """Retry the newest runs of a group, at most 500, that were not retried before."""
+    done = context.application.failures.retry(group_id)
+    return GroupRetryOut(
+        retried=[RetriedRun(run_id=old, new_run_id=new) for old, new in done.retried.items()],
+        refused=[RefusedRun(run_id=run_id, code=code) for run_id, code in done.refused.items()],
+    )
+
+
+@router.post(
+    "/failures/{group_id}/acknowledge",
+    dependencies=[requires(Right.RUNS_OPERATE)],
+    responses=problem_responses(404, 409),
+)
+def acknowledge_failures(
+    context: Context, group_id: GroupId, body: Acknowledgement | None = None
+) -> FailureGroupOut:
+    """Acknowledge the failures of a group. A later failure opens it again."""
+    through = None if body is None else body.through
+    group = context.application.failures.acknowledge(group_id, through=through)
+    return group_out(context, group)

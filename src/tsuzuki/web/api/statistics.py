@@ -1,0 +1,77 @@
+"""`/statistics`: how runs ended over time, and how long they took."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.states import RunState
+from tsuzuki.services.statistics import Outcomes
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["statistics"])
+
+HOURS_SHOWN_MAX = 24 * 31
+Hours = Annotated[
+    int, Query(ge=1, le=HOURS_SHOWN_MAX, description="How many hours, the current one included.")
+]
+JobFilter = Annotated[str | None, Query(max_length=200, description="Of this job only.")]
+
+
+class OutcomesOut(Model):
+    """How many runs ended in each state, and how long those took that were started, to within a factor of two
+    (null: none was started)."""
+
+    runs: dict[RunState, int] = Field(examples=[{"SUCCEEDED": 118, "FAILED": 2}])
+    p50_seconds: float | None
+    p95_seconds: float | None
+    total_seconds: float
+
+
+class HourOut(OutcomesOut):
+    hour: Moment = Field(description="The start of the hour.")
+
+
+class HoursOut(Model):
+    hours: list[HourOut]
+
+
+class JobOutcomesOut(OutcomesOut):
+    job: str
+
+
+class JobsOut(Model):
+    jobs: list[JobOutcomesOut]
+
+
+def _values(outcomes: Outcomes) -> OutcomesOut:
+    return OutcomesOut(
+        runs=dict(sorted(outcomes.runs.items())),
+        p50_seconds=outcomes.duration(0.5),
+        p95_seconds=outcomes.duration(0.95),
+        total_seconds=outcomes.seconds,
+    )
+
+
+@router.get(
+    "/statistics/hours",
+    dependencies=[requires(Right.RUNS_READ)],
+    responses=problem_responses(404),
+)
+def statistics_by_hour(context: Context, hours: Hours = 24, job: JobFilter = None) -> HoursOut:
+    """What ended in each hour up to now, the oldest hour first; hours without a run are there too."""
+    found = context.application.statistics.by_hour(hours=hours, job_name=job)
+    return HoursOut(hours=[HourOut(hour=of.hour, **vars(_values(of.outcomes))) for of in found])
+
+
+@router.get("/statistics/jobs", dependencies=[requires(Right.RUNS_READ)])
+def statistics_by_job(context: Context, hours: Hours = 24) -> JobsOut:
+    """What ended in these hours together, for each job that had a run end in them, by name."""
+    found = context.application.statistics.by_job(hours=hours)
+    return JobsOut(
+        jobs=[JobOutcomesOut(job=name, **vars(_values(found[name]))) for name in sorted(found)]
+    )

@@ -1,0 +1,106 @@
+"""`/tokens`: the credentials of programs. The text of a token is answered once, when it is made."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from tsuzuki.model.access import Right, Role
+from tsuzuki.services.access.tokens import (
+    LIFETIME_DEFAULT_SECONDS,
+    LIFETIME_MAX_SECONDS,
+    LIFETIME_MIN_SECONDS,
+    TokenState,
+    TokenView,
+)
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+from tsuzuki.web.idempotency import NOT_KEPT
+from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["access"])
+
+TokenId = Annotated[str, Path(min_length=1, max_length=200, description="Its id or its name.")]
+
+
+class TokenOut(Model):
+    """A token without its secret part. `rights` is what it may do now; `user` whose it is."""
+
+    id: str
+    name: str
+    state: TokenState
+    role: Role
+    scopes: list[Right] | None
+    rights: list[Right]
+    user: str | None
+    created_at: Moment
+    created_by: str
+    expires_at: Moment
+    last_used_at: Moment | None
+    revoked_at: Moment | None
+    revoked_by: str | None
+
+
+class NewTokenOut(TokenOut):
+    token: str = Field(description="The token itself. It is stored nowhere and not shown again.")
+
+
+class NewToken(Model):
+    name: str = Field(min_length=1, max_length=100, examples=["ci"])
+    role: Role
+    scopes: list[Right] | None = Field(
+        None, max_length=50, description="What it is narrowed to; all that the role has without it."
+    )
+    expires_in_seconds: float = Field(
+        LIFETIME_DEFAULT_SECONDS, ge=LIFETIME_MIN_SECONDS, le=LIFETIME_MAX_SECONDS
+    )
+
+
+class TokenQuery(PageRequest):
+    revoked: bool = Field(False, description="Also those that are revoked.")
+
+
+def token_out(view: TokenView) -> TokenOut:
+    return TokenOut(**view.as_dict())
+
+
+@router.get("/tokens", dependencies=[requires(Right.ACCESS_OWN)])
+def list_tokens(context: Context, query: Annotated[TokenQuery, Query()]) -> Page[TokenOut]:
+    """List tokens by name: one's own, or all for a caller that manages access."""
+    views = context.application.tokens.find(by=context.principal, with_revoked=query.revoked)
+    return context.page(
+        query,
+        find=lambda after, limit: after_position(views, after, limit, _position),
+        position=_position,
+        item=token_out,
+        count=lambda: count_of(len(views)),
+    )
+
+
+def _position(view: TokenView) -> str:
+    return f"{view.name} {view.id}"  # a revoked token may have the same name
+
+
+@router.post(
+    "/tokens",
+    status_code=201,
+    dependencies=[requires(Right.ACCESS_OWN)],
+    responses=problem_responses(409),
+    openapi_extra=NOT_KEPT,
+)
+def create_token(context: Context, body: NewToken) -> NewTokenOut:
+    """Make a token with no more rights than the caller has. A name that is taken answers 409."""
+    made = context.application.tokens.create(by=context.principal, **body.model_dump())
+    return NewTokenOut(**made.token.as_dict(), token=made.text)
+
+
+@router.delete(
+    "/tokens/{token_id}",
+    dependencies=[requires(Right.ACCESS_OWN)],
+    responses=problem_responses(404, 409),
+)
+def revoke_token(context: Context, token_id: TokenId) -> TokenOut:
+    """Revoke a token; it is refused from now on."""
+    return token_out(context.application.tokens.revoke(token_id, by=context.principal))

@@ -1,0 +1,147 @@
+"""`/users`: the people who sign in with a password."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import Field
+
+from tsuzuki.model.access import Right, Role
+from tsuzuki.model.errors import NotAuthenticated
+from tsuzuki.services.access.users import UserView
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.context import Context
+from tsuzuki.web.idempotency import NOT_KEPT
+from tsuzuki.web.paging import Page, PageQuery, after_position, count_of
+from tsuzuki.web.problems import InvalidRequest, PartProblem
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["access"])
+
+NAME_LENGTH_MAX = 100
+PASSWORD_LENGTH_MAX = 1024
+Password = Annotated[
+    str, Field(max_length=PASSWORD_LENGTH_MAX, json_schema_extra={"format": "password"})
+]
+GivenName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, examples=["ada"])]
+UserName = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX, examples=["ada"])]
+
+
+class UserOut(Model):
+    """A user without the password."""
+
+    id: int
+    name: str
+    role: Role
+    created_at: Moment
+    created_by: str
+    password_changed_at: Moment
+    disabled_at: Moment | None
+    last_sign_in_at: Moment | None
+
+
+class NewUser(Model):
+    name: GivenName
+    password: Password
+    role: Role
+
+
+class UserChange(Model):
+    """One of both."""
+
+    role: Role | None = None
+    disabled: bool | None = None
+
+
+class PasswordChange(Model):
+    password: Password
+    current: Password | None = Field(None, description="The current one; needed for one's own.")
+
+
+def user_out(view: UserView) -> UserOut:
+    return UserOut(**view.as_dict())
+
+
+def _name(view: UserView) -> str:
+    return view.name
+
+
+@router.get("/users", dependencies=[requires(Right.ACCESS_OWN)])
+def list_users(context: Context, query: PageQuery) -> Page[UserOut]:
+    """List users by name: all for a caller that manages access, else the caller."""
+    views = context.application.users.find(by=context.principal)
+    return context.page(
+        query,
+        find=lambda after, limit: after_position(views, after, limit, _name),
+        position=_name,
+        item=user_out,
+        count=lambda: count_of(len(views)),
+    )
+
+
+@router.post(
+    "/users",
+    status_code=201,
+    dependencies=[requires(Right.ACCESS_MANAGE)],
+    responses=problem_responses(409),
+    openapi_extra=NOT_KEPT,
+)
+def add_user(context: Context, body: NewUser) -> UserOut:
+    """Add a user with no more rights than the caller has. A name that is taken answers 409."""
+    users = context.application.users
+    return user_out(users.add(body.name, body.password, role=body.role, by=context.principal))
+
+
+@router.get(
+    "/users/{name}", dependencies=[requires(Right.ACCESS_OWN)], responses=problem_responses(404)
+)
+def get_user(context: Context, name: UserName) -> UserOut:
+    """One user."""
+    return user_out(context.application.users.get(name, by=context.principal))
+
+
+@router.patch(
+    "/users/{name}",
+    dependencies=[requires(Right.ACCESS_MANAGE)],
+    responses=problem_responses(404, 409),
+)
+def change_user(context: Context, name: UserName, body: UserChange) -> UserOut:
+    """Give a user another role, or disable or enable the user. The last admin answers 409."""
+    users, by = context.application.users, context.principal
+    if (body.role is None) == (body.disabled is None):
+        message = "give one of role and disabled: each is a change of its own"
+        raise InvalidRequest([PartProblem(where="body", message=message, code="one_change")])
+    if body.role is not None:
+        return user_out(users.set_role(name, body.role, by=by))
+    return user_out((users.disable if body.disabled else users.enable)(name, by=by))
+
+
+@router.put(
+    "/users/{name}/password",
+    status_code=204,
+    dependencies=[requires(Right.ACCESS_OWN)],
+    responses=problem_responses(404, 409, 429),
+)
+def set_password(context: Context, name: UserName, body: PasswordChange) -> None:
+    """Change a password; the sessions of that user end, but not the one of the request."""
+    try:
+        context.application.users.set_password(
+            name, body.password, by=context.principal, current=body.current
+        )
+    except NotAuthenticated as problem:
+        if problem.specific_code != "password_wrong":
+            raise
+        # The caller is known: what is wrong is a part of the body, not the session.
+        part = PartProblem(where="body.current", message=problem.message, code="password_wrong")
+        raise InvalidRequest([part]) from problem
+
+
+@router.delete(
+    "/users/{name}",
+    status_code=204,
+    dependencies=[requires(Right.ACCESS_MANAGE)],
+    responses=problem_responses(404, 409),
+)
+def remove_user(context: Context, name: UserName) -> None:
+    """Remove a user with all sessions and tokens. The last admin answers 409."""
+    context.application.users.remove(name, by=context.principal)

@@ -1,0 +1,75 @@
+"""`/sign-in` and `/setup`: how a session, and the first user, come to be. Public, for there are no credentials yet.
+
+A wrong name and a wrong password are answered in the same words; the service limits how often one may try.
+"""
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from tsuzuki.model.access import Right, Role
+from tsuzuki.services.access.sessions import SignInPlace
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.api.users import GivenName, Password, UserOut, user_out
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.authentication import SESSION_COOKIE, session_secret
+from tsuzuki.web.security.rights import public
+
+router = APIRouter(route_class=ApiRoute, tags=["access"])
+
+
+class SignIn(Model):
+    name: GivenName
+    password: Password
+
+
+class SignedInOut(Model):
+    """Whose session it is, and what it may do. Its secret is in the cookie only."""
+
+    user: str
+    role: Role
+    rights: list[Right]
+    session_id: int
+    expires_at: Moment
+
+
+class Setup(Model):
+    code: str = Field(max_length=100, description="The code that --setup printed.")
+    name: GivenName
+    password: Password
+
+
+@router.post("/sign-in", dependencies=[public()], responses=problem_responses(401, 429))
+def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
+    """Start a session, whose cookie comes with the answer. After too many attempts 429 with Retry-After."""
+    place = SignInPlace(
+        address=request.client.host if request.client else None,
+        user_agent=request.headers.get("user-agent"),
+    )
+    signed_in = request.app.state.application.sessions.sign_in(
+        body.name, body.password, place=place, replacing=session_secret(request)
+    )
+    session, principal = signed_in.session, signed_in.principal
+    response.set_cookie(
+        SESSION_COOKIE,
+        signed_in.secret,
+        max_age=int((session.expires_at - session.created_at).total_seconds()),
+        secure=True,
+        httponly=True,
+        samesite="lax",
+    )
+    return SignedInOut(
+        user=session.user,
+        role=principal.role,
+        rights=sorted(principal.rights),
+        session_id=session.id,
+        expires_at=session.expires_at,
+    )
+
+
+@router.post(
+    "/setup", status_code=201, dependencies=[public()], responses=problem_responses(401, 409)
+)
+def set_up(request: Request, body: Setup) -> UserOut:
+    """Add the first user, an admin, with the code of a server that was started with --setup."""
+    setup_codes = request.app.state.application.setup_codes
+    return user_out(setup_codes.redeem(body.code, name=body.name, password=body.password))
