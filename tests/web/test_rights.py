@@ -13,7 +13,13 @@ from tsuzuki.web.route import ApiRoute
 from tsuzuki.web.security.rights import requires
 
 CALLERS = [None, "expired", *FixedAuthenticator.PRINCIPALS]
-PATH_VALUES = {"run_id": "999999", "name": "no-such", "worker_id": "no-such", "key": "no-such"}
+PATH_VALUES = {
+    "run_id": "999999",
+    "name": "no-such",
+    "worker_id": "no-such",
+    "key": "no-such",
+    "item_id": "999999",
+}
 
 
 def operations(served: Served) -> Iterator[tuple[str, str, str]]:
