@@ -19,6 +19,7 @@ PATH_VALUES = {
     "worker_id": "no-such",
     "key": "no-such",
     "item_id": "999999",
+    "collection_id": "no-such",
 }
 
 

@@ -12,7 +12,19 @@ from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import NotFound
 from tsuzuki.web import documents, health
-from tsuzuki.web.api import audit, books, events, feeds, jobs, run_logs, runs, settings, workers
+from tsuzuki.web.api import (
+    audit,
+    books,
+    commit_reports,
+    commits,
+    events,
+    feeds,
+    jobs,
+    run_logs,
+    runs,
+    settings,
+    workers,
+)
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
 from tsuzuki.web.security.authentication import Authenticator
@@ -25,7 +37,19 @@ PREFIX = "/api/v1"
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
 
-NOUNS = (jobs, runs, run_logs, events, workers, settings, audit, books, feeds)
+NOUNS = (
+    jobs,
+    runs,
+    run_logs,
+    events,
+    workers,
+    settings,
+    audit,
+    commits,
+    commit_reports,
+    books,
+    feeds,
+)
 
 
 def build_app(
