@@ -20,6 +20,7 @@ PATH_VALUES = {
     "key": "no-such",
     "item_id": "999999",
     "collection_id": "no-such",
+    "build_id": "no-such",
 }
 
 

@@ -15,6 +15,7 @@ from tsuzuki.web import documents, health
 from tsuzuki.web.api import (
     audit,
     books,
+    codeindex,
     commit_reports,
     commits,
     events,
@@ -49,6 +50,7 @@ NOUNS = (
     commit_reports,
     books,
     feeds,
+    codeindex,
 )
 
 
