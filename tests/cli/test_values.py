@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from terminal_effects import acts_on_a_terminal
 
-from tsuzuki.cli.values import csv_cell, escape_field, json_text
-from tsuzuki.model.visible_text import neutralise
+from tsuzuki.cli.values import escape_field, json_text
+from tsuzuki.model.visible_text import csv_cell, neutralise
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()) | st.sampled_from("\x1b\x9b\\"))
 

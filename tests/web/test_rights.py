@@ -22,6 +22,9 @@ PATH_VALUES = {
     "group_id": "no-such",
     "token_id": "no-such",
     "session_id": "999999",
+    "item_id": "999999",
+    "collection_id": "no-such",
+    "build_id": "no-such",
 }
 
 

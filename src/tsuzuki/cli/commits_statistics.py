@@ -1,8 +1,5 @@
 """`tsuzuki commits stats` and `export`: what was collected, counted or row by row."""
 
-import csv
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
@@ -22,7 +19,6 @@ from tsuzuki.cli.commits_selection import (
 )
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.values import csv_cell
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
@@ -30,21 +26,6 @@ if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.statistics import Dimension, Statistics
 
 NUMBERS = ("commits", "additions", "deletions", "project_id")
-EXPORTED = (
-    "project",
-    "project_id",
-    "branch_name",
-    "sha",
-    "author_name",
-    "author_email",
-    "committed_date_utc",
-    "additions",
-    "deletions",
-    "is_merge",
-    "parents",
-    "person",
-    "teams",
-)
 
 
 @click.command(cls=Command)
@@ -144,33 +125,15 @@ def export(invocation: Invocation, /, form: str, **options: Any) -> None:
     \b
     tsuzuki commits export --format csv --branch main
     """
+    from tsuzuki.collectors.commits.service.export_text import ExportFormat, export_text
+
     selection = selection_of(options)
     with open_application(invocation) as application:
         rows = _started(
             commits_service(application).reports.export(selection, tell=partial(say, invocation))
         )
-        if form == "csv":
-            writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(map(_as_csv, rows))
-            return
-        before = "["
-        for row in rows:
-            text = json.dumps(row, ensure_ascii=False)
-            click.echo(text if form == "jsonl" else f"{before}{text}", nl=form == "jsonl")
-            before = ",\n"
-        if form == "json":
-            click.echo("[]" if before == "[" else "]")
-
-
-def _as_csv(row: dict[str, Any]) -> dict[str, Any]:
-    """Teams separated by semicolons; true, false or nothing for `is_merge`."""
-    is_merge = row["is_merge"]
-    return {
-        **{key: csv_cell(value) for key, value in row.items()},
-        "is_merge": "" if is_merge is None else str(is_merge).lower(),
-        "teams": csv_cell(";".join(row["teams"])),
-    }
+        for piece in export_text(rows, ExportFormat(form)):
+            click.echo(piece, nl=False)
 
 
 def _started(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -19,8 +19,6 @@ from uuid import UUID
 
 from tsuzuki.model.visible_text import HARMFUL, neutralise
 
-_FORMULA_STARTS = ("=", "+", "-", "@")
-
 
 def escape_field(text: str) -> str:
     """Like `neutralise`, and reversible: a backslash in the text is doubled."""
@@ -54,15 +52,6 @@ def plain_text(value: object) -> str:
     if data is None:
         return ""
     return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-
-
-def csv_cell(value: object) -> object:
-    """The value for a CSV file that a spreadsheet may open: text that it would take for a formula gets an
-    apostrophe before it, and a control character is a visible escape."""
-    if not isinstance(value, str):
-        return value
-    harmless = neutralise(value)
-    return f"'{harmless}" if harmless.startswith(_FORMULA_STARTS) else harmless
 
 
 def table_text(value: object) -> str:

@@ -13,12 +13,22 @@ HARMFUL = re.compile(
     "\ud800-\udfff"  # halves of a surrogate pair: no encoding accepts them
     "]"
 )
+_FORMULA_STARTS = ("=", "+", "-", "@")
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def neutralise(text: str) -> str:
     """The same text with every harmful character as a visible escape; the result is one line."""
     return HARMFUL.sub(_visible_escape, text)
+
+
+def csv_cell(value: object) -> object:
+    """The value for a CSV file that a spreadsheet may open: text that it would take for a formula gets an
+    apostrophe before it, and a control character is a visible escape."""
+    if not isinstance(value, str):
+        return value
+    harmless = neutralise(value)
+    return f"'{harmless}" if harmless.startswith(_FORMULA_STARTS) else harmless
 
 
 def _visible_escape(match: re.Match[str]) -> str:

@@ -14,9 +14,14 @@ from tsuzuki.model.errors import NotFound
 from tsuzuki.web import documents, health, hooks, sign_in
 from tsuzuki.web.api import (
     audit,
+    books,
     bulk,
+    codeindex,
+    commit_reports,
+    commits,
     events,
     failures,
+    feeds,
     jobs,
     run_logs,
     runs,
@@ -53,6 +58,11 @@ NOUNS = (
     tokens,
     users,
     sessions,
+    commits,
+    commit_reports,
+    books,
+    feeds,
+    codeindex,
 )
 
 

@@ -1,5 +1,7 @@
 """The use-cases of books: search, cursors, quota, and mails with what a person decides about them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -7,7 +9,7 @@ from tsuzuki.collectors.books.digest import Digest, compose
 from tsuzuki.collectors.books.mail import select_books
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import books, cursors, outbox
-from tsuzuki.collectors.books.queries.books import StoredBook
+from tsuzuki.collectors.books.queries.books import BookFilter, StoredBook
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.books.quota import QuotaUse, use_of_today
@@ -19,6 +21,8 @@ from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.sql.database import Connection
+
+__all__ = ["Books", "CursorView", "MailView", "Preview", "StoredBook"]
 
 HANDLER = "books"
 ALLOWANCE_KEYS = ("daily_limit", "quota_zone")
@@ -123,19 +127,33 @@ class Books:
         job_name: str | None = None,
         words: str | None = None,
         undelivered: bool = False,
+        after: str | None = None,
         limit: int = 50,
     ) -> list[StoredBook]:
-        """Books, newest first."""
-        if undelivered and job_name is None:
+        """Books, newest first; `after` is the volume id of the last one of the page before."""
+        wanted = BookFilter(job_name=job_name, words=words, undelivered=undelivered, after=after)
+        with self._reading(wanted) as connection:
+            return books.find(connection, wanted, limit=limit)
+
+    def count(
+        self, *, job_name: str | None, words: str | None, undelivered: bool, at_most: int
+    ) -> int:
+        """How many books there are, counted no further than `at_most`."""
+        wanted = BookFilter(job_name=job_name, words=words, undelivered=undelivered)
+        with self._reading(wanted) as connection:
+            return books.count(connection, wanted, at_most=at_most)
+
+    @contextmanager
+    def _reading(self, wanted: BookFilter) -> Iterator[Connection]:
+        """Reads books, unless the filter makes no sense."""
+        if wanted.undelivered and wanted.job_name is None:
             raise UsageError(
                 "whether a book was mailed depends on the job", hint="Name one with --job."
             )
         with self._database.read() as connection:
-            if job_name is not None:
-                _books_job(connection, job_name)
-            return books.find(
-                connection, job_name=job_name, words=words, undelivered=undelivered, limit=limit
-            )
+            if wanted.job_name is not None:
+                _books_job(connection, wanted.job_name)
+            yield connection
 
     def quota(self) -> QuotaUse:
         """What is left of today's calls."""

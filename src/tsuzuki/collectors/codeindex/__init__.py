@@ -6,11 +6,14 @@ what is kept:  index_file (where, and is it usable) ← queries
 an answer:     service/answers → answers/consistent_answer → answers/freshness → the files, queries
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.collectors.collector import Collector, CollectorContext, Handler
+from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
 
 if TYPE_CHECKING:
+    from tsuzuki.collectors.codeindex.service.job_trees import JobTrees
     from tsuzuki.config import JobKind
     from tsuzuki.engine.run_context import RunContext
 
@@ -24,19 +27,30 @@ def _kind() -> "JobKind":
 
 def _handler(context: CollectorContext) -> Handler:
     def handle(run: "RunContext") -> dict[str, Any]:
-        from tsuzuki.model.errors import extra_missing
-
-        try:
+        with _parsers_required("code is to be indexed, but its parsers are not installed"):
             from tsuzuki.collectors.codeindex.collect import collect
-        except ModuleNotFoundError as missing:
-            if not (missing.name or "").startswith(("tree_sitter", "pathspec")):
-                raise
-            raise extra_missing(
-                "code is to be indexed, but its parsers are not installed", extra="codeindex"
-            ) from None
         return collect(context, run)
 
     return handle
+
+
+def _service(context: ServiceContext) -> "JobTrees":
+    with _parsers_required("code cannot be asked about: the parsers are not installed"):
+        from tsuzuki.collectors.codeindex.service.job_trees import JobTrees
+    return JobTrees(context)
+
+
+@contextmanager
+def _parsers_required(message: str) -> Iterator[None]:
+    """Around an import: says which extra is missing, if it is."""
+    from tsuzuki.model.errors import extra_missing
+
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if not (missing.name or "").startswith(("tree_sitter", "pathspec")):
+            raise
+        raise extra_missing(message, extra="codeindex") from None
 
 
 CODEINDEX = Collector(
@@ -44,5 +58,7 @@ CODEINDEX = Collector(
     summary="Index the source code of trees, and search it.",
     kind=_kind,
     handler=_handler,
+    service=_service,
 )
-"""Its commands are `tsuzuki index`. They need no workspace, so they are no face of the collector."""
+"""Its commands are `tsuzuki index`. They need no workspace, so they are no face of the collector. The service is for
+faces that may ask about the trees of jobs only."""

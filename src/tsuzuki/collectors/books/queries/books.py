@@ -9,12 +9,15 @@ from sqlalchemy import (
     BigInteger,
     Connection,
     Integer,
+    Select,
     Text,
+    and_,
     bindparam,
     exists,
     func,
     or_,
     select,
+    tuple_,
 )
 
 from tsuzuki.collectors.books.book import Book
@@ -66,6 +69,36 @@ _FOUND_BY_OTHERS = (
     .order_by(books.c.first_seen_at.desc(), books.c.volume_id)
     .limit(_LIMIT)
 )
+_ALL_BOOKS = select(books).order_by(books.c.first_seen_at.desc(), books.c.volume_id)
+_BOOKS_OF_JOB = _FOUND_BOOKS.where(book_finds.c.job_name == _JOB).order_by(
+    book_finds.c.found_at.desc(), book_finds.c.list_index, books.c.volume_id
+)
+_AFTER = bindparam("after", type_=Text())
+_last_book = books.alias("last_book")
+_last_find = book_finds.alias("last_find")
+_BEHIND = exists().where(
+    _last_book.c.volume_id == _AFTER,
+    or_(
+        books.c.first_seen_at < _last_book.c.first_seen_at,
+        and_(
+            books.c.first_seen_at == _last_book.c.first_seen_at,
+            books.c.volume_id > _last_book.c.volume_id,
+        ),
+    ),
+)
+"""Behind a book in the order of all books. What it is ordered by never changes."""
+_BEHIND_OF_JOB = exists().where(
+    _last_find.c.job_name == _JOB,
+    _last_find.c.volume_id == _AFTER,
+    or_(
+        book_finds.c.found_at < _last_find.c.found_at,
+        and_(
+            book_finds.c.found_at == _last_find.c.found_at,
+            tuple_(book_finds.c.list_index, book_finds.c.volume_id)
+            > tuple_(_last_find.c.list_index, _last_find.c.volume_id),
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,31 +142,51 @@ def count_found_by_run(connection: Connection, job_name: str, run_id: int) -> in
     return int(execute(connection, _COUNT_FOUND, {"job": job_name, "run": run_id}).scalar_one())
 
 
-def find(
-    connection: Connection,
-    *,
-    job_name: str | None = None,
-    words: str | None = None,
-    undelivered: bool = False,
-    limit: int = 50,
-) -> list[StoredBook]:
-    """Books, newest first. `undelivered` are those that `job_name` has found and not mailed."""
-    statement = select(books).order_by(books.c.first_seen_at.desc(), books.c.volume_id)
-    if job_name is not None:
-        statement = _FOUND_BOOKS.where(book_finds.c.job_name == _JOB).order_by(
-            book_finds.c.found_at.desc(), book_finds.c.list_index
-        )
-        if undelivered:
-            statement = statement.where(~_IS_DELIVERED)
-    if words:
-        wanted = f"%{_escaped(words.lower())}%"
-        columns = (books.c.title, books.c.subtitle, books.c.authors, books.c.isbn13)
-        statement = statement.where(
-            or_(*(func.lower(column).like(wanted, escape="\\") for column in columns))
-        )
-    values = {} if job_name is None else {"job": job_name}
-    rows = connection.execute(statement.limit(limit), values).mappings()
+@dataclass(frozen=True, kw_only=True)
+class BookFilter:
+    """What a list of books is narrowed to; None does not narrow it."""
+
+    job_name: str | None = None
+    words: str | None = None
+    undelivered: bool = False
+    """Only those that `job_name` has found and not mailed."""
+    after: str | None = None
+    """The volume id of the book to continue after."""
+
+
+def find(connection: Connection, wanted: BookFilter, *, limit: int) -> list[StoredBook]:
+    """Books, newest first."""
+    statement = _wanted_books(wanted).limit(limit)
+    rows = connection.execute(statement, _values_of(wanted)).mappings()
     return [_stored_book(dict(row)) for row in rows]
+
+
+def count(connection: Connection, wanted: BookFilter, *, at_most: int) -> int:
+    """How many books there are, counted no further than `at_most`."""
+    found = _wanted_books(wanted).with_only_columns(books.c.volume_id).order_by(None)
+    statement = select(func.count()).select_from(found.limit(at_most).subquery())
+    return int(connection.execute(statement, _values_of(wanted)).scalar_one())
+
+
+def _wanted_books(wanted: BookFilter) -> Select[Any]:
+    if wanted.job_name is None:
+        statement = _ALL_BOOKS if wanted.after is None else _ALL_BOOKS.where(_BEHIND)
+    else:
+        statement = _BOOKS_OF_JOB if wanted.after is None else _BOOKS_OF_JOB.where(_BEHIND_OF_JOB)
+        if wanted.undelivered:
+            statement = statement.where(~_IS_DELIVERED)
+    if not wanted.words:
+        return statement
+    pattern = f"%{_escaped(wanted.words.lower())}%"
+    columns = (books.c.title, books.c.subtitle, books.c.authors, books.c.isbn13)
+    return statement.where(
+        or_(*(func.lower(column).like(pattern, escape="\\") for column in columns))
+    )
+
+
+def _values_of(wanted: BookFilter) -> dict[str, str]:
+    given = {"job": wanted.job_name, "after": wanted.after}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def undelivered(connection: Connection, job_name: str, *, limit: int) -> list[Book]:

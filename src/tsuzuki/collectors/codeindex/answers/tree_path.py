@@ -11,7 +11,8 @@ def find_path(root: Path, text: str, *, cwd: Path) -> str | None:
     followed only to a place inside the tree.
     """
     for base in (cwd, root):
-        real = os.path.realpath(base / Path(text).expanduser())
+        # Unlike `Path.expanduser`, this leaves the name of an unknown user as it is.
+        real = os.path.realpath(base / os.path.expanduser(text))  # noqa: PTH111 -- see above
         inside = os.path.relpath(real, root)
         if inside == os.pardir or inside.startswith(f"{os.pardir}{os.sep}"):
             continue

@@ -5,7 +5,7 @@ lines.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +102,7 @@ class CodeAnswers:
         folder: Path | None = None,
         clock: Clock | None = None,
         scope: str = "",
+        is_confined: bool = False,
     ) -> None:
         self.root = root
         self.scope = scope
@@ -110,6 +111,8 @@ class CodeAnswers:
         self._cwd = cwd
         self._folder = folder
         self._clock = clock or SystemClock()
+        self._is_confined = is_confined
+        """Whether files that are never indexed, such as ignored ones and those of git itself, are not read either."""
 
     @classmethod
     def of(cls, named: str | None, *, cwd: Path, environ: Mapping[str, str]) -> "CodeAnswers":
@@ -157,8 +160,7 @@ class CodeAnswers:
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[Excerpt]:
             return [
-                self._read_one(files, text, lines=lines, changed=changes.paths, whole=whole)
-                for text in texts
+                self._read_one(files, changes, text, lines=lines, whole=whole) for text in texts
             ]
 
         return self._answer(make)
@@ -172,9 +174,7 @@ class CodeAnswers:
             found: list[Excerpt | TsuzukiError] = []
             for text in texts:
                 try:
-                    found.append(
-                        self._read_one(files, text, lines=lines, changed=changes.paths, whole=False)
-                    )
+                    found.append(self._read_one(files, changes, text, lines=lines, whole=False))
                 except TsuzukiError as problem:
                     found.append(problem)
             return found
@@ -184,18 +184,18 @@ class CodeAnswers:
     def _read_one(
         self,
         files: FreshFiles,
+        changes: TreeChanges,
         text: str,
         *,
         lines: str | None,
-        changed: Iterable[str],
         whole: bool,
     ) -> Excerpt:
-        file, rest = self._split(files, text)
+        file, rest = self._split(files, changes, text)
         if file is None:
             if lines is not None or ("/" in text and is_source(text)):
                 raise self._no_such_file(files, text)
             self._require_index(files, text)
-            return read_symbol(files, text, changed=changed, whole=whole)
+            return read_symbol(files, text, changed=changes.paths, whole=whole)
         wanted = lines or rest
         if not wanted:
             return read_lines(file, 1, max(file.source.line_count, 1))
@@ -218,7 +218,7 @@ class CodeAnswers:
         wanted = known_words("kind", kinds, REFERENCE_KINDS)
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[Reference]:
-            file, rest = self._split(files, text)
+            file, rest = self._split(files, changes, text)
             if file is not None and not rest:
                 raise UsageError(
                     f"{text} is a file", hint=f"Name a symbol: {text}:name", code="bad_symbol"
@@ -335,21 +335,28 @@ class CodeAnswers:
     def _now_ns(self) -> int:
         return nanoseconds(self._clock.now())
 
-    def _split(self, files: FreshFiles, text: str) -> tuple[FreshFile | None, str]:
+    def _split(
+        self, files: FreshFiles, changes: TreeChanges, text: str
+    ) -> tuple[FreshFile | None, str]:
         """A file and what stands behind its colon; no file if there is none of that name."""
-        whole = find_path(self.root, text, cwd=self._cwd)
-        if whole and (file := files.get(whole)):
+        if file := self._file(files, changes, text):
             return file, ""
         before, colon, rest = text.rpartition(":")
         while colon:
-            path = find_path(self.root, before.rstrip(":"), cwd=self._cwd)
-            if path and (file := files.get(path)):
+            if file := self._file(files, changes, before.rstrip(":")):
                 return file, rest
             before, colon, more = before.rpartition(":")
             rest = f"{more}:{rest}"
         if "/" in text and ":" in text.replace("::", ""):
             raise self._no_such_file(files, text.partition(":")[0])
         return None, text
+
+    def _file(self, files: FreshFiles, changes: TreeChanges, text: str) -> FreshFile | None:
+        """The file of a name, if there is one that may be shown."""
+        path = find_path(self.root, text, cwd=self._cwd)
+        if not path or (self._is_confined and path not in changes.scanned):
+            return None
+        return files.get(path)
 
     def _no_such_file(self, files: FreshFiles, text: str, *, folders: bool = False) -> NotFound:
         known = tree_changes(files).scanned

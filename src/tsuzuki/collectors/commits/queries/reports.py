@@ -2,7 +2,18 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Integer, Text, and_, bindparam, case, func, select
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+)
 
 from tsuzuki.collectors.commits.queries.notes import Note, notes_of
 from tsuzuki.collectors.commits.queries.targets import Target
@@ -73,20 +84,45 @@ _SUMMARIES = (
     .order_by(_runs.c.started_at_utc.desc(), _runs.c.run_id)
 )
 _NEWEST_SUMMARIES = _SUMMARIES.limit(bindparam("limit", type_=Integer()))
+_last = bulk_collection_runs.alias("last_run")
+_SUMMARIES_BEHIND = _NEWEST_SUMMARIES.where(
+    exists().where(
+        _last.c.run_id == _COLLECTION,
+        or_(
+            _runs.c.started_at_utc < _last.c.started_at_utc,
+            and_(
+                _runs.c.started_at_utc == _last.c.started_at_utc,
+                _runs.c.run_id > _last.c.run_id,
+            ),
+        ),
+    )
+)
+_COUNT_RUNS = select(func.count()).select_from(_runs)
 _SUMMARY = _SUMMARIES.where(_runs.c.run_id == _COLLECTION)
 
 
 def summaries(
-    connection: Connection, *, run_id: str | None = None, limit: int = 50
+    connection: Connection,
+    *,
+    run_id: str | None = None,
+    after: str | None = None,
+    limit: int = 50,
 ) -> list[Summary]:
-    """Bulk collections, the newest first; or the one that is asked for."""
-    if run_id is None:
-        rows = execute(connection, _NEWEST_SUMMARIES, {"limit": limit})
-    else:
+    """Bulk collections, the newest first, from behind the one with the id `after` on; or the one that is asked for."""
+    if run_id is not None:
         rows = execute(connection, _SUMMARY, {"collection": run_id})
+    elif after is not None:
+        rows = execute(connection, _SUMMARIES_BEHIND, {"collection": after, "limit": limit})
+    else:
+        rows = execute(connection, _NEWEST_SUMMARIES, {"limit": limit})
     return [
         Summary(**{**row, "run_status": BulkStatus(row["run_status"])}) for row in rows.mappings()
     ]
+
+
+def count(connection: Connection) -> int:
+    """How many bulk collections there are."""
+    return int(execute(connection, _COUNT_RUNS).scalar_one())
 
 
 def ids_beginning(connection: Connection, start: str) -> list[str]:

@@ -27,6 +27,8 @@ from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
+__all__ = ["BulkRuns", "BulkView", "StartedCollection", "Summary"]
+
 JOB = "commits-by-hand"
 """The job whose runs are asked for here; jobs of the file have names of their own."""
 
@@ -133,11 +135,16 @@ class BulkRuns:
             (summary,) = reports.summaries(connection, run_id=run_id)
             return summary
 
-    def runs(self, *, limit: int = 20) -> list[Summary]:
-        """Collections, the newest first."""
+    def runs(self, *, after: str | None = None, limit: int = 20) -> list[Summary]:
+        """Collections, the newest first, from behind the one with the id `after` on."""
         self._look_after()
         with self._database.read() as connection:
-            return reports.summaries(connection, limit=limit)
+            return reports.summaries(connection, after=after, limit=limit)
+
+    def count(self) -> int:
+        """How many collections there are."""
+        with self._database.read() as connection:
+            return reports.count(connection)
 
     def show(self, reference: str) -> BulkView:
         self._look_after()

@@ -20,7 +20,7 @@ from tsuzuki.collectors.commits.service.target_additions import (
     tell_nothing,
 )
 from tsuzuki.collectors.commits.source import Absence, Source
-from tsuzuki.collectors.commits.source_factory import SourceFactory, described
+from tsuzuki.collectors.commits.source_factory import SourceFactory, described, is_url
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
@@ -83,9 +83,9 @@ class Commits:
                 for project in projects.find(connection)
             ]
 
-    def add_target(self, reference: str, branch: str | None, *, base: Path) -> TargetView:
-        """Follow a branch of a project, its default branch unless said. A path, a URL or a project
-        of the configured GitLab that is not known yet is taken in first."""
+    def add_target(self, reference: str, branch: str | None, *, base: Path | None) -> TargetView:
+        """Follow a branch of a project, its default branch unless said. A path below `base`, a URL or a project
+        of the configured GitLab that is not known yet is taken in first; without `base` neither a path nor a URL."""
         project = self._project(reference, base=base)
         name, why_default = self._branch_of(project, branch)
         target = Target(project.project_id, name)
@@ -188,7 +188,7 @@ class Commits:
             targets.follow(connection, Target(project_id, new), is_default=True)
             targets.follow(connection, Target(project_id, old))
 
-    def _project(self, reference: str, *, base: Path) -> Project:
+    def _project(self, reference: str, *, base: Path | None) -> Project:
         """The project that is meant; it is stored if it is new."""
         found = self._found(reference, base=base)
         if isinstance(found, Project):
@@ -196,13 +196,21 @@ class Commits:
         with self._database.write() as connection:
             return self._record(connection, found).project
 
-    def _found(self, reference: str, *, base: Path) -> NewProject:
+    def _found(self, reference: str, *, base: Path | None) -> NewProject:
         """The project that is meant, stored or not."""
         with self._database.read() as connection:
             if projects.named(connection, reference):
                 return named_project(connection, reference)
         with closing(self._sources()) as sources:
-            return described(reference, base=base, sources=sources, or_remote=True)
+            if base is not None:
+                return described(reference, base=base, sources=sources, or_remote=True)
+            if sources.has_gitlab and not is_url(reference):
+                return sources.gitlab().project(reference)
+        raise NotFound(
+            f"there is no known project {reference!r}",
+            hint="A folder or a git URL is taken in with: tsuzuki commits projects add",
+            code="project_unknown",
+        )
 
     def _branch_of(self, project: NewProject, branch: str | None) -> tuple[str, str | None]:
         """The branch that is asked for, after a look whether it is there; else the default branch,

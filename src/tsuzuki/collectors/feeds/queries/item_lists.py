@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, bindparam, case, func, or_, select
+from sqlalchemy import BigInteger, Connection, Select, bindparam, case, func, or_, select
 
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.queries.items import SELECT_ITEMS, Item, item_from
@@ -50,7 +50,18 @@ class ItemCounts:
 
 def find(connection: Connection, wanted: ItemFilter, *, limit: int) -> list[Item]:
     """Items, the newest first."""
-    statement = SELECT_ITEMS.order_by(items.c.id.desc()).limit(limit)
+    statement = _narrowed(SELECT_ITEMS, wanted).order_by(items.c.id.desc()).limit(limit)
+    return [item_from(dict(row)) for row in connection.execute(statement).mappings()]
+
+
+def count(connection: Connection, wanted: ItemFilter, *, at_most: int) -> int:
+    """How many items there are, counted no further than `at_most`."""
+    found = _narrowed(SELECT_ITEMS.with_only_columns(items.c.id), wanted).limit(at_most)
+    statement = select(func.count()).select_from(found.subquery())
+    return int(connection.execute(statement).scalar_one())
+
+
+def _narrowed(statement: Select[Any], wanted: ItemFilter) -> Select[Any]:
     if wanted.feed_ids is not None:
         statement = statement.where(item_details.c.feed_id.in_(wanted.feed_ids))
     if wanted.statuses is not None:
@@ -67,7 +78,7 @@ def find(connection: Connection, wanted: ItemFilter, *, limit: int) -> list[Item
         statement = statement.where(
             or_(*(func.lower(c).like(f"%{escaped}%", escape="\\") for c in columns))
         )
-    return [item_from(dict(row)) for row in connection.execute(statement).mappings()]
+    return statement
 
 
 def _count_if(condition: Any) -> Any:

@@ -72,6 +72,21 @@ class Items:
         self._definitions = definitions
 
     def find(
+        self, *, before_id: int | None = None, limit: int = 50, **narrowing: Any
+    ) -> list[ItemView]:
+        """Items, the newest first, from below `before_id` on. See `_filter` for what narrows them."""
+        wanted, feeds = self._filter(before_id=before_id, **narrowing)
+        with self._database.read() as connection:
+            found = item_lists.find(connection, wanted, limit=limit)
+        return [ItemView(item=item, feed=feeds[item.feed_id]) for item in found]
+
+    def count(self, *, at_most: int, **narrowing: Any) -> int:
+        """How many items there are, counted no further than `at_most`."""
+        wanted, _feeds = self._filter(**narrowing)
+        with self._database.read() as connection:
+            return item_lists.count(connection, wanted, at_most=at_most)
+
+    def _filter(
         self,
         *,
         feed: str | None = None,
@@ -80,9 +95,9 @@ class Items:
         reasons: Collection[str] = (),
         waiting: str | None = None,
         words: str | None = None,
-        limit: int = 50,
-    ) -> list[ItemView]:
-        """Items, the newest first. States and reasons are named in lower case."""
+        before_id: int | None = None,
+    ) -> tuple[ItemFilter, dict[int, FeedView]]:
+        """The filter, and the feeds of its items by id. States and reasons are named in lower case."""
         feeds = [self._definitions.get(feed)] if feed else self._definitions.find(job)
         by_id = {one.stored.id: one for one in feeds if one.stored is not None}
         wanted = ItemFilter(
@@ -91,10 +106,9 @@ class Items:
             reasons=[ItemReason[name.upper()] for name in reasons] or None,
             waiting=WaitingState(waiting) if waiting else None,
             words=words,
+            before_id=before_id,
         )
-        with self._database.read() as connection:
-            found = item_lists.find(connection, wanted, limit=limit)
-        return [ItemView(item=item, feed=by_id[item.feed_id]) for item in found]
+        return wanted, by_id
 
     def get(self, name: str) -> ItemView:
         """An item by its id or its link. Raises `NotFound`."""

@@ -1,0 +1,120 @@
+"""The trees of the codeindex jobs: the only ones that a caller from outside may ask about or have built.
+
+Which folders these are is said by the jobs; a request names one of them and never another folder.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tsuzuki.collectors.codeindex.index_file import index_path
+from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
+from tsuzuki.collectors.codeindex.options import CodeIndexOptions
+from tsuzuki.collectors.codeindex.roots import real_path, usable_root
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
+from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, Started
+from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.store import audit
+
+HANDLER = "codeindex"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobTree:
+    """A root of a job. It need not exist."""
+
+    root: Path
+    job: str
+    lsp: LspCommands
+    is_indexed: bool
+
+
+class JobTrees:
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+
+    @cached_property
+    def _builds(self) -> Builds:
+        return Builds(clock=self._context.database.clock)
+
+    def find(self) -> list[JobTree]:
+        """Each tree once, by root; of a tree of several jobs, the first job by name."""
+        found: dict[Path, JobTree] = {}
+        views = [view for view in self._context.jobs.find() if view.spec.handler == HANDLER]
+        for view in sorted(views, key=lambda view: view.name):
+            options = CodeIndexOptions.model_validate(view.spec.options)
+            lsp = {language: as_command(words) for language, words in options.lsp.items()}
+            for text in options.roots:
+                root = real_path(self._context.workspace / Path(text).expanduser())
+                is_indexed = index_path(root, self._builds.folder).exists()
+                tree = JobTree(root=root, job=view.name, lsp=lsp, is_indexed=is_indexed)
+                found.setdefault(root, tree)
+        return [found[root] for root in sorted(found)]
+
+    def get(self, named: str | None) -> JobTree:
+        """The tree with this root, usable; without a name the only one there is. Raises `NotFound`."""
+        trees = self.find()
+        if named is None and len(trees) == 1:
+            (tree,) = trees
+        else:
+            tree = _named(trees, named)
+        usable_root(tree.root)
+        return tree
+
+    def answers(self, tree: JobTree) -> CodeAnswers:
+        return CodeAnswers(
+            tree.root,
+            cwd=tree.root,
+            folder=self._builds.folder,
+            clock=self._context.database.clock,
+            is_confined=True,
+        )
+
+    def build(self, tree: JobTree) -> Started:
+        """Start a build in a process of its own, or name the one that runs."""
+        started = self._builds.start_detached(tree.root, lsp=tree.lsp)
+        if started.is_new:
+            with self._context.database.write() as connection:
+                audit.record(
+                    connection,
+                    actor=self._context.actor,
+                    action="codeindex.build",
+                    object_type="tree",
+                    object_id=str(tree.root),
+                )
+        return started
+
+    def status(self, tree: JobTree) -> IndexStatus:
+        return self._builds.status(tree.root)
+
+    def job(self, tree: JobTree, build_id: str) -> BuildJob:
+        """A build that runs, or that ended in the last five minutes. Raises `NotFound`."""
+        found = self._builds.job(tree.root, build_id)
+        if found is None:
+            raise NotFound(
+                f"there is no build {build_id} of {tree.root}",
+                hint="A build is forgotten five minutes after its end.",
+                code="build_unknown",
+            )
+        return found
+
+
+def _named(trees: list[JobTree], named: str | None) -> JobTree:
+    known = [str(tree.root) for tree in trees]
+    if named is None and trees:
+        raise UsageError(
+            f"there are {len(trees)} trees",
+            hint=f"Say which: {', '.join(known)}",
+            code="tree_missing",
+        )
+    for tree in trees:
+        if str(tree.root) == named:
+            return tree
+    raise NotFound(
+        "no job indexes a tree" if named is None else f"no job indexes the tree {named!r}",
+        hint=(did_you_mean(named, known) if named else "")
+        + "A job of the type codeindex names the trees that can be asked about.",
+        code="tree_unknown",
+    )

@@ -1,0 +1,196 @@
+"""`/books`: what was collected, where the collection continues, what is left of the quota, and the next mail."""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from tsuzuki.collectors.books.service import Books, CursorView, StoredBook
+from tsuzuki.model.access import Right
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.api.jobs import JobName
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, after_position, count_of
+from tsuzuki.web.problems import InvalidRequest, PartProblem
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["books"])
+
+JobFilter = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class BookOut(Model):
+    """One volume. What the source did not say is null."""
+
+    volume_id: str
+    title: str
+    isbn13: str | None
+    subtitle: str | None
+    authors: list[str]
+    publisher: str | None
+    published_date: str | None
+    description: str | None
+    language: str | None
+    print_type: str | None
+    page_count: int | None
+    info_link: str | None
+
+
+class StoredBookOut(BookOut):
+    first_seen_at: Moment
+    last_seen_at: Moment
+
+
+class BookQuery(PageRequest):
+    job: JobFilter | None = Field(None, description="Only what this job has found.")
+    search: str | None = Field(
+        None, max_length=200, description="In title, subtitle, authors or ISBN."
+    )
+    undelivered: bool = Field(False, description="With `job`: only what it has not mailed.")
+
+
+class CursorQuery(PageRequest):
+    job: JobFilter | None = None
+
+
+class CursorOut(Model):
+    """Where a job continues; `is_current` if it belongs to the queries that the job has now."""
+
+    job: str
+    query_set_hash: str
+    start_index: int
+    is_exhausted: bool
+    last_updated_at: Moment
+    is_current: bool
+
+
+class ResetRequest(Model):
+    confirm: Literal[True] = Field(
+        description="Must be true: the job then collects from the start.", examples=[True]
+    )
+
+
+class ResetOut(Model):
+    job: str
+    cursors: int = Field(description="How many were reset.")
+
+
+class QuotaOut(Model):
+    """Calls of today, as the source counts its days. `refused_at`: the source itself said that they are used up."""
+
+    day: str
+    calls: int
+    limit: int
+    left: int
+    resets_at: Moment
+    refused_at: Moment | None
+
+
+class DigestOut(Model):
+    subject: str
+    text: str
+    html: str
+
+
+class BooksPreview(Model):
+    """The mail that would be sent now; `digest` is null if there is nothing to send."""
+
+    job: str
+    digest: DigestOut | None
+    books: list[BookOut]
+
+
+def _service(context: Context) -> Books:
+    service: Books = context.application.service("books")
+    return service
+
+
+def _stored_out(stored: StoredBook) -> StoredBookOut:
+    return StoredBookOut(
+        **stored.book._asdict(),
+        first_seen_at=stored.first_seen_at,
+        last_seen_at=stored.last_seen_at,
+    )
+
+
+@router.get(
+    "/books",
+    dependencies=[requires(Right.COLLECTORS_READ)],
+    responses=problem_responses(404),
+)
+def list_books(context: Context, query: Annotated[BookQuery, Query()]) -> Page[StoredBookOut]:
+    """List books, the newest first."""
+    if query.undelivered and query.job is None:
+        message = "whether a book was mailed depends on the job"
+        raise InvalidRequest(
+            [PartProblem(where="query.undelivered", message=message, hint="Give `job` too.")]
+        )
+    wanted: dict[str, Any] = {
+        "job_name": query.job,
+        "words": query.search,
+        "undelivered": query.undelivered,
+    }
+    service = _service(context)
+    return context.page(
+        query,
+        find=lambda after, limit: service.find(**wanted, after=after, limit=limit),
+        position=lambda stored: stored.book.volume_id,
+        item=_stored_out,
+        count=lambda: count_of(service.count(**wanted, at_most=COUNT_MAX + 1)),
+    )
+
+
+@router.get(
+    "/books/cursors",
+    dependencies=[requires(Right.COLLECTORS_READ)],
+    responses=problem_responses(404),
+)
+def list_books_cursors(context: Context, query: Annotated[CursorQuery, Query()]) -> Page[CursorOut]:
+    """List where each books job continues, by job."""
+    found = _service(context).cursors(query.job)
+    return context.page(
+        query,
+        find=lambda after, limit: after_position(found, after, limit, _cursor_position),
+        position=_cursor_position,
+        item=lambda view: CursorOut.model_validate(view.as_dict()),
+        count=lambda: count_of(len(found)),
+    )
+
+
+def _cursor_position(view: CursorView) -> str:
+    return f"{view.cursor.job_name}\n{view.cursor.key}"
+
+
+@router.post(
+    "/books/jobs/{name}/reset",
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def reset_books_cursors(context: Context, name: JobName, body: ResetRequest) -> ResetOut:
+    """Forget where a books job continues: its next run collects from the start. What was found stays."""
+    del body
+    return ResetOut(job=name, cursors=_service(context).reset_cursors(name))
+
+
+@router.get("/books/quota", dependencies=[requires(Right.COLLECTORS_READ)])
+def books_quota(context: Context) -> QuotaOut:
+    """What is left of today's calls, and when there are more."""
+    use = _service(context).quota()
+    return QuotaOut(**asdict(use), left=use.left)
+
+
+@router.get(
+    "/books/jobs/{name}/preview",
+    dependencies=[requires(Right.COLLECTORS_READ)],
+    responses=problem_responses(404),
+)
+def preview_books_mail(context: Context, name: JobName) -> BooksPreview:
+    """The next mail of a books job. Nothing is sent and nothing is changed."""
+    preview = _service(context).preview(name)
+    return BooksPreview(
+        job=preview.job,
+        digest=DigestOut(**asdict(preview.digest)) if preview.digest else None,
+        books=[BookOut.model_validate(book) for book in preview.books],
+    )

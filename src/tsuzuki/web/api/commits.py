@@ -1,0 +1,269 @@
+"""`/commits`: the branches that are followed, and the collections of them. Reports are in `commit_reports`."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field
+
+from tsuzuki.collectors.commits.service import CommitsService
+from tsuzuki.collectors.commits.service.bulk_runs import BulkView, StartedCollection, Summary
+from tsuzuki.collectors.commits.service.commits import ProjectView, TargetView
+from tsuzuki.model.access import Right
+from tsuzuki.web.answers import Model
+from tsuzuki.web.context import Context
+from tsuzuki.web.paging import Page, PageQuery, after_position, count_of
+from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["commits"])
+
+CollectionId = Annotated[
+    str, Path(min_length=1, max_length=100, description="The id, or how it starts, if that is one.")
+]
+ProjectReference = Annotated[
+    str, Field(min_length=1, max_length=500, description="A number, a path or a name.")
+]
+BranchName = Annotated[str, Field(min_length=1, max_length=500, examples=["main"])]
+LOCATION_HEADER = {
+    "headers": {"Location": {"description": "The collection.", "schema": {"type": "string"}}}
+}
+
+
+class ProjectOut(Model):
+    """A project, and how many of its commits are stored."""
+
+    project_id: int
+    kind: str
+    path: str
+    name: str
+    url: str
+    default_branch: str | None
+    commits: int
+
+
+class TargetOut(Model):
+    """A branch that is followed. `head` is the commit up to which it is collected, `last_collected` the date of
+    its newest commit; `why_default` says how the default branch was found when the target was added."""
+
+    project_id: int
+    project: str
+    branch: str
+    last_collected: str | None
+    head: str | None
+    collected_at_utc: str | None
+    under_way: bool
+    why_default: str | None
+
+
+class NewTarget(Model):
+    project: ProjectReference
+    branch: BranchName | None = Field(None, description="Without it the default branch.")
+
+
+class CollectRequest(Model):
+    """Which targets; all of them if nothing is said."""
+
+    projects: list[ProjectReference] = Field([], max_length=1000)
+    branch: BranchName | None = None
+
+
+class CollectionStarted(Model):
+    """`job_run_id` is the run that works on it; `is_takeover` if another process had started it."""
+
+    run_id: str
+    job_run_id: int
+    total_targets: int
+    is_takeover: bool
+
+
+class CollectionOut(Model):
+    run_id: str
+    started_at_utc: str
+    completed_at_utc: str | None
+    run_status: str
+    total_targets: int
+    success_count: int
+    failed_count: int
+    pending_count: int
+
+
+class NoteOut(Model):
+    kind: str
+    sentence: str
+
+
+class TargetResult(Model):
+    """How one target went."""
+
+    project_id: int
+    path: str
+    branch_name: str
+    status: str
+    new_commits_count: int | None
+    error_message: str | None
+    processed_at_utc: str | None
+    notes: list[NoteOut]
+
+
+class CollectionDetails(CollectionOut):
+    retry_of: str | None
+    job_run_id: int | None
+    results: list[TargetResult]
+
+
+def commits_service(context: Context) -> CommitsService:
+    service: CommitsService = context.application.service("commits")
+    return service
+
+
+def _project_out(context: Context, view: ProjectView) -> ProjectOut:
+    values = {**asdict(view.project), "commits": view.commits}
+    shown = {name: values[name] for name in ProjectOut.model_fields}
+    return ProjectOut.model_validate(context.mask(shown))
+
+
+def _target_out(context: Context, view: TargetView) -> TargetOut:
+    return TargetOut.model_validate(context.mask(asdict(view)))
+
+
+def _details_out(context: Context, view: BulkView) -> CollectionDetails:
+    details = {
+        **asdict(view.summary),
+        "retry_of": view.retry_of,
+        "job_run_id": view.job_run_id,
+        "results": [asdict(result) for result in view.results],
+    }
+    return CollectionDetails.model_validate(context.mask(details))
+
+
+@router.get("/commits/projects", dependencies=[requires(Right.COLLECTORS_READ)])
+def list_projects(context: Context, query: PageQuery) -> Page[ProjectOut]:
+    """List the projects that are known, by number."""
+    found = commits_service(context).commits.projects()
+    return context.page(
+        query,
+        find=lambda after, limit: after_position(found, after, limit, _project_position),
+        position=_project_position,
+        item=lambda view: _project_out(context, view),
+        count=lambda: count_of(len(found)),
+    )
+
+
+def _project_position(view: ProjectView) -> str:
+    return f"{view.project.project_id:020}"
+
+
+@router.get("/commits/targets", dependencies=[requires(Right.COLLECTORS_READ)])
+def list_targets(context: Context, query: PageQuery) -> Page[TargetOut]:
+    """List the branches that are followed, and how far each is collected."""
+    found = commits_service(context).commits.targets()
+    return context.page(
+        query,
+        find=lambda after, limit: after_position(found, after, limit, _target_position),
+        position=_target_position,
+        item=lambda view: _target_out(context, view),
+        count=lambda: count_of(len(found)),
+    )
+
+
+def _target_position(view: TargetView) -> str:
+    return f"{view.project_id:020} {view.branch}"
+
+
+@router.post(
+    "/commits/targets",
+    status_code=201,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def add_target(context: Context, body: NewTarget) -> TargetOut:
+    """Follow a branch of a project that is known or is on the configured GitLab. A folder or a git URL is taken in
+    by command only."""
+    view = commits_service(context).commits.add_target(body.project, body.branch, base=None)
+    return _target_out(context, view)
+
+
+@router.delete(
+    "/commits/targets",
+    status_code=204,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def remove_target(
+    context: Context,
+    project: Annotated[str, Query(min_length=1, max_length=500)],
+    branch: Annotated[str, Query(min_length=1, max_length=500)],
+) -> None:
+    """Follow a branch no longer. What was collected stays."""
+    commits_service(context).commits.remove_target(project, branch)
+
+
+@router.get("/commits/collections", dependencies=[requires(Right.COLLECTORS_READ)])
+def list_collections(context: Context, query: PageQuery) -> Page[CollectionOut]:
+    """List collections, the newest first."""
+    bulk_runs = commits_service(context).bulk_runs
+    return context.page(
+        query,
+        find=lambda after, limit: bulk_runs.runs(after=after, limit=limit),
+        position=lambda summary: summary.run_id,
+        item=_collection_out,
+        count=lambda: count_of(bulk_runs.count()),
+    )
+
+
+def _collection_out(summary: Summary) -> CollectionOut:
+    return CollectionOut.model_validate(asdict(summary))
+
+
+@router.post(
+    "/commits/collections",
+    status_code=202,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses={202: LOCATION_HEADER, **problem_responses(404)},
+)
+def start_collection(
+    context: Context, response: Response, body: CollectRequest | None = None
+) -> CollectionStarted:
+    """Collect all targets, or some. While one collection runs, another is refused."""
+    asked = body or CollectRequest(projects=[], branch=None)
+    started = commits_service(context).bulk_runs.start(asked.projects, branch=asked.branch)
+    return _started(response, started)
+
+
+def _started(response: Response, started: StartedCollection) -> CollectionStarted:
+    response.headers["Location"] = f"/api/v1/commits/collections/{started.run_id}"
+    return CollectionStarted.model_validate(asdict(started))
+
+
+@router.get(
+    "/commits/collections/{collection_id}",
+    dependencies=[requires(Right.COLLECTORS_READ)],
+    responses=problem_responses(404),
+)
+def get_collection(context: Context, collection_id: CollectionId) -> CollectionDetails:
+    """One collection with the result of each target."""
+    return _details_out(context, commits_service(context).bulk_runs.show(collection_id))
+
+
+@router.post(
+    "/commits/collections/{collection_id}/retry",
+    status_code=202,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses={202: LOCATION_HEADER, **problem_responses(404)},
+)
+def retry_collection(
+    context: Context, collection_id: CollectionId, response: Response
+) -> CollectionStarted:
+    """A new collection of what failed, or was left pending, in an earlier one."""
+    return _started(response, commits_service(context).bulk_runs.retry(collection_id))
+
+
+@router.post(
+    "/commits/collections/{collection_id}/cancel",
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def cancel_collection(context: Context, collection_id: CollectionId) -> CollectionOut:
+    """Stop the running collection. What is done is kept, the rest stays pending."""
+    return _collection_out(commits_service(context).bulk_runs.cancel(collection_id))
