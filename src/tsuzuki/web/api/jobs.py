@@ -58,7 +58,6 @@ class JobOut(Model):
     schedule_words: str
     next_at: Moment | None
     on_event: str | None
-    spread_seconds: float
     misfire: Misfire
     catchup_window_seconds: float
     concurrency_policy: ConcurrencyPolicy
