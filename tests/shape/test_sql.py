@@ -10,6 +10,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "tsuzuki"
 
 FILTERS = {
+    "collectors/books/queries/books.py: count",
     "collectors/books/queries/books.py: find",
     "collectors/books/queries/outbox.py: find",
     "collectors/commits/queries/commit_groups.py: commit_groups",
@@ -17,6 +18,7 @@ FILTERS = {
     "collectors/commits/queries/reports.py: ids_beginning",
     "collectors/commits/queries/statistics.py: author_counts",
     "collectors/commits/queries/statistics.py: groups",
+    "collectors/feeds/queries/item_lists.py: count",
     "collectors/feeds/queries/item_lists.py: find",
     "store/audit.py: count",
     "store/audit.py: find",
