@@ -40,6 +40,15 @@ def served(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -
         ("statistics/hours?hours=744", 200),
         ("bulk?count=true", 200),
         ("bulk/9223372036854775807/results", 404),
+        ("books?search=%25%F0%9F%92%A5&count=true", 200),
+        ("books?job=hello", 404),
+        ("feeds/items?search=%5C&status=pending&reason=none&waiting=ready&count=true", 200),
+        ("feeds/items/9223372036854775807/explain", 404),
+        ("commits/collections?count=true", 200),
+        ("commits/collections/%25", 404),
+        ("commits/stats?by=day&by=branch&since=0001-01-01&until=9999-12-31", 200),
+        ("commits/stats?project=99999999999999999999", 404),
+        ("commits/export?format=jsonl&exclude_path=*.lock&generated=false", 200),
     ],
 )
 def test_odd_values_are_found_refused_or_not_there(client: Client, path: str, status: int) -> None:

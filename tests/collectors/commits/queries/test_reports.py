@@ -1,0 +1,21 @@
+"""Lists of collections: each once, page after page, also if two were started in one second."""
+
+from datetime import UTC, datetime, timedelta
+
+from tsuzuki.collectors.commits.queries import ledger, reports
+from tsuzuki.store.sql.database import Database
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def test_every_collection_comes_once(database: Database) -> None:
+    with database.write() as connection:
+        for number in (0, 0, 1):
+            run_id, now = ledger.new_id(), START + timedelta(days=number)
+            ledger.open_run(connection, run_id, [], job_run_id=0, now=now)
+            ledger.cancel(connection, run_id, now=now)
+        together = [one.run_id for one in reports.summaries(connection)]
+        seen: list[str] = []
+        while page := reports.summaries(connection, after=seen[-1] if seen else None, limit=1):
+            seen += [one.run_id for one in page]
+        assert (seen, reports.count(connection)) == (together, 3)
