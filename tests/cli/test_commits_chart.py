@@ -129,7 +129,7 @@ def test_a_picture_replaces_the_file_in_one_step(collected: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "code", "said"), [("nowhere/x.svg", 5, "output_unwritable"), (".", 2, "not_a_file")]
+    ("file", "code", "said"), [("nowhere/x.svg", 74, "output_unwritable"), (".", 2, "not_a_file")]
 )
 def test_a_place_that_cannot_be_written_is_told(
     collected: Workspace, file: str, code: int, said: str

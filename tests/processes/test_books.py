@@ -8,7 +8,7 @@ import pytest
 
 from support.daemons import Daemons, eventually
 from tsuzuki.collectors.books.queries import outbox
-from tsuzuki.collectors.books.queries.books import find
+from tsuzuki.collectors.books.queries.books import BookFilter, find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.model.run import Run
@@ -72,7 +72,9 @@ def starts(server: StandIn) -> list[int]:
 
 def stored(database: Database, job: str) -> set[str]:
     with database.read() as connection:
-        return {one.book.volume_id for one in find(connection, job_name=job, limit=100_000)}
+        return {
+            one.book.volume_id for one in find(connection, BookFilter(job_name=job), limit=100_000)
+        }
 
 
 def last_of(runs: Runs, run_id: int) -> Run:

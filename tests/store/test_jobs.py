@@ -26,6 +26,7 @@ EVERYTHING = JobSpec(
     description="Über alles\nund mehr",
     enabled=False,
     schedule=parse_schedule("every 10m"),
+    spread_seconds=7.5,
     on_event="order.paid",
     misfire=Misfire.ALL,
     catchup_window_seconds=0.1 + 0.2,

@@ -21,8 +21,9 @@ from support.moving_clock import MovingClock
 from tsuzuki import store
 from tsuzuki.model.run import Started
 from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.store import events, jobs, logs, pruning, workers
+from tsuzuki.store import events, jobs, logs, pruning, rollups, workers
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.rollups import HourCount
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.schema.tables import metadata
 from tsuzuki.store.sql.database import Database
@@ -149,6 +150,32 @@ def _delete_marked(database: Database, clock: MovingClock, term: Term) -> Write:
     return lambda connection, term: pruning.delete_marked(connection, term=term, run_ids=[run_id])
 
 
+def _store_hour(database: Database, clock: MovingClock, _term: Term) -> Write:
+    hour = rollups.hour_of(clock.now())
+
+    def write(connection: Connection, term: Term) -> bool:
+        return rollups.store_hour(
+            connection,
+            term=term,
+            counted=hour,
+            hour=hour,
+            counts=[HourCount(1, RunState.FAILED, 0, 1, 0.0)],
+        )
+
+    with database.write() as connection:
+        rollups.start(connection, hour)
+    return write
+
+
+def _delete_hours(database: Database, clock: MovingClock, term: Term) -> Write:
+    write = _store_hour(database, clock, term)
+    with database.write() as connection:
+        assert write(connection, term)
+    return lambda connection, term: rollups.delete_before(
+        connection, clock.now() + timedelta(days=1), term=term
+    )
+
+
 LEADER_WRITES: dict[str, Prepare] = {
     **{f"moves.{name}": _move(name) for name in BY_LEADER},
     "runs.create": _create,
@@ -161,6 +188,8 @@ LEADER_WRITES: dict[str, Prepare] = {
     "workers.mark_silent_gone": _mark_silent_gone,
     "logs.set_ref": _set_ref,
     "logs.delete_lines": _delete_lines,
+    "rollups.store_hour": _store_hour,
+    "rollups.delete_before": _delete_hours,
     "pruning.mark": _mark,
     "pruning.delete_marked": _delete_marked,
 }

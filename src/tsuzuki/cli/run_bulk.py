@@ -9,7 +9,6 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
-from tsuzuki.cli.foreground import write_log
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option, limit_option
 from tsuzuki.cli.output import Column, emit, say
@@ -187,6 +186,7 @@ def _act(
 
 
 def _carry_out(invocation: Invocation, application: "Application", view: "BulkView") -> None:
+    from tsuzuki.cli.foreground import write_log  # noqa: PLC0415 -- only an action that is carried out here needs it
     from tsuzuki.services.bulk import JOB_NAME
 
     def say_started() -> None:

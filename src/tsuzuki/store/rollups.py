@@ -158,13 +158,18 @@ def store_hour(
 ) -> bool:
     """Store the counts of an hour, the first since `counted` in which something moved. False if another process
     was first, or leads by now."""
-    execute(connection, _start(connection.dialect), {"until": counted})
+    start(connection, counted)
     values = {"from_": counted, "until": hour + HOUR, "epoch": term.epoch}
     if execute(connection, _ADVANCE, values).one_or_none() is None:
         return False
     if counts:
         execute_batch(connection, _insert, _COLUMNS, counts, {"hour": hour})
     return True
+
+
+def start(connection: Connection, hour: datetime) -> None:
+    """Count from this hour on, unless that is settled already."""
+    execute(connection, _start(connection.dialect), {"until": hour})
 
 
 @lru_cache
@@ -188,8 +193,9 @@ _DELETE = delete(run_hours).where(
 )
 
 
-def delete_before(connection: Connection, moment: datetime, *, term: Term) -> None:
-    execute(connection, _DELETE, {"before": moment, "epoch": term.epoch})
+def delete_before(connection: Connection, moment: datetime, *, term: Term) -> int:
+    """How many rows were deleted."""
+    return execute(connection, _DELETE, {"before": moment, "epoch": term.epoch}).rowcount
 
 
 _BETWEEN = (

@@ -52,7 +52,7 @@ STATUSES: dict[type[TsuzukiError], int] = {
 the server's own file; what is wrong with a definition that was sent is raised as `InvalidRequest`."""
 
 
-class RequestError(TsuzukiError):
+class RequestError(UsageError):
     """A request that HTTP itself refuses: its status, and the headers that go with it."""
 
     code = "bad_request"

@@ -156,7 +156,11 @@ def opened(
         application = join(resources, reload=read, actor=actor or local_actor())
         if migrate:
             application.maintenance.upgrade()
-        yield application
+        try:
+            yield application
+        finally:
+            application.tokens.wait_for_writes()
+            application.sessions.wait_for_writes()
 
 
 def join(resources: Resources, *, reload: Callable[[], Configuration], actor: str) -> Application:

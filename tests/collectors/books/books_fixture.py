@@ -9,7 +9,7 @@ from support.factories import WORKER, add_worker, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
 from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
-from tsuzuki.collectors.books.queries.books import find
+from tsuzuki.collectors.books.queries.books import BookFilter, find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.worker.run_io import WorkerRunIO
@@ -97,7 +97,7 @@ class BooksFixture:
 
     def stored(self, name: str = "novelties") -> set[str]:
         with self.database.read() as connection:
-            found = find(connection, job_name=name, limit=100_000)
+            found = find(connection, BookFilter(job_name=name), limit=100_000)
         return {one.book.volume_id for one in found}
 
     def asked(self) -> list[tuple[int, int]]:

@@ -1,5 +1,7 @@
 """The services of access on a database of their own, and two who ask: an operator of the machine and a user."""
 
+from collections.abc import Iterator
+
 import pytest
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
@@ -30,10 +32,12 @@ def users(database: Database, passwords: Passwords) -> Users:
 
 
 @pytest.fixture
-def sessions(database: Database, passwords: Passwords) -> Sessions:
-    return Sessions(
+def sessions(database: Database, passwords: Passwords) -> Iterator[Sessions]:
+    sessions = Sessions(
         database=database, passwords=passwords, idle_seconds=3600, lifetime_seconds=86_400
     )
+    yield sessions
+    sessions.wait_for_writes()
 
 
 @pytest.fixture
@@ -42,8 +46,10 @@ def setup_codes(database: Database, passwords: Passwords) -> SetupCodes:
 
 
 @pytest.fixture
-def tokens(database: Database) -> Tokens:
-    return Tokens(database=database)
+def tokens(database: Database) -> Iterator[Tokens]:
+    tokens = Tokens(database=database)
+    yield tokens
+    tokens.wait_for_writes()
 
 
 @pytest.fixture

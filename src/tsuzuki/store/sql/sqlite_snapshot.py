@@ -6,14 +6,12 @@ copy of both. What is written meanwhile is not seen.
 """
 
 import os
+import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy.engine import Dialect
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
 
 SNAPSHOT = "tsuzuki_snapshot"
 """In the `info` of a connection that reads a snapshot."""
@@ -37,7 +35,7 @@ class SnapshotReader:
     """Called by SQLAlchemy for each connection: opens the snapshot if there is no other way."""
 
     def __init__(self) -> None:
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: str | None = None
 
     def __call__(
         self, dialect: Dialect, record: Any, arguments: list[Any], named: dict[str, Any]
@@ -53,14 +51,15 @@ class SnapshotReader:
         return dialect.connect(location, **{**named, "uri": True})
 
     def _copied(self, file: Path, log: Path) -> str:
-        """Made once; removed with the process."""
+        """Made once; removed with this reader, at the latest with the process."""
         import shutil  # noqa: PLC0415 -- every command loads this module, and hardly one makes a copy
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 -- the same
+        from tempfile import mkdtemp  # noqa: PLC0415 -- the same
 
         if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="tsuzuki-snapshot-")
+            self._folder = mkdtemp(prefix="tsuzuki-snapshot-")
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
             for one in (file, log):
-                copy = Path(self._folder.name, one.name)
+                copy = Path(self._folder, one.name)
                 shutil.copyfile(one, copy)
                 copy.chmod(0o600)
-        return str(Path(self._folder.name, file.name))
+        return str(Path(self._folder, file.name))
