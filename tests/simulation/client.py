@@ -55,7 +55,7 @@ class Client:
         self.fault_rates = NO_FAULTS
         self.is_dead = False
         self.suspended_until = 0.0
-        self.disconnected_until = 0.0
+        self.disconnected_until = world.unreachable_until
         self.is_disconnected_silently = False
         self.last_fault_at = float("-inf")
         """Until when it was last disconnected or suspended."""

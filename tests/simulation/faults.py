@@ -161,8 +161,9 @@ class FaultInjector:
             node.disconnect(self._long_seconds(), silently=self._world.random.random() < 0.5)
 
     def disconnect_all(self) -> None:
-        """The database itself is unreachable."""
+        """The database itself is unreachable, also for processes that start meanwhile."""
         seconds, silently = self._long_seconds(), self._world.random.random() < 0.5
+        self._world.unreachable_until = self._world.scheduler.now + seconds
         for client in self._world.clients:
             client.disconnect(seconds, silently=silently)
         self._world.coverage["the database was unreachable for all"] += 1

@@ -62,6 +62,8 @@ class World:
         self.nodes: list[Node] = []
         self.clients: list[Client] = []
         self.faults_ended = False
+        self.unreachable_until = 0.0
+        """Until when no process reaches the database."""
         self.settings_changed_at = float("-inf")
         self.pending_wakeups: set[str] = set()
         self._trace = trace
