@@ -54,8 +54,7 @@ class RunStatistics:
         self, *, hours: int = 24, job_name: str | None = None, end: datetime | None = None
     ) -> list[HourOfRuns]:
         """The last `hours` hours up to now, or up to `end`: each is there, oldest first, empty ones too."""
-        if not 1 <= hours <= HOURS_MAX:
-            raise UsageError(f"hours are from 1 to {HOURS_MAX}, not {hours}", code="hours")
+        _check(hours)
         with self._database.read() as connection:
             last = hour_of(end or self._database.now(connection))
             first = last - HOUR * (hours - 1)
@@ -66,6 +65,7 @@ class RunStatistics:
 
     def by_job(self, *, hours: int = 24) -> dict[str, Outcomes]:
         """The same hours together, for each job that had a run end in them."""
+        _check(hours)
         with self._database.read() as connection:
             last = hour_of(self._database.now(connection))
             found: dict[int, Outcomes] = {}
@@ -85,6 +85,11 @@ class RunStatistics:
         for hour in _hours(max(start, closed or start), end):
             counts = rollups.ended_between(connection, hour, hour + HOUR)
             yield from ((hour, count) for count in counts if job_id in (None, count.job_id))
+
+
+def _check(hours: int) -> None:
+    if not 1 <= hours <= HOURS_MAX:
+        raise UsageError(f"hours are from 1 to {HOURS_MAX}, not {hours}", code="hours")
 
 
 def _hours(start: datetime, end: datetime) -> Iterable[datetime]:

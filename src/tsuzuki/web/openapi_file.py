@@ -7,14 +7,14 @@ from tempfile import TemporaryDirectory
 
 from tsuzuki.web.app import build_app
 from tsuzuki.web.documents import openapi_of
-from tsuzuki.web.security.authentication import LoopbackAuthenticator
+from tsuzuki.web.security.access import AccessAuthenticator
 from tsuzuki.wiring.application import opened
 
 
 def write(target: Path) -> None:
     """The document depends on the code alone; the workspace is an empty one."""
     with TemporaryDirectory() as folder, opened(environ={}, cwd=Path(folder), migrate=False) as app:
-        served = build_app(app, LoopbackAuthenticator("openapi", is_loopback=True))
+        served = build_app(app, AccessAuthenticator(app, owner="openapi", is_loopback=True))
         text = json.dumps(openapi_of(served), indent=1, ensure_ascii=False)
     target.write_text(text + "\n", encoding="utf-8")
 

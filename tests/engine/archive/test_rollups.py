@@ -134,3 +134,5 @@ def test_one_job_alone_and_one_that_is_not_there(database: Database, term: Term)
         statistics.by_hour(job_name="other")
     with pytest.raises(UsageError):
         statistics.by_hour(hours=0)
+    with pytest.raises(UsageError):
+        statistics.by_job(hours=0)

@@ -8,7 +8,7 @@ from typing import Protocol
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from tsuzuki.model.access import Principal, Role
+from tsuzuki.model.access import Principal
 from tsuzuki.model.errors import NotAuthenticated
 
 SESSION_COOKIE = "__Host-tsuzuki"
@@ -25,22 +25,6 @@ class Authenticator(Protocol):
     def without_credentials(self) -> Principal | None:
         """For a request of this machine that has no credentials; None if there must be some."""
         ...
-
-
-class LoopbackAuthenticator:
-    """Without users and tokens: a server that listens on loopback only acts for its owner."""
-
-    def __init__(self, actor: str, *, is_loopback: bool) -> None:
-        self._owner = Principal(actor=actor, role=Role.ADMIN) if is_loopback else None
-
-    def by_token(self, _text: str) -> Principal | None:
-        return None
-
-    def by_session(self, _secret: str) -> Principal | None:
-        return None
-
-    def without_credentials(self) -> Principal | None:
-        return self._owner
 
 
 def bearer_token(connection: HTTPConnection) -> str | None:
