@@ -119,7 +119,9 @@ def test_a_tree_that_was_asked_about_is_watched_until_the_server_ends(
 def test_an_indexed_tree_is_caught_up_with_when_a_server_starts(
     new_state: Callable[[], ServerState], root: Path
 ) -> None:
-    ask(new_state(), "code_index_update")
+    before = new_state()
+    ask(before, "code_index_update")
+    before.close()  # its watcher would index the new file first
     (root / "later.py").write_text("def later(): pass\n")
     state = new_state()
     catch_up(state)
