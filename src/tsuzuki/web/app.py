@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from tsuzuki.model.errors import NotFound
+from tsuzuki.model.errors import NotFound, TsuzukiError
 from tsuzuki.web import documents, health, hooks, sign_in
 from tsuzuki.web.api import (
     audit,
@@ -32,6 +32,9 @@ from tsuzuki.web.api import (
     users,
     workers,
 )
+from tsuzuki.web.pages import assets
+from tsuzuki.web.pages.errors import error_page, wants_page
+from tsuzuki.web.pages.site import include_pages
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
 from tsuzuki.web.security.authentication import Authenticator
@@ -89,8 +92,9 @@ def build_app(
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
     app.include_router(sign_in.router, prefix=PREFIX)
-    for public in (hooks, health, documents):
+    for public in (hooks, health, documents, assets):
         app.include_router(public.router)
+    include_pages(app)
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)
@@ -114,17 +118,22 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
         raise TypeError(type(error))
     path = request.url.path
     if error.status_code == 404:
-        hint = "The routes are listed at /docs."
-        return problem_response(NotFound(f"there is no {path}", hint=hint, code="no_such_path"))
+        is_page = wants_page(request)
+        hint = "Use the menu, or go back." if is_page else "The routes are listed at /docs."
+        unknown = NotFound(f"there is no {path}", hint=hint, code="no_such_path")
+        return _refusal(request, unknown)
     message = f"{request.method} {path}: {error.detail}"
-    return problem_response(
-        RequestError(
-            message,
-            status=error.status_code,
-            headers=error.headers,
-            code="method_not_allowed" if error.status_code == 405 else "bad_request",
-        )
+    refused = RequestError(
+        message,
+        status=error.status_code,
+        headers=error.headers,
+        code="method_not_allowed" if error.status_code == 405 else "bad_request",
     )
+    return _refusal(request, refused)
+
+
+def _refusal(request: Request, error: TsuzukiError) -> Response:
+    return error_page(request, error) if wants_page(request) else problem_response(error)
 
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> Response:

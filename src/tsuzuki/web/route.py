@@ -93,14 +93,18 @@ class ApiRoute(APIRoute):
             await self._admit(request)
             return await self._answer(request, answer)
         except RequestValidationError as problem:
-            return problem_response(InvalidRequest(invalid_parts(problem, self)))
+            return self._refuse(request, InvalidRequest(invalid_parts(problem, self)))
         except TsuzukiError as problem:
-            return problem_response(problem)
+            return self._refuse(request, problem)
         except HTTPException:
             raise
         except Exception:  # noqa: BLE001 - the outermost net: logged here, told without a traceback
             log.exception("web_request_failed", method=request.method, route=self.path)
-            return problem_response(unexpected())
+            return self._refuse(request, unexpected())
+
+    def _refuse(self, _request: Request, error: TsuzukiError) -> Response:
+        """The answer to a request that is refused."""
+        return problem_response(error)
 
     async def _admit(self, request: BoundedRequest) -> None:
         """Raises why the request is refused before its endpoint sees it."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from tsuzuki.model.access import Right, Role
-from tsuzuki.services.access.sessions import SignInPlace
+from tsuzuki.services.access.sessions import SignedIn, SignInPlace
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.users import GivenName, Password, UserOut, user_out
 from tsuzuki.web.route import ApiRoute, problem_responses
@@ -49,6 +49,19 @@ def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
         body.name, body.password, place=place, replacing=session_secret(request)
     )
     session, principal = signed_in.session, signed_in.principal
+    keep_session(response, signed_in)
+    return SignedInOut(
+        user=session.user,
+        role=principal.role,
+        rights=sorted(principal.rights),
+        session_id=session.id,
+        expires_at=session.expires_at,
+    )
+
+
+def keep_session(response: Response, signed_in: SignedIn) -> None:
+    """Give the browser the cookie of its session."""
+    session = signed_in.session
     response.set_cookie(
         SESSION_COOKIE,
         signed_in.secret,
@@ -56,13 +69,6 @@ def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
         secure=True,
         httponly=True,
         samesite="lax",
-    )
-    return SignedInOut(
-        user=session.user,
-        role=principal.role,
-        rights=sorted(principal.rights),
-        session_id=session.id,
-        expires_at=session.expires_at,
     )
 
 

@@ -1,0 +1,1 @@
+"""The web page: server-rendered screens, useful without JavaScript, each with a `.json` twin of the same view."""

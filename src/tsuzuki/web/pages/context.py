@@ -1,0 +1,46 @@
+"""What the endpoint of a page is given: the context of a request, the viewer, and how to answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from pydantic import BaseModel
+from starlette.responses import RedirectResponse
+
+from tsuzuki.web.context import RequestContext, request_context
+from tsuzuki.web.pages.flash import Flash, keep_flash
+from tsuzuki.web.pages.rendering import render_page
+from tsuzuki.web.pages.viewer import Viewer, viewer_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageContext(RequestContext):
+    viewer: Viewer
+
+    def redirect(self, path: object, text: str | None = None, **values: Any) -> Response:
+        """Go on to a page (303), which shows the message once. Mark its text with `message(…)`."""
+        response = RedirectResponse(str(path), status_code=303)
+        if text is not None:
+            key = self.application.api_requests.cursor_key
+            keep_flash(response, Flash(text=text, values=values), key)
+        return response
+
+    def render(self, template: str, view: BaseModel, *, status: int = 200, **more: Any) -> Response:
+        """A page that is not the answer of its own route, such as a form with what is wrong in it."""
+        values: Mapping[str, Any] = {"view": view, **more}
+        return render_page(self.viewer, template, dict(values), status=status)
+
+
+async def page_context(request: Request) -> PageContext:
+    base = await request_context(request)
+    return PageContext(**vars(base), viewer=viewer_of(request))
+
+
+async def public_viewer(request: Request) -> Viewer:
+    return viewer_of(request)
+
+
+Page = Annotated[PageContext, Depends(page_context)]
+PublicViewer = Annotated[Viewer, Depends(public_viewer)]
+"""Of a page that needs no credentials."""

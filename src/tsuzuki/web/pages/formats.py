@@ -1,0 +1,139 @@
+"""Times, durations and numbers as the viewer reads them. Each time has its zone, and others in its tooltip."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from babel.dates import format_timedelta
+from babel.numbers import format_decimal
+from jinja2 import pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from tsuzuki.model.visible_text import neutralise
+from tsuzuki.web.answers import to_utc_text
+from tsuzuki.web.pages.ansi import without_ansi
+from tsuzuki.web.pages.language import message, translations
+from tsuzuki.web.pages.viewer import Viewer
+from tsuzuki.web.paging import Count
+
+NONE = "\N{EN DASH}"
+_SECONDS = message("%(seconds)s s")
+_MINUTES = message("%(minutes)s min %(seconds)s s")
+_HOURS = message("%(hours)s h %(minutes)s min")
+_DAYS = message("%(days)s d %(hours)s h")
+_TIME = Markup('<time datetime="{}" title="{}"{}>{}</time>')
+
+
+def _viewer(context: Context) -> Viewer:
+    viewer = context["viewer"]
+    if not isinstance(viewer, Viewer):
+        raise TypeError(type(viewer))
+    return viewer
+
+
+def in_zone(moment: datetime, zone: ZoneInfo) -> str:
+    return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def _tooltip(viewer: Viewer, moment: datetime, schedule_zone: str | None) -> str:
+    """In the zone of the schedule, of the viewer, and in UTC; each once."""
+    zones = [viewer.zone, ZoneInfo("UTC")]
+    if schedule_zone:
+        zones.insert(0, ZoneInfo(schedule_zone))
+    return "\n".join(
+        dict.fromkeys(f"{in_zone(moment, zone)} ({zone.key})" for zone in zones)
+    ).replace(" UTC (UTC)", " UTC")
+
+
+@pass_context
+def moment(context: Context, value: datetime | None, schedule_zone: str | None = None) -> Markup:
+    """A time with its zone."""
+    if value is None:
+        return Markup.escape(NONE)
+    viewer = _viewer(context)
+    shown = in_zone(value, viewer.zone)
+    return _TIME.format(to_utc_text(value), _tooltip(viewer, value, schedule_zone), "", shown)
+
+
+@pass_context
+def ago(context: Context, value: datetime | None, schedule_zone: str | None = None) -> Markup:
+    """How long ago, or in how long; our script keeps it current."""
+    if value is None:
+        return Markup.escape(NONE)
+    viewer = _viewer(context)
+    shown = relative(value - viewer.now, viewer.language)
+    title = _tooltip(viewer, value, schedule_zone)
+    return _TIME.format(to_utc_text(value), title, Markup(" data-relative"), shown)
+
+
+def relative(distance: timedelta, language: str) -> str:
+    return format_timedelta(
+        distance, add_direction=True, format="short", locale=language, threshold=1.5
+    )
+
+
+@pass_context
+def duration(context: Context, value: timedelta | float | None) -> str:
+    if value is None:
+        return NONE
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    gettext = translations(_viewer(context).language).gettext
+    whole = round(seconds)
+    if seconds < 60:
+        text = f"{seconds:.3f}" if seconds < 0.1 else f"{seconds:.1f}" if seconds < 10 else whole
+        return gettext(_SECONDS) % {"seconds": text}
+    if whole < 3600:
+        return gettext(_MINUTES) % {"minutes": whole // 60, "seconds": whole % 60}
+    if whole < 2 * 86_400:
+        return gettext(_HOURS) % {"hours": whole // 3600, "minutes": whole % 3600 // 60}
+    return gettext(_DAYS) % {"days": whole // 86_400, "hours": whole % 86_400 // 3600}
+
+
+@pass_context
+def number(context: Context, value: float | None) -> str:
+    return NONE if value is None else format_decimal(value, locale=_viewer(context).language)
+
+
+@pass_context
+def count(context: Context, value: Count | None) -> str:
+    """`1,240`, or `50,000+` where counting stopped."""
+    if value is None:
+        return NONE
+    return number(context, value.value) + ("" if value.exact else "+")
+
+
+def outside(value: object) -> Markup:
+    """Text that comes from elsewhere: not translated, and without harm to what stands beside it."""
+    return Markup('<bdi translate="no">{}</bdi>').format(neutralise(str(value)))
+
+
+def plain(value: object) -> str:
+    """The same for an attribute or the title of a drawing, where no element can stand."""
+    return neutralise(str(value))
+
+
+def indented_json(value: Any) -> str:
+    """Over several lines, without harm to what stands beside it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return "\n".join(neutralise(line) for line in text.split("\n"))
+
+
+def utc(value: datetime) -> str:
+    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "moment": moment,
+    "ago": ago,
+    "duration": duration,
+    "number": number,
+    "count_text": count,
+    "outside": outside,
+    "plain": plain,
+    "indented_json": indented_json,
+    "utc": utc,
+    "without_ansi": without_ansi,
+}

@@ -1,0 +1,90 @@
+"""Renders templates: everything escaped, an unknown name an error, and the policy that lets only our own files run."""
+
+import gzip
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from tsuzuki.web.pages.ansi import parts_of
+from tsuzuki.web.pages.assets import asset_url
+from tsuzuki.web.pages.flash import forget_flash
+from tsuzuki.web.pages.formats import FILTERS
+from tsuzuki.web.pages.language import LANGUAGES, translations
+from tsuzuki.web.pages.links import path_part
+from tsuzuki.web.pages.viewer import FRAGMENT_HEADER, Viewer
+from tsuzuki.web.pages.words import WORDS
+
+FOLDER = Path(__file__).parents[1] / "templates"
+COMPRESSED_MIN_BYTES = 1000
+COMPRESSION_LEVEL = 4
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types tsuzuki",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "same-origin",  # without a referrer a form would be sent with a null Origin
+    "Vary": f"Accept-Encoding, Accept-Language, Cookie, {FRAGMENT_HEADER}",
+}
+
+
+@cache
+def environment(language: str) -> Environment:
+    """Templates with the words of a language."""
+    built = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        extensions=["jinja2.ext.i18n", "jinja2.ext.do"],
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    built.filters.update(FILTERS)
+    built.globals.update(
+        words=WORDS,
+        ansi_parts=parts_of,
+        asset_url=asset_url,
+        path_part=path_part,
+        languages=LANGUAGES,
+        product_version=version("tsuzuki"),
+    )
+    # The method is one of the extension, which its type does not name.
+    install: Any = built
+    install.install_gettext_translations(translations(language), newstyle=True)
+    return built
+
+
+def render_page(
+    viewer: Viewer,
+    template: str,
+    values: dict[str, Any],
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """A page of ours. A message of the request before is shown once."""
+    text = environment(viewer.language).get_template(template).render(**values, viewer=viewer)
+    content = text.encode("utf-8", "replace")
+    given = {**HEADERS, "Content-Language": viewer.language, **(headers or {})}
+    if viewer.accepts_gzip and len(content) >= COMPRESSED_MIN_BYTES:
+        content = gzip.compress(content, COMPRESSION_LEVEL, mtime=0)
+        given["Content-Encoding"] = "gzip"
+    response = Response(content, status, given, "text/html")
+    if viewer.flash is not None and not viewer.is_fragment:
+        forget_flash(response)
+    return response

@@ -1,0 +1,167 @@
+"""Routes of pages: a right each, a `.json` twin of the same view, and errors as pages.
+
+A browser without credentials is sent to the sign-in page, and comes back to where it wanted to go. A form is posted,
+carried out, and answered with a redirect, so that reloading does nothing twice.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.responses import RedirectResponse
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import NotAuthenticated, TsuzukiError
+from tsuzuki.web.idempotency import NOT_KEPT
+from tsuzuki.web.pages.context import PageContext
+from tsuzuki.web.pages.errors import error_page
+from tsuzuki.web.pages.rendering import render_page
+from tsuzuki.web.pages.viewer import Viewer
+from tsuzuki.web.parameters import check_query
+from tsuzuki.web.problems import RequestError, problem_response
+from tsuzuki.web.route import ApiRoute, Handler
+from tsuzuki.web.security.authentication import authenticate
+from tsuzuki.web.security.bodies import BoundedRequest
+from tsuzuki.web.security.rights import check_right, public, requires
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+SIGN_IN = "/sign-in"
+SETUP = "/setup"
+
+Endpoint = Callable[..., Any]
+
+
+class PageRoute(ApiRoute):
+    """A page or a form. A page that is public knows its viewer all the same."""
+
+    async def _handle(self, request: BoundedRequest, answer: Handler) -> Response:
+        """An empty field of a form of filters says nothing: the address is the one without it."""
+        given = request.query_params.multi_items()
+        if request.method == "GET" and any(not value for _, value in given):
+            kept = urlencode([(name, value) for name, value in given if value])
+            path = request.url.path
+            return RedirectResponse(f"{path}?{kept}" if kept else path, status_code=303)
+        return await super()._handle(request, answer)
+
+    async def _admit(self, request: BoundedRequest) -> None:
+        state = request.app.state
+        if self.right is not None:
+            request.state.principal = await authenticate(request, state.authenticator)
+            check_right(request.state.principal, self.right)
+        check_query(request, self)
+        if self.body_field:
+            _check_form(request)
+            await request.body()
+
+    def _refuse(self, request: Request, error: TsuzukiError) -> Response:
+        if isinstance(error, NotAuthenticated) and error.retry_after_seconds is None and self.right:
+            back = str(request.url.path) if request.method == "GET" else "/"
+            if request.method == "GET" and request.url.query:
+                back = f"{back}?{request.url.query}"
+            return RedirectResponse(f"{SIGN_IN}?{urlencode({'next': back})}", status_code=303)
+        return error_page(request, error)
+
+
+class TwinRoute(ApiRoute):
+    """The view of a page as JSON; errors are problem documents."""
+
+    def _refuse(self, _request: Request, error: TsuzukiError) -> Response:
+        return problem_response(error)
+
+
+def _check_form(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != FORM_TYPE:
+        raise RequestError(
+            f"the body is {media_type or 'of no type'}, not a form",
+            status=415,
+            hint=f"Send it with: Content-Type: {FORM_TYPE}. Programs use /api/v1.",
+            code="not_form_type",
+        )
+
+
+class Screen:
+    """The routes of one screen."""
+
+    def __init__(self) -> None:
+        self.router = APIRouter()
+
+    def page(
+        self, path: str, *, right: Right, template: str, twin: str | None = None
+    ) -> Callable[[Endpoint], Endpoint]:
+        """The endpoint answers with a view, which is rendered at `path` and answered as JSON at `path.json`. It
+        takes `context: Page`. It may answer with a `Response` instead."""
+
+        def register(endpoint: Endpoint) -> Endpoint:
+            # The twin first: the last part of a path would match with its suffix.
+            self._add(twin or f"{path}.json", _as_json(endpoint), right, TwinRoute)
+            self._add(path, _as_page(endpoint, template), right, PageRoute)
+            return endpoint
+
+        return register
+
+    def form(self, path: str, *, right: Right) -> Callable[[Endpoint], Endpoint]:
+        """The endpoint of a posted form; it answers with `context.redirect(…)`, or renders what is wrong."""
+
+        def register(endpoint: Endpoint) -> Endpoint:
+            self._add(path, endpoint, right, PageRoute, "POST")
+            return endpoint
+
+        return register
+
+    def public(self, path: str, *, method: str = "GET") -> Callable[[Endpoint], Endpoint]:
+        """A page or form without credentials. It takes `viewer: PublicViewer` and answers with a `Response`."""
+
+        def register(endpoint: Endpoint) -> Endpoint:
+            self._add(path, endpoint, None, PageRoute, method)
+            return endpoint
+
+        return register
+
+    def _add(
+        self,
+        path: str,
+        endpoint: Endpoint,
+        right: Right | None,
+        route_class: type[ApiRoute],
+        method: str = "GET",
+    ) -> None:
+        self.router.add_api_route(
+            path,
+            endpoint,
+            methods=[method],
+            dependencies=[requires(right) if right else public()],
+            include_in_schema=False,
+            response_model=None,
+            route_class_override=route_class,
+            openapi_extra=NOT_KEPT,
+            name=f"{endpoint.__module__}.{endpoint.__name__}",
+        )
+
+
+def _as_page(endpoint: Endpoint, template: str) -> Endpoint:
+    @wraps(endpoint)
+    def answer(*, context: PageContext, **given: Any) -> Response:
+        view = endpoint(context=context, **given)
+        return view if isinstance(view, Response) else context.render(template, view)
+
+    return answer
+
+
+def _as_json(endpoint: Endpoint) -> Endpoint:
+    @wraps(endpoint)
+    def answer(*, context: PageContext, **given: Any) -> Response:
+        view = endpoint(context=context, **given)
+        if not isinstance(view, BaseModel):
+            raise TypeError(f"{endpoint.__name__} answered {type(view).__name__}, not a view")
+        return JSONResponse(view.model_dump(mode="json"))
+
+    return answer
+
+
+def render_public(viewer: Viewer, template: str, *, status: int = 200, **values: Any) -> Response:
+    return render_page(viewer, template, values, status=status)

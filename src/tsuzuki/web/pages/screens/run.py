@@ -1,0 +1,144 @@
+"""One run: what happened to it, why it is where it is, its progress, log, input and output; cancel and retry."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import ConfigurationError, NotFound, TsuzukiError
+from tsuzuki.model.run import Run
+from tsuzuki.web.answers import Model
+from tsuzuki.web.api.explanations import RunExplanation, explanation_out
+from tsuzuki.web.api.run_logs import LogLineOut, line_out
+from tsuzuki.web.api.run_models import RunDetail, RunOut, detail_out, run_out
+from tsuzuki.web.api.runs import RunId
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.problems import Problem, problem_of
+
+screen = Screen()
+
+LINES_SHOWN = 500
+SEARCHED_MAX = 200_000
+FOUND_MAX = 500
+LineNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
+
+
+class LogView(Model):
+    """A part of the log. `search` is the text that the lines were searched for; `is_cut`: more lines have it, or
+    the log was not searched to its end."""
+
+    lines: list[LogLineOut]
+    search: str | None = None
+    is_cut: bool = False
+    is_end: bool = True
+    problem: Problem | None = None
+
+
+class RunPageView(Model):
+    run: RunDetail
+    explanation: RunExplanation
+    log: LogView
+    can_cancel: bool
+    can_retry: bool
+
+
+@screen.page("/runs/{run_id:int}", right=Right.RUNS_READ, template="screens/run.html")
+def run_page(
+    context: Page,
+    run_id: RunId,
+    line: LineNumber = None,
+    search: Annotated[str | None, Query(max_length=200)] = None,
+) -> RunPageView:
+    runs = context.application.runs
+    view = runs.get(run_id)
+    may_operate = context.principal.may(Right.RUNS_OPERATE)
+    return RunPageView(
+        run=detail_out(context, view),
+        explanation=explanation_out(context, runs.explain(run_id)),
+        log=_log(context, run_id, line, search),
+        can_cancel=may_operate and not view.run.state.is_final,
+        can_retry=may_operate and view.run.state.is_final and view.retried_as is None,
+    )
+
+
+def _log(context: PageContext, run_id: int, line: int | None, search: str | None) -> LogView:
+    """The end of the log; from a line on; or the lines that have a text."""
+    logs = context.application.logs
+    try:
+        if search:
+            return _found(context, run_id, search)
+        if line is None:
+            shown = logs.tail(run_id, LINES_SHOWN)
+        else:
+            shown = logs.read(run_id, after_seq=max(line - 20, 1) - 1, limit=LINES_SHOWN)
+        is_end = line is None or len(shown) < LINES_SHOWN
+    except (NotFound, ConfigurationError) as problem:
+        return LogView(lines=[], problem=problem_of(problem))
+    return LogView(lines=[line_out(context, found) for found in shown], is_end=is_end)
+
+
+def _found(context: PageContext, run_id: int, search: str) -> LogView:
+    """The text is looked for in what is shown: in the masked lines."""
+    wanted, found, is_cut = search.casefold(), [], False
+    for number, line in enumerate(context.application.logs.read_all(run_id), 1):
+        if wanted in line.body.casefold():
+            shown = line_out(context, line)
+            if wanted in shown.body.casefold():
+                found.append(shown)
+        if len(found) >= FOUND_MAX or number >= SEARCHED_MAX:
+            is_cut = True
+            break
+    return LogView(lines=found, search=search, is_cut=is_cut)
+
+
+class ConfirmView(Model):
+    """`problem` says why it cannot be done."""
+
+    run: RunOut
+    problem: Problem | None = None
+
+
+@screen.page(
+    "/runs/{run_id:int}/cancel", right=Right.RUNS_OPERATE, template="screens/run_cancel.html"
+)
+def confirm_cancel(context: Page, run_id: RunId) -> ConfirmView:
+    return ConfirmView(run=run_out(context, _run(context, run_id)))
+
+
+@screen.form("/runs/{run_id:int}/cancel", right=Right.RUNS_OPERATE)
+def cancel(context: Page, run_id: RunId) -> Response:
+    try:
+        context.application.runs.cancel(run_id)
+    except TsuzukiError as problem:
+        return _refused(context, run_id, problem, "screens/run_cancel.html")
+    return context.redirect(f"/runs/{run_id}", message("Run %(run)s was canceled."), run=run_id)
+
+
+@screen.page(
+    "/runs/{run_id:int}/retry", right=Right.RUNS_OPERATE, template="screens/run_retry.html"
+)
+def confirm_retry(context: Page, run_id: RunId) -> ConfirmView:
+    return ConfirmView(run=run_out(context, _run(context, run_id)))
+
+
+@screen.form("/runs/{run_id:int}/retry", right=Right.RUNS_OPERATE)
+def retry(context: Page, run_id: RunId) -> Response:
+    try:
+        new_id = context.application.runs.retry(run_id).run_id
+    except TsuzukiError as problem:
+        return _refused(context, run_id, problem, "screens/run_retry.html")
+    text = message("This run retries run %(run)s.")
+    return context.redirect(f"/runs/{new_id}", text, run=run_id)
+
+
+def _run(context: PageContext, run_id: int) -> Run:
+    return context.application.runs.get(run_id).run
+
+
+def _refused(context: PageContext, run_id: int, problem: TsuzukiError, template: str) -> Response:
+    """The page of the question again, with why it cannot be done."""
+    told = problem_of(problem)
+    view = ConfirmView(run=run_out(context, _run(context, run_id)), problem=told)
+    return context.render(template, view, status=told.status)

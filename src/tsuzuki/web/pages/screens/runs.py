@@ -1,0 +1,173 @@
+"""The list of runs: filters in the address, one page after the other, and what is done to those that are selected."""
+
+from dataclasses import replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import Form, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.bulk import BulkVerb
+from tsuzuki.model.errors import NotFound, TsuzukiError
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.web.answers import Model
+from tsuzuki.web.api.run_models import RunOut, run_out
+from tsuzuki.web.api.run_query import Id, RunConditions, RunQuery
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.paging import COUNT_MAX, Count, count_of
+from tsuzuki.web.problems import Problem, problem_of
+
+screen = Screen()
+
+SELECTED_MAX = 200
+
+
+class Window(StrEnum):
+    """How far back the list goes, by the time at which a run was created."""
+
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+    ALL = "all"
+
+    @property
+    def length(self) -> timedelta | None:
+        return _LENGTHS.get(self)
+
+
+_LENGTHS = {
+    Window.HOUR: timedelta(hours=1),
+    Window.DAY: timedelta(days=1),
+    Window.WEEK: timedelta(days=7),
+    Window.MONTH: timedelta(days=30),
+}
+
+
+class RunsQuery(RunQuery):
+    window: Window = Window.WEEK
+
+    def within(self, context: PageContext, **page: Any) -> RunFilter:
+        """The filter, with the window unless a time was given."""
+        wanted = self.run_filter(**page)
+        if self.window.length is None or wanted.created_from is not None:
+            return wanted
+        return replace(wanted, created_from=context.viewer.now - self.window.length)
+
+
+class RunsView(Model):
+    """`count` is of the whole list. `problem` says why the filter found nothing."""
+
+    runs: list[RunOut]
+    next_cursor: str | None
+    filters: dict[str, Any]
+    count: Count | None
+    problem: Problem | None = None
+
+
+@screen.page("/runs", right=Right.RUNS_READ, template="screens/runs.html")
+def runs_page(context: Page, query: Annotated[RunsQuery, Query()]) -> RunsView:
+    runs = context.application.runs
+
+    def find(after: Any, limit: int) -> Any:
+        return runs.find(query.within(context, before_id=after, limit=limit))
+
+    def count() -> Count:
+        return count_of(runs.count(query.within(context), at_most=COUNT_MAX + 1))
+
+    try:
+        page = context.page(
+            query.model_copy(update={"count": True}),
+            find=find,
+            position=lambda run: run.id,
+            item=lambda run: run_out(context, run),
+            count=count,
+        )
+    except NotFound as problem:
+        return RunsView(
+            runs=[],
+            next_cursor=None,
+            filters=query.filters(),
+            count=None,
+            problem=problem_of(problem),
+        )
+    return RunsView(
+        runs=page.items, next_cursor=page.next_cursor, filters=page.filters, count=page.count
+    )
+
+
+class SelectedView(Model):
+    """What will be done to which runs."""
+
+    verb: BulkVerb
+    runs: list[RunOut]
+    back: str
+
+
+Ids = Annotated[list[Id], Field(min_length=1, max_length=SELECTED_MAX)]
+
+
+class SelectedQuery(BaseModel):
+    """`back` has the filters of the list that the runs were selected in."""
+
+    verb: BulkVerb
+    id: Ids
+    back: str = Field("", max_length=2000)
+
+
+@screen.page("/runs/selected", right=Right.RUNS_OPERATE, template="screens/runs_selected.html")
+def selected_page(context: Page, query: Annotated[SelectedQuery, Query()]) -> SelectedView:
+    found = [context.application.runs.get(run_id).run for run_id in dict.fromkeys(query.id)]
+    return SelectedView(
+        verb=query.verb, runs=[run_out(context, run) for run in found], back=_back(query.back)
+    )
+
+
+class SelectedForm(SelectedQuery):
+    model_config = ConfigDict(extra="forbid")
+
+
+@screen.form("/runs/selected", right=Right.RUNS_OPERATE)
+def act_on_selected(context: Page, form: Annotated[SelectedForm, Form()]) -> Response:
+    """Each by itself, and audited so. One that moved meanwhile is told, and stops none of the others."""
+    runs = context.application.runs
+    act = runs.cancel if form.verb is BulkVerb.CANCEL else runs.retry
+    done, refused = 0, []
+    for run_id in dict.fromkeys(form.id):
+        try:
+            act(run_id)
+            done += 1
+        except TsuzukiError:
+            refused.append(run_id)
+    if refused:
+        listed = ", ".join(map(str, refused))
+        text = message("%(done)s runs done. Refused, because they moved meanwhile: %(refused)s")
+        return context.redirect(_back(form.back), text, done=done, refused=listed)
+    return context.redirect(_back(form.back), message("%(done)s runs done."), done=done)
+
+
+def _back(filters: str) -> str:
+    return f"/runs?{filters}" if filters else "/runs"
+
+
+class MatchingForm(RunConditions):
+    """The filters of the list, as hidden fields, and what is to be done."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verb: BulkVerb
+    window: Window = Window.WEEK
+
+
+@screen.form("/runs/matching", right=Right.RUNS_OPERATE)
+def preview_matching(context: Page, form: Annotated[MatchingForm, Form()]) -> Response:
+    """Freeze the filter of the list, and show what it matches. Nothing is done before it is confirmed."""
+    wanted = form.run_filter(where="form")
+    if form.window.length is not None and wanted.created_from is None:
+        wanted = replace(wanted, created_from=context.viewer.now - form.window.length)
+    view = context.application.bulk.preview(form.verb, wanted)
+    return context.redirect(f"/bulk/{view.action.id}")

@@ -1,0 +1,103 @@
+"""Who looks at a page, and how: language, zone, theme, rights, and the moment of the request."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from fastapi import Request
+
+from tsuzuki.model.access import Principal, Right
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.web.pages.flash import Flash, flash_of
+from tsuzuki.web.pages.links import PageLink, path_part
+from tsuzuki.web.pages.navigation import MENU, MenuGroup
+from tsuzuki.web.pages.preferences import Preferences, language_of, preferences_of
+
+FRAGMENT_HEADER = "Tsuzuki-Fragment"
+_clock = SystemClock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Viewer:
+    """`is_fragment`: our script asks for the content of the page alone, to update it in place."""
+
+    principal: Principal | None
+    preferences: Preferences
+    language: str
+    now: datetime
+    origin: str
+    """Scheme and host, as in `http://127.0.0.1:8420`."""
+    link: PageLink
+    flash: Flash | None
+    is_fragment: bool
+    accepts_gzip: bool
+    has_stream: bool
+    """There is a stream of events to follow; else our script polls."""
+    menu: tuple[MenuGroup, ...]
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.preferences.zone or "UTC")
+
+    @property
+    def is_signed_in(self) -> bool:
+        """With a session, which can be ended."""
+        return self.principal is not None and self.principal.session_id is not None
+
+    def may(self, right: str) -> bool:
+        """By the text of a right, as in `runs:operate`."""
+        return self.principal is not None and self.principal.may(Right(right))
+
+    def job_path(self, name: str) -> str:
+        """The page of a job; its runs if there is none, or it may not be seen."""
+        has_page = any(entry.path == "/jobs" for group in self.menu for entry in group.entries)
+        return f"/jobs/{path_part(name)}" if has_page else f"/runs?job={path_part(name)}"
+
+    def is_at(self, path: str) -> bool:
+        """Whether the page that is shown is this one of the menu, or below it."""
+        here = self.link.path
+        return here == path or (path != "/" and here.startswith(f"{path}/"))
+
+    @property
+    def json_path(self) -> str:
+        """The twin of the page, for programs."""
+        link = self.link
+        path = "/overview" if link.path == "/" else link.path
+        return str(PageLink(path=f"{path}.json", parameters=link.parameters))
+
+
+def viewer_of(request: Request) -> Viewer:
+    preferences = preferences_of(request)
+    principal: Principal | None = getattr(request.state, "principal", None)
+    return Viewer(
+        principal=principal,
+        preferences=preferences,
+        language=language_of(request, preferences),
+        now=_clock.now(),
+        origin=f"{request.url.scheme}://{request.url.netloc}",
+        link=PageLink(path=request.url.path, parameters=tuple(request.query_params.multi_items())),
+        flash=flash_of(request, request.app.state.application.api_requests.cursor_key),
+        is_fragment=FRAGMENT_HEADER in request.headers,
+        accepts_gzip="gzip" in request.headers.get("accept-encoding", ""),
+        has_stream=request.app.state.has_stream,
+        menu=_menu(request, principal),
+    )
+
+
+def _menu(request: Request, principal: Principal | None) -> tuple[MenuGroup, ...]:
+    """What exists and may be seen."""
+    if principal is None:
+        return ()
+    existing: frozenset[str] = request.app.state.page_paths
+    groups = (
+        MenuGroup(
+            group.label,
+            tuple(
+                entry
+                for entry in group.entries
+                if entry.path in existing and principal.may(entry.right)
+            ),
+        )
+        for group in MENU
+    )
+    return tuple(group for group in groups if group.entries)

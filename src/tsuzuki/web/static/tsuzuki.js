@@ -1,0 +1,386 @@
+// Makes the pages quicker to use. Everything works without it: each part only improves what the server sent.
+//
+// Live updates ask the server for the same page again and replace elements with `data-live` whose markup changed, by
+// id. Rows that are new are announced and never inserted. Nothing is replaced while a person does something.
+
+const $ = (selector, root = document) => root.querySelector(selector);
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+const body = document.body;
+const POLL_MS = 10_000;
+const OPEN_WITHIN_MS = 5_000;
+const REFRESH_MIN_MS = 1_000;
+const KEY_SEQUENCE_MS = 1_500;
+
+// Only answers of our own server are parsed, and every text in them was escaped there.
+const policy = window.trustedTypes?.createPolicy("tsuzuki", { createHTML: (text) => text });
+const parse = (html) =>
+  new DOMParser().parseFromString(policy ? policy.createHTML(html) : html, "text/html");
+
+async function fetchPage(url) {
+  const answer = await fetch(url, { headers: { "Tsuzuki-Fragment": "main", Accept: "text/html" } });
+  if (answer.redirected && new URL(answer.url).pathname === "/sign-in") location.assign(answer.url);
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return parse(await answer.text());
+}
+
+function say(text) {
+  $("#spoken").textContent = text;
+}
+
+// ---- Times ----
+
+const units = [["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]];
+const relativeFormat = new Intl.RelativeTimeFormat(document.documentElement.lang, {
+  style: "short", numeric: "always",
+});
+
+function relativeText(seconds) {
+  const distance = Math.abs(seconds);
+  const [unit, size] = units.find(([, length]) => distance >= length * 1.5) ?? units.at(-1);
+  return relativeFormat.format(Math.round(seconds / size), unit);
+}
+
+function refreshTimes() {
+  for (const time of $$("time[data-relative]")) {
+    const text = relativeText((Date.parse(time.dateTime) - Date.now()) / 1000);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+function nameOwnZone() {
+  // The server does not know the zone of a browser that has no preference: its tooltip gets one more line.
+  document.addEventListener("mouseover", (event) => {
+    const time = event.target.closest?.("time[datetime]");
+    if (!time || time.dataset.zoned) return;
+    time.dataset.zoned = "yes";
+    const shown = new Date(time.dateTime).toLocaleString(document.documentElement.lang, {
+      dateStyle: "medium", timeStyle: "long",
+    });
+    if (!time.title.includes(shown)) time.title = `${shown}\n${time.title}`;
+  });
+}
+
+// ---- Live updates ----
+
+const mark = $("#live-mark");
+let source = null;
+let refreshing = false;
+let isWaiting = false;
+let refreshedAt = 0;
+let timer = 0;
+let poll = 0;
+let tookMs = 0;
+
+function isBusy() {
+  // What a person does now must not move: a dialog, a selected row, marked text, a field that is typed in.
+  const selection = getSelection();
+  return Boolean(
+    $("dialog[open]") ||
+      $("[data-live-rows] input:checked") ||
+      (selection && !selection.isCollapsed && $("main").contains(selection.anchorNode)) ||
+      $("main")?.contains(document.activeElement) &&
+        document.activeElement.matches("input:not([type=checkbox]), textarea, select"),
+  );
+}
+
+function show(state) {
+  if (!mark) return;
+  mark.hidden = false;
+  mark.dataset.state = state;
+  $("[data-text]", mark).textContent = mark.dataset[state];
+}
+
+function currentState() {
+  if (isWaiting && isBusy()) return "paused";
+  return source ? "live" : "poll";
+}
+
+function wanted() {
+  clearTimeout(timer);
+  const pause = Math.max(REFRESH_MIN_MS, tookMs * 10);
+  timer = setTimeout(refresh, Math.max(0, refreshedAt + pause - performance.now()));
+}
+
+async function refresh() {
+  if (document.hidden || refreshing) return;
+  isWaiting = isBusy();
+  if (isWaiting) return show("paused");
+  refreshing = true;
+  const started = performance.now();
+  try {
+    const page = await fetchPage(location.href);
+    isWaiting = isBusy();
+    if (!isWaiting) apply(page);
+    show(currentState());
+  } catch {
+    show("lost");
+  } finally {
+    refreshing = false;
+    refreshedAt = performance.now();
+    tookMs = refreshedAt - started;
+  }
+}
+
+function apply(page) {
+  const fresh = new Set();
+  for (const next of $$("[data-live]", page)) {
+    const now = document.getElementById(next.id);
+    if (!now) {
+      if (next.closest("[data-live-rows]")) fresh.add(next.id);
+    } else if (isNewer(now, next)) {
+      replace(now, next);
+    }
+  }
+  announce(fresh.size);
+  refreshTimes();
+  document.dispatchEvent(new CustomEvent("tsuzuki:refreshed"));
+}
+
+function isNewer(now, next) {
+  if (now.dataset.version && next.dataset.version && Number(next.dataset.version) < Number(now.dataset.version)) return false;
+  const before = now.dataset.markup ?? now.outerHTML;
+  if (before === next.outerHTML) return false;
+  next.dataset.markup = next.outerHTML;
+  return now.dataset.markup !== next.dataset.markup;
+}
+
+function replace(now, next) {
+  const focused = now.contains(document.activeElement) ? document.activeElement.id : "";
+  const isFocusRow = now.hasAttribute("data-focus");
+  const open = $$("details[open]", now).map((details) => details.className);
+  const scrolled = $$("[data-keep-scroll]", now).map((box) => [box.id, box.scrollTop, box.scrollTop + box.clientHeight >= box.scrollHeight - 4]);
+  now.replaceWith(document.adoptNode(next));
+  if (isFocusRow) next.setAttribute("data-focus", "");
+  for (const name of open) for (const details of $$("details", next)) if (details.className === name) details.open = true;
+  for (const [id, top, atEnd] of scrolled) {
+    const box = document.getElementById(id);
+    if (box) box.scrollTop = atEnd ? box.scrollHeight : top;
+  }
+  enhance(next);
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+function announce(count) {
+  const bar = $("#new-rows");
+  bar.hidden = count === 0;
+  if (count) $("a", bar).textContent = count === 1 ? bar.dataset.one : bar.dataset.many.replace("{n}", count);
+}
+
+function connect() {
+  if (!body.dataset.topics || document.hidden || source) return;
+  if (!body.hasAttribute("data-stream")) return startPolling();
+  const opened = new EventSource(`/api/v1/stream?topics=${encodeURIComponent(body.dataset.topics)}`);
+  let isOpen = false;
+  source = opened;
+  const fallBack = setTimeout(() => { if (!isOpen) startPolling(opened); }, OPEN_WITHIN_MS);
+  opened.onopen = () => { isOpen = true; clearTimeout(fallBack); stopPolling(); show(currentState()); wanted(); };
+  opened.onerror = () => {
+    if (opened.readyState === EventSource.CLOSED) { clearTimeout(fallBack); startPolling(opened); } else if (isOpen) show("lost");
+  };
+  for (const name of ["message", "runs", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, wanted);
+}
+
+function startPolling(opened) {
+  opened?.close();
+  if (source === opened) source = null;
+  stopPolling();
+  show("poll");
+  poll = setInterval(wanted, POLL_MS);
+}
+
+function stopPolling() {
+  clearInterval(poll);
+  poll = 0;
+}
+
+function disconnect() {
+  source?.close();
+  source = null;
+  stopPolling();
+}
+
+function startLive() {
+  if (!body.dataset.topics) return;
+  connect();
+  // A browser has six connections for a server: a tab that is not seen holds none.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) disconnect();
+    else { connect(); wanted(); }
+  });
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
+  for (const name of ["selectionchange", "change", "focusout", "close"]) {
+    document.addEventListener(name, () => { if (isWaiting && !isBusy()) wanted(); }, true);
+  }
+}
+
+// ---- Dialogs ----
+
+async function openInDialog(link) {
+  const dialog = $("#confirm-dialog");
+  const content = $("[data-content]", dialog);
+  try {
+    const page = await fetchPage(link.href);
+    const form = $("[data-dialog-content]", page);
+    if (!form) return location.assign(link.href);
+    content.replaceChildren(document.adoptNode(form));
+    for (const cancel of $$("[data-dialog-close]", content)) {
+      cancel.addEventListener("click", (event) => { event.preventDefault(); dialog.close(); });
+    }
+    enhance(content);
+    dialog.showModal();
+  } catch {
+    location.assign(link.href);
+  }
+}
+
+// ---- Keys and palette ----
+
+let pressedG = 0;
+
+function rows() {
+  return $$("tr[data-href]");
+}
+
+function moveRow(step) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.hasAttribute("data-focus"));
+  all[at]?.removeAttribute("data-focus");
+  const row = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+  row.setAttribute("data-focus", "");
+  row.scrollIntoView({ block: "nearest" });
+  $("a", row)?.focus({ preventScroll: true });
+}
+
+function openPalette() {
+  const dialog = $("#palette");
+  const input = $("input", dialog);
+  input.value = "";
+  fillPalette("");
+  dialog.showModal();
+}
+
+function fillPalette(text) {
+  const list = $("#palette-list");
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const links = $$(".menu-list a, .menu-foot a, main [data-command], .page-header .actions a.button");
+  const found = links
+    .map((link) => [link.textContent.trim(), link.href])
+    .filter(([label]) => words.every((word) => label.toLowerCase().includes(word)));
+  if (text.trim()) found.push([text.trim(), `/go?q=${encodeURIComponent(text.trim())}`]);
+  list.replaceChildren(...found.slice(0, 20).map(([label, href], index) => {
+    const entry = document.createElement("li");
+    entry.role = "option";
+    entry.id = `palette-${index}`;
+    entry.textContent = href.startsWith("/go") ? `→ ${label}` : label;
+    entry.dataset.href = href;
+    return entry;
+  }));
+  selectEntry(0);
+}
+
+function selectEntry(index) {
+  const entries = $$("#palette-list li");
+  entries.forEach((entry, at) => entry.setAttribute("aria-selected", String(at === index)));
+  $("#palette input").setAttribute("aria-activedescendant", entries[index]?.id ?? "");
+  entries[index]?.scrollIntoView({ block: "nearest" });
+}
+
+function startPalette() {
+  const dialog = $("#palette");
+  const input = $("input", dialog);
+  input.addEventListener("input", () => fillPalette(input.value));
+  dialog.addEventListener("click", (event) => {
+    const entry = event.target.closest("li");
+    if (entry) location.assign(entry.dataset.href);
+    else if (event.target === dialog) dialog.close();
+  });
+  dialog.addEventListener("keydown", (event) => {
+    const entries = $$("#palette-list li");
+    const at = entries.findIndex((entry) => entry.getAttribute("aria-selected") === "true");
+    if (event.key === "ArrowDown") selectEntry(Math.min(at + 1, entries.length - 1));
+    else if (event.key === "ArrowUp") selectEntry(Math.max(at - 1, 0));
+    else if (event.key === "Enter" && entries[at]) location.assign(entries[at].dataset.href);
+    else return;
+    event.preventDefault();
+  });
+}
+
+function onKey(event) {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    return $("#palette").open ? $("#palette").close() : openPalette();
+  }
+  const isTyping = event.target.matches?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
+  if (body.dataset.keys !== "on" || event.ctrlKey || event.metaKey || event.altKey || isTyping || $("dialog[open]")) return;
+  if (pressedG && performance.now() - pressedG < KEY_SEQUENCE_MS) {
+    pressedG = 0;
+    const link = $(`a[data-key="${CSS.escape(event.key)}"]`);
+    if (link) { event.preventDefault(); location.assign(link.href); }
+    return;
+  }
+  const focused = $("tr[data-focus]");
+  switch (event.key) {
+    case "g": pressedG = performance.now(); break;
+    case "/": event.preventDefault(); $("#jump")?.focus(); break;
+    case "?": $("#keys").showModal(); break;
+    case "j": moveRow(1); break;
+    case "k": moveRow(-1); break;
+    case "x": $("input[type=checkbox]", focused ?? document.createElement("p"))?.click(); break;
+    case "Enter": if (focused && event.target.matches("body, main")) location.assign(focused.dataset.href); break;
+    default: return;
+  }
+}
+
+// ---- Single elements ----
+
+function countSelected() {
+  for (const bar of $$("[data-selection]")) {
+    const count = $$("[data-live-rows] tbody input:checked").length;
+    for (const text of $$("[data-selected]", bar)) text.textContent = String(count);
+    for (const button of $$("[data-needs-selection]", bar)) button.disabled = count === 0;
+  }
+}
+
+function enhance(root) {
+  for (const button of $$("[data-copy]", root)) button.hidden = !navigator.clipboard;
+  for (const element of $$("[data-with-script]", root)) element.hidden = false;
+  for (const element of $$("[data-without-script]", root)) element.hidden = true;
+}
+
+document.addEventListener("click", async (event) => {
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    await navigator.clipboard.writeText(copy.dataset.copy);
+    say($("#spoken").dataset.copied);
+    return;
+  }
+  const link = event.target.closest("a[data-dialog]");
+  if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0) {
+    event.preventDefault();
+    await openInDialog(link);
+  }
+});
+
+document.addEventListener("change", (event) => {
+  const all = event.target.closest("[data-select-all]");
+  if (all) for (const box of $$("[data-live-rows] tbody input[type=checkbox]")) box.checked = all.checked;
+  if (event.target.matches("[data-submit-on-change]")) event.target.form.requestSubmit();
+  countSelected();
+});
+
+document.addEventListener("keydown", onKey);
+addEventListener("pageshow", countSelected);
+const zoneField = $("select[data-own-zone]");
+if (zoneField) {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const first = zoneField.options[0];
+  if (first && zone) first.textContent = first.textContent.replace("UTC", `${zone}`);
+}
+enhance(document);
+startPalette();
+nameOwnZone();
+refreshTimes();
+setInterval(() => { if (!document.hidden && !isBusy()) refreshTimes(); }, 5_000);
+startLive();

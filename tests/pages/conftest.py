@@ -1,0 +1,29 @@
+"""One Chromium per test process, one served workspace per module, and a visitor that must not meet any fault."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from support.chromium import browser
+from support.page_checks import Visitor, visitor
+from support.page_site import page_site
+from support.web_client import Served
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with page_site(tmp_path_factory.mktemp("workspace")) as served:
+        yield served
+
+
+@pytest.fixture
+def person(chromium: Browser, site: Served) -> Iterator[Visitor]:
+    with visitor(chromium, site.client.url) as found:
+        yield found

@@ -1,0 +1,51 @@
+"""Languages: every message is translated, no translation is left over, and a header chooses one."""
+
+import re
+from collections import defaultdict
+
+import pytest
+
+from support.messages import translated, used_messages
+from tsuzuki.web.pages.language import preferred_language
+
+PLACES = re.compile(r"%\((\w+)\)s|\{n\}")
+
+
+def test_every_message_has_a_japanese_translation() -> None:
+    known = {text for _, text, said in translated("ja") if said}
+    missing = {text: place for text, place in used_messages().items() if text not in known}
+    assert missing == {}
+
+
+def test_no_translation_is_left_over() -> None:
+    used = set(used_messages())
+    assert [(file, text) for file, text, _ in translated("ja") if text not in used] == []
+
+
+def test_two_files_say_the_same_about_one_message() -> None:
+    said = defaultdict(set)
+    for _file, text, translation in translated("ja"):
+        said[text].add(str(translation))
+    assert {text: found for text, found in said.items() if len(found) > 1} == {}
+
+
+def test_a_translation_has_the_places_of_its_message() -> None:
+    for file, text, translation in translated("ja"):
+        for form in translation if isinstance(translation, tuple) else (translation,):
+            assert set(PLACES.findall(str(form))) >= set(PLACES.findall(text)), (file, text)
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("ja", "ja"),
+        ("ja-JP,ja;q=0.9,en;q=0.8", "ja"),
+        ("fr,en;q=0.5,ja;q=0.4", "en"),
+        ("de", "en"),
+        ("ja;q=0,en", "en"),
+        ("ja;q=often", "en"),
+    ],
+)
+def test_a_browser_gets_the_language_that_it_likes_best(header: str, language: str) -> None:
+    assert preferred_language(header) == language

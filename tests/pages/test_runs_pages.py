@@ -1,0 +1,205 @@
+"""Runs and one run: filters in the address, live rows that do not move, cancel, retry, bulk."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from support.page_checks import Visitor, check_screen, check_twin, measure_layout_shift, visitor
+from support.web_client import Served
+from tsuzuki.model.states import RunState
+from tsuzuki.services.runs import Request
+
+REFRESH = "document.dispatchEvent(new Event('visibilitychange'))"
+"""What our script does when a tab is seen again: it asks for the page."""
+
+
+def new_run(site: Served, job: str = "needs-gpu") -> int:
+    return site.application.runs.submit(Request(job=job)).run_id
+
+
+def refresh(page: Page) -> None:
+    """Have our script ask for the page now, and wait until it has."""
+    page.evaluate(
+        "() => new Promise((done) => {"
+        "document.addEventListener('tsuzuki:refreshed', done, {once: true});"
+        "document.dispatchEvent(new Event('visibilitychange')) })"
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["/runs", "/runs?state=FAILED&exclude_job=hostile&window=24h", "/runs/3", "/runs/7"]
+)
+def test_each_page_of_runs_is_held_to_the_rules(chromium: Browser, site: Served, path: str) -> None:
+    check_screen(chromium, site.client.url, path)
+
+
+def test_a_filter_is_a_chip_that_can_be_turned_round_and_removed(person: Visitor) -> None:
+    page = person.open("/runs?job=always-fails")
+    chip = page.locator(".chip", has_text="always-fails")
+    chip.get_by_role("link", name="Exclude instead").click()
+    expect(page).to_have_url(re.compile(r"exclude_job=always-fails$"))
+    expect(page.locator("#runs")).not_to_contain_text("always-fails")
+    page.locator(".chip-excluded").get_by_role("link", name="Remove this filter").click()
+    expect(page).to_have_url(re.compile(r"/runs$"))
+    page.go_back()
+    expect(page.locator(".chip-excluded")).to_contain_text("always-fails")
+
+
+def test_empty_fields_of_the_filter_leave_no_trace_in_the_address(person: Visitor) -> None:
+    page = person.open("/runs")
+    page.locator(".filters summary").click()
+    page.get_by_role("textbox", name="Job").fill("hostile")
+    page.get_by_role("button", name="Apply").click()
+    expect(page).to_have_url(re.compile(r"/runs\?job=hostile&window=7d$"))
+    expect(page.locator("#runs tbody tr")).to_have_count(1)
+
+
+def test_an_unknown_job_keeps_the_filter_and_says_what_to_do(person: Visitor) -> None:
+    page = person.open("/runs?job=nightly-reprot")
+    expect(page.get_by_role("alert")).to_contain_text("nightly-report")
+    expect(page.locator(".chip", has_text="nightly-reprot")).to_be_visible()
+
+
+def test_a_row_changes_in_place_and_a_new_one_waits(person: Visitor, site: Served) -> None:
+    run_id = new_run(site)
+    page = person.open("/runs")
+    expect(page.locator(f"#run-{run_id}")).to_contain_text("Pending")
+    site.application.runs.cancel(run_id)
+    new_id = new_run(site)
+    moved = measure_layout_shift(page, lambda: refresh(page))
+    expect(page.locator(f"#run-{run_id}")).to_contain_text("Canceled")
+    expect(page.locator(f"#run-{new_id}")).to_have_count(0)
+    assert moved == 0
+    page.get_by_role("link", name="1 new").click()
+    expect(page.locator(f"#run-{new_id}")).to_be_visible()
+
+
+def test_nothing_changes_while_a_row_is_selected_or_a_dialog_open(
+    person: Visitor, site: Served
+) -> None:
+    run_id = new_run(site)
+    page = person.open("/runs")
+    page.get_by_label(f"Select run {run_id}").check()
+    site.application.runs.cancel(run_id)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#live-mark")).to_have_attribute("data-state", "paused")
+    expect(page.locator(f"#run-{run_id}")).to_contain_text("Pending")
+    page.get_by_label(f"Select run {run_id}").uncheck()
+    expect(page.locator(f"#run-{run_id}")).to_contain_text("Canceled")
+
+
+def test_a_run_is_canceled_in_a_dialog_and_retried(person: Visitor, site: Served) -> None:
+    run_id = new_run(site)
+    page = person.open(f"/runs/{run_id}")
+    page.get_by_role("link", name="Cancel …").click()
+    dialog = page.get_by_role("dialog", name="Confirm")
+    expect(dialog).to_contain_text(f"Cancel run {run_id}?")
+    dialog.get_by_role("link", name="Back").click()
+    expect(dialog).to_be_hidden()
+    page.get_by_role("link", name="Cancel …").click()
+    dialog.get_by_role("button", name=f"Cancel run {run_id}").click()
+    expect(page.locator("#flash")).to_have_text(f"Run {run_id} was canceled.")
+    page.reload()
+    expect(page.locator("#flash")).to_have_count(0)
+    page.get_by_role("link", name="Retry …").click()
+    dialog.get_by_role("button", name=f"Retry run {run_id}").click()
+    expect(page.locator("#flash")).to_have_text(f"This run retries run {run_id}.")
+    assert site.application.audit.find(limit=2)[0].actor.startswith("web:")
+
+
+def test_all_of_it_works_without_javascript(chromium: Browser, site: Served) -> None:
+    first, second = new_run(site), new_run(site)
+    with visitor(chromium, site.client.url, javascript=False) as person:
+        page = person.open("/runs")
+        for run_id in (first, second):
+            page.get_by_label(f"Select run {run_id}").check()
+        page.get_by_role("button", name="Cancel …").click()
+        expect(page.get_by_role("heading", name="Cancel 2 runs?")).to_be_visible()
+        page.get_by_role("button", name="Cancel these runs").click()
+        expect(page.locator("#flash")).to_have_text("2 runs done.")
+    assert site.application.runs.get(first).run.state is RunState.CANCELED
+
+
+def test_a_run_that_ended_meanwhile_is_told_and_nothing_is_lost(
+    chromium: Browser, site: Served
+) -> None:
+    run_id = new_run(site)
+    with visitor(chromium, site.client.url, javascript=False) as person:
+        page = person.open(f"/runs/{run_id}/cancel")
+        site.application.runs.cancel(run_id)
+        person.faults.clear()
+        page.get_by_role("button", name=f"Cancel run {run_id}").click()
+        expect(page.get_by_role("alert")).to_contain_text("has ended already")
+        person.faults.clear()  # the browser reports the 409
+
+
+def test_a_bulk_action_keeps_its_frozen_filter(person: Visitor, site: Served) -> None:
+    for _ in range(3):
+        new_run(site)
+    page = person.open("/runs?job=needs-gpu&state=PENDING")
+    matched = page.locator("#runs tbody tr").count()
+    page.get_by_role("button", name="Cancel all …").click()
+    heading = page.get_by_role("heading", name=f"Cancel {matched} runs?")
+    expect(heading).to_be_visible()
+    address = page.url
+    new_run(site, "nightly-report")
+    page.reload()
+    expect(heading).to_be_visible()
+    page.go_back()
+    page.go_forward()
+    expect(heading).to_be_visible()
+    assert page.url == address
+    page.get_by_role("button", name=f"Cancel {matched} runs").click()
+    expect(page.locator("#flash")).to_contain_text("is carried out")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#flash")).to_contain_text("goes no further")
+
+
+def test_what_comes_from_outside_does_no_harm(person: Visitor) -> None:
+    page = person.open("/runs/4")
+    expect(page.locator("#L1")).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(page.locator("#L1")).to_contain_text("\\u202e{{7*7}}")
+    expect(page.locator(".ansi-red")).to_have_text("red")
+    assert page.locator("img").count() == 0
+    assert check_twin(person, "/runs/4")["run"]["state"] == "FAILED"
+
+
+def test_secrets_are_masked_on_the_page_and_in_its_twin(person: Visitor) -> None:
+    page = person.open("/runs/1")
+    assert "hunter2-secret" not in page.content()
+    expect(page.locator("pre.code").first).to_contain_text('"password": "***"')
+    assert check_twin(person, "/runs/1")["run"]["arguments"]["password"] == "***"
+
+
+def test_the_log_is_searched_and_each_line_has_an_address(person: Visitor) -> None:
+    page = person.open("/runs/4?search=RED")
+    expect(page.locator(".log-lines li")).to_have_count(1)
+    page.locator(".log-lines a").click()
+    expect(page).to_have_url(re.compile(r"/runs/4\?line=2#L2$"))
+    expect(page.locator(".log-lines li")).to_have_count(2)
+
+
+def test_keys_move_open_and_jump(person: Visitor) -> None:
+    page = person.open("/runs")
+    first = page.locator("#runs tbody tr").first.get_attribute("data-href")
+    page.keyboard.press("j")
+    expect(page.locator("tr[data-focus]")).to_have_attribute("data-href", str(first))
+    page.keyboard.press("x")
+    expect(page.locator("[data-selected]")).to_have_text("1")
+    page.keyboard.press("x")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"{first}$"))
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page).to_have_url(re.compile(r"/runs$"))
+    page.keyboard.press("/")
+    page.keyboard.type("3")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/runs/3$"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("bulk")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/bulk$"))
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()

@@ -1,0 +1,90 @@
+"""Signing in, the first admin, preferences, and pages of errors."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.page_checks import Visitor, check_page, check_screen, stray_english, visitor
+from support.web_client import Served, served_application
+from tsuzuki.model.access import Role
+
+PASSWORD = "correct-horse-battery"
+
+
+@pytest.fixture
+def new_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Without users yet."""
+    with served_application(tmp_path_factory.mktemp("workspace"), fixed=False) as served:
+        yield served
+
+
+def test_the_first_admin_is_made_signs_out_and_in_again(
+    chromium: Browser, new_site: Served
+) -> None:
+    code = new_site.application.setup_codes.create(actor="test").text
+    with visitor(chromium, new_site.client.url, language="ja") as person:
+        page = person.open("/setup")
+        check_page(page)
+        assert (found := stray_english(page)) == [], found
+        page.locator("[name=code]").fill(code)
+        page.locator("[name=name]").fill("ada")
+        page.locator("[name=password]").fill(PASSWORD)
+        page.locator("button[type=submit]").click()
+        expect(page).to_have_url(re.compile(r"/runs$"))
+        page.get_by_role("button", name="サインアウト").click()
+        expect(page).to_have_url(re.compile(r"/sign-in$"))
+        check_page(page)
+        assert (found := stray_english(page)) == [], found
+        page.goto(person.url + "/runs?state=FAILED")
+        expect(page).to_have_url(re.compile(r"/sign-in\?next="))
+        page.locator("[name=name]").fill("ada")
+        page.locator("[name=password]").fill(PASSWORD)
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(r"/runs\?state=FAILED$"))
+
+
+def test_a_wrong_password_keeps_the_name_and_the_way_back(
+    chromium: Browser, new_site: Served
+) -> None:
+    application = new_site.application
+    application.users.add("ada", PASSWORD, role=Role.ADMIN, by=application.principal)
+    with visitor(chromium, new_site.client.url, javascript=False) as person:
+        page = person.open("/runs/7")
+        page.locator("[name=name]").fill("ada")
+        page.locator("[name=password]").fill("wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_have_text("The name or the password is wrong.")
+        expect(page.locator("[name=name]")).to_have_value("ada")
+        expect(page.locator("[name=next]")).to_have_value("/runs/7")
+        person.faults.clear()  # the browser reports the 401
+
+
+def test_preferences_are_kept_and_act_at_once(person: Visitor) -> None:
+    page = person.open("/preferences")
+    page.get_by_label("Language").select_option("ja")
+    page.get_by_label("Theme").select_option("dark")
+    page.get_by_label("Time zone").select_option("Asia/Tokyo")
+    page.get_by_label("Single keys").uncheck()
+    page.get_by_role("button", name="Keep").click()
+    expect(page.locator("html")).to_have_attribute("lang", "ja")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    expect(page.locator(".clock")).to_contain_text("JST")
+    page.goto(person.url + "/runs")
+    page.keyboard.press("j")
+    expect(page.locator("tr[data-focus]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("path", ["/preferences", "/bulk", "/go?q=nightly"])
+def test_each_page_is_held_to_the_rules(chromium: Browser, site: Served, path: str) -> None:
+    check_screen(chromium, site.client.url, path)
+
+
+def test_an_error_is_a_page_with_the_next_step(chromium: Browser, site: Served) -> None:
+    with visitor(chromium, site.client.url, language="ja", theme="dark") as person:
+        page = person.open("/runs/999999", status=404)
+        check_page(page)
+        assert (found := stray_english(page)) == [], found
+        expect(page.locator("code").first).to_have_text("run_unknown")
