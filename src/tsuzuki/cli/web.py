@@ -1,4 +1,4 @@
-"""`tsuzuki web`: serve the API alone."""
+"""`tsuzuki web`: serve the web page and the API alone."""
 
 import signal
 
@@ -24,7 +24,7 @@ def web(
     setup: bool,
     log_format: str,
 ) -> None:
-    """Serve the HTTP API alone; leading and working is left to others.
+    """Serve the web page and the HTTP API alone; leading and working is left to others.
 
     Any number of these may run on one database. `tsuzuki up` serves it too.
 
@@ -37,7 +37,10 @@ def web(
         signals = ProcessSignals()
         options = WebOptions(listen=listen, allowed_hosts=allowed_hosts, setup=setup)
         with web_served(invocation, application, options) as url:
-            say(invocation, f"Serving the API on {url}; its routes: {url}/docs. Stop with ^C.")
+            say(
+                invocation,
+                f"Serving the web page and the API on {url}; the API's routes: {url}/docs. Stop with ^C.",
+            )
             signals.received.wait()
     if signals.number == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)
