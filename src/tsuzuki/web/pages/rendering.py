@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from tsuzuki.web.pages.ansi import parts_of
 from tsuzuki.web.pages.assets import asset_url
@@ -71,7 +71,7 @@ def environment(language: str) -> Environment:
 
 def render_page(
     viewer: Viewer,
-    template: str,
+    template: str | Template,
     values: dict[str, Any],
     *,
     status: int = 200,
