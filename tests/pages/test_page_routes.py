@@ -171,3 +171,15 @@ def test_preferences_that_make_no_sense_are_left_alone(client: Client) -> None:
     ):
         page = client.get("/runs", Cookie=f"__Host-tsuzuki-preferences={cookie}")
         assert page.status == 200, cookie
+
+
+def test_live_viewers_share_a_rendering_and_only_those_with_the_same_rights(client: Client) -> None:
+    live = {"Tsuzuki_Fragment": "main"}
+    first, second = (client.get("/runs?limit=7", **live) for _ in range(2))
+    assert b"<main" in first.body
+    assert b'<nav class="menu-list"' not in first.body
+    assert first.body == second.body
+    assert second.headers["tsuzuki-age-ms"].isdigit()
+    assert b"Retry all" not in client.as_("viewer").get("/runs?limit=7", **live).body
+    assert "tsuzuki-age-ms" not in client.get("/runs?limit=7").headers
+    assert "tsuzuki-age-ms" not in client.get("/preferences", **live).headers

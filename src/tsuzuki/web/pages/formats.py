@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -24,7 +25,6 @@ _SECONDS = message("%(seconds)s s")
 _MINUTES = message("%(minutes)s min %(seconds)s s")
 _HOURS = message("%(hours)s h %(minutes)s min")
 _DAYS = message("%(days)s d %(hours)s h")
-_TIME = Markup('<time datetime="{}" title="{}"{}>{}</time>')
 
 
 def _viewer(context: Context) -> Viewer:
@@ -54,8 +54,7 @@ def moment(context: Context, value: datetime | None, schedule_zone: str | None =
     if value is None:
         return Markup.escape(NONE)
     viewer = _viewer(context)
-    shown = in_zone(value, viewer.zone)
-    return _TIME.format(to_utc_text(value), _tooltip(viewer, value, schedule_zone), "", shown)
+    return _time(value, _tooltip(viewer, value, schedule_zone), "", in_zone(value, viewer.zone))
 
 
 @pass_context
@@ -65,13 +64,23 @@ def ago(context: Context, value: datetime | None, schedule_zone: str | None = No
         return Markup.escape(NONE)
     viewer = _viewer(context)
     shown = relative(value - viewer.now, viewer.language)
-    title = _tooltip(viewer, value, schedule_zone)
-    return _TIME.format(to_utc_text(value), title, Markup(" data-relative"), shown)
+    return _time(value, _tooltip(viewer, value, schedule_zone), " data-relative", shown)
+
+
+def _time(value: datetime, title: str, mark: str, shown: str) -> Markup:
+    return Markup(  # noqa: S704 - made of dates, names of zones and words of the language
+        f'<time datetime="{to_utc_text(value)}" title="{title}"{mark}>{shown}</time>'
+    )
 
 
 def relative(distance: timedelta, language: str) -> str:
+    return _relative(round(distance.total_seconds()), language)
+
+
+@lru_cache(maxsize=10_000)
+def _relative(seconds: int, language: str) -> str:
     return format_timedelta(
-        distance, add_direction=True, format="short", locale=language, threshold=1.5
+        seconds, add_direction=True, format="short", locale=language, threshold=1.5
     )
 
 

@@ -1,6 +1,7 @@
 """Renders templates: everything escaped, an unknown name an error, and the policy that lets only our own files run."""
 
 import gzip
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from tsuzuki.web.pages.ansi import parts_of
 from tsuzuki.web.pages.assets import asset_url
@@ -16,7 +18,7 @@ from tsuzuki.web.pages.formats import FILTERS
 from tsuzuki.web.pages.language import LANGUAGES, translations
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.viewer import FRAGMENT_HEADER, Viewer
-from tsuzuki.web.pages.words import WORDS
+from tsuzuki.web.pages.words import WORDS, Word
 
 FOLDER = Path(__file__).parents[1] / "templates"
 COMPRESSED_MIN_BYTES = 1000
@@ -34,6 +36,9 @@ POLICY = "; ".join(
         "require-trusted-types-for 'script'",
         "trusted-types tsuzuki",
     )
+)
+BADGE = Markup(
+    '<span class="badge tone-{}"><svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>{}</span>'
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -66,7 +71,28 @@ def environment(language: str) -> Environment:
     # The method is one of the extension, which its type does not name.
     install: Any = built
     install.install_gettext_translations(translations(language), newstyle=True)
+    translate = _translate_by(language)
+    built.globals.update(_=translate, badge_of=_badges_by(translate))
     return built
+
+
+def _translate_by(language: str) -> Callable[..., Markup]:
+    """`_` of the templates: a page says most of its words many times, so each is looked up once."""
+    find = cache(translations(language).gettext)
+
+    def translate(text: str, /, **values: Any) -> Markup:
+        found = Markup(find(text))  # noqa: S704 - a message of ours; values are escaped
+        return found % values if values else found
+
+    return translate
+
+
+def _badges_by(translate: Callable[..., Markup]) -> Callable[[Word], Markup]:
+    @cache
+    def badge(word: Word) -> Markup:
+        return BADGE.format(word.tone, word.icon, translate(word.text))
+
+    return badge
 
 
 def render_page(

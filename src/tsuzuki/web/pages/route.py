@@ -20,6 +20,7 @@ from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.pages.context import PageContext
 from tsuzuki.web.pages.errors import error_page
 from tsuzuki.web.pages.rendering import render_page
+from tsuzuki.web.pages.shared import SharedRenderings
 from tsuzuki.web.pages.viewer import Viewer
 from tsuzuki.web.parameters import check_query
 from tsuzuki.web.problems import RequestError, problem_response
@@ -91,15 +92,22 @@ class Screen:
         self.router = APIRouter()
 
     def page(
-        self, path: str, *, right: Right, template: str, twin: str | None = None
+        self,
+        path: str,
+        *,
+        right: Right,
+        template: str,
+        twin: str | None = None,
+        shared: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
         """The endpoint answers with a view, which is rendered at `path` and answered as JSON at `path.json`. It
-        takes `context: Page`. It may answer with a `Response` instead."""
+        takes `context: Page`. It may answer with a `Response` instead. `shared`: what it shows depends on the rights
+        of the viewer, and not on who that is, so that live viewers get the same rendering."""
 
         def register(endpoint: Endpoint) -> Endpoint:
             # The twin first: the last part of a path would match with its suffix.
             self._add(twin or f"{path}.json", _as_json(endpoint), right, TwinRoute)
-            self._add(path, _as_page(endpoint, template), right, PageRoute)
+            self._add(path, _as_page(endpoint, template, shared=shared), right, PageRoute)
             return endpoint
 
         return register
@@ -143,11 +151,17 @@ class Screen:
         )
 
 
-def _as_page(endpoint: Endpoint, template: str) -> Endpoint:
+def _as_page(endpoint: Endpoint, template: str, *, shared: bool) -> Endpoint:
+    renderings = SharedRenderings()
+
     @wraps(endpoint)
     def answer(*, context: PageContext, **given: Any) -> Response:
-        view = endpoint(context=context, **given)
-        return view if isinstance(view, Response) else context.render(template, view)
+        def render() -> Response:
+            view = endpoint(context=context, **given)
+            return view if isinstance(view, Response) else context.render(template, view)
+
+        is_shared = shared and context.viewer.is_fragment
+        return renderings.answer(context.viewer, render) if is_shared else render()
 
     return answer
 

@@ -1,5 +1,7 @@
 """Puts the pages into the application: every screen, and the address that a person types first."""
 
+from collections.abc import Iterator
+
 from fastapi import FastAPI, Response
 from starlette.responses import RedirectResponse
 
@@ -7,7 +9,8 @@ from tsuzuki.web.pages import screens
 from tsuzuki.web.pages.route import PageRoute, Screen
 
 FIRST_PAGE = "/runs"
-STREAM = "/api/v1/stream"
+STREAM = "/stream"
+"""Of the API: what changes, as events."""
 
 
 def include_pages(app: FastAPI) -> None:
@@ -23,7 +26,15 @@ def include_pages(app: FastAPI) -> None:
     for router in routers:
         app.include_router(router)
     app.state.page_paths = frozenset(paths)
-    app.state.has_stream = any(getattr(route, "path", None) == STREAM for route in app.routes)
+    app.state.has_stream = STREAM in _paths(app)
+
+
+def _paths(app: FastAPI) -> Iterator[str]:
+    """Of all routes so far, without the prefix of the API."""
+    for included in app.routes:
+        router = getattr(included, "original_router", None)
+        for route in router.routes if router else [included]:
+            yield getattr(route, "path", "")
 
 
 def _first_page() -> Screen:

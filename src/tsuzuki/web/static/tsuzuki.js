@@ -8,7 +8,7 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const body = document.body;
 const POLL_MS = 10_000;
 const OPEN_WITHIN_MS = 5_000;
-const REFRESH_MIN_MS = 1_000;
+const REFRESH_MIN_MS = 1_500;
 const KEY_SEQUENCE_MS = 1_500;
 
 // Only answers of our own server are parsed, and every text in them was escaped there.
@@ -20,7 +20,9 @@ async function fetchPage(url) {
   const answer = await fetch(url, { headers: { "Tsuzuki-Fragment": "main", Accept: "text/html" } });
   if (answer.redirected && new URL(answer.url).pathname === "/sign-in") location.assign(answer.url);
   if (!answer.ok) throw new Error(`${answer.status}`);
-  return parse(await answer.text());
+  const page = parse(await answer.text());
+  page.ageMs = Number(answer.headers.get("Tsuzuki-Age-Ms") ?? 0);
+  return page;
 }
 
 function say(text) {
@@ -70,6 +72,7 @@ let refreshedAt = 0;
 let timer = 0;
 let poll = 0;
 let tookMs = 0;
+let heardAt = 0;
 
 function isBusy() {
   // What a person does now must not move: a dialog, a selected row, marked text, a field that is typed in.
@@ -95,6 +98,11 @@ function currentState() {
   return source ? "live" : "poll";
 }
 
+function heard() {
+  heardAt = performance.now();
+  wanted();
+}
+
 function wanted() {
   clearTimeout(timer);
   const pause = Math.max(REFRESH_MIN_MS, tookMs * 10);
@@ -107,11 +115,13 @@ async function refresh() {
   if (isWaiting) return show("paused");
   refreshing = true;
   const started = performance.now();
+  let madeAt = Infinity;
   try {
     const page = await fetchPage(location.href);
     isWaiting = isBusy();
     if (!isWaiting) apply(page);
     show(currentState());
+    madeAt = started - page.ageMs;
   } catch {
     show("lost");
   } finally {
@@ -119,6 +129,8 @@ async function refresh() {
     refreshedAt = performance.now();
     tookMs = refreshedAt - started;
   }
+  // The server shares a rendering for a second: this one may be older than what we heard of.
+  if (madeAt < heardAt) wanted();
 }
 
 function apply(page) {
@@ -136,12 +148,19 @@ function apply(page) {
   document.dispatchEvent(new CustomEvent("tsuzuki:refreshed"));
 }
 
+// What the server last sent for each live element, without the texts that our own clock keeps current.
+const shown = new Map();
+
+function markup(element) {
+  return element.outerHTML.replace(/(<time[^>]*data-relative[^>]*>)[^<]*/g, "$1");
+}
+
 function isNewer(now, next) {
-  if (now.dataset.version && next.dataset.version && Number(next.dataset.version) < Number(now.dataset.version)) return false;
-  const before = now.dataset.markup ?? now.outerHTML;
-  if (before === next.outerHTML) return false;
-  next.dataset.markup = next.outerHTML;
-  return now.dataset.markup !== next.dataset.markup;
+  const [before, after] = [Number(now.dataset.version ?? 0), Number(next.dataset.version ?? 0)];
+  const sent = markup(next);
+  if (after < before || shown.get(next.id) === sent) return false;
+  shown.set(next.id, sent);
+  return true;
 }
 
 function replace(now, next) {
@@ -177,7 +196,7 @@ function connect() {
   opened.onerror = () => {
     if (opened.readyState === EventSource.CLOSED) { clearTimeout(fallBack); startPolling(opened); } else if (isOpen) show("lost");
   };
-  for (const name of ["message", "runs", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, wanted);
+  for (const name of ["message", "runs", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, heard);
 }
 
 function startPolling(opened) {
@@ -378,6 +397,7 @@ if (zoneField) {
   const first = zoneField.options[0];
   if (first && zone) first.textContent = first.textContent.replace("UTC", `${zone}`);
 }
+for (const element of $$("[data-live]")) shown.set(element.id, markup(element));
 enhance(document);
 startPalette();
 nameOwnZone();

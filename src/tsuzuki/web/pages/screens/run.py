@@ -44,7 +44,7 @@ class RunPageView(Model):
     can_retry: bool
 
 
-@screen.page("/runs/{run_id:int}", right=Right.RUNS_READ, template="screens/run.html")
+@screen.page("/runs/{run_id:int}", right=Right.RUNS_READ, template="screens/run.html", shared=True)
 def run_page(
     context: Page,
     run_id: RunId,

@@ -69,7 +69,7 @@ class RunsView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/runs", right=Right.RUNS_READ, template="screens/runs.html")
+@screen.page("/runs", right=Right.RUNS_READ, template="screens/runs.html", shared=True)
 def runs_page(context: Page, query: Annotated[RunsQuery, Query()]) -> RunsView:
     runs = context.application.runs
 
