@@ -14,7 +14,7 @@ from tsuzuki.store.wakeups.listeners import Listener
 
 __all__ = ["Change", "Changes", "Listener", "Page", "Position", "PositionLost", "RunProgress"]
 
-PAGE_CHANGES = 500
+PAGE_CHANGES = 200
 PROGRESS_MAX = 500
 
 
@@ -43,12 +43,14 @@ class Changes:
     ) -> Iterator[Page]:
         """Every change after `known` up to `until`, page by page, in the order of their times as far as each page
         goes. Raises `PositionLost` if some of them may have been deleted."""
+        if changes.is_elsewhere(known, until):
+            raise PositionLost(str(known))
         more = known != until
         while more:
             with self._database.read() as connection:
                 page = changes.between(connection, known, until, limit=page_changes)
                 # Asked last: a row that was deleted before it was read is known to be deleted by now.
-                if changes.is_lost(connection, known, until):
+                if changes.is_pruned(connection, known):
                     raise PositionLost(str(known))
             known, more = page.position, page.more
             yield page

@@ -186,9 +186,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         configuration=configuration_service.view(resources.configuration),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
         jobs=jobs,
-        job_file=JobFile(
-            jobs, applied=resources.configuration, read=reload, clock=resources.database.clock
-        ),
+        job_file=JobFile(jobs, applied=resources.configuration, read=reload, clock=database.clock),
         runs=runs,
         changes=Changes(database=database),
         bulk=BulkActions(database=database, actor=actor, runs=runs),

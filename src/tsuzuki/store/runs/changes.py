@@ -40,6 +40,7 @@ from tsuzuki.store.sql.types import UtcTime
 MARGIN = timedelta(seconds=2)
 """Between the time of a statement and the lock by which it is seen to write."""
 
+TRANSACTION_MAX = 2**63
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """A row that is further ahead of the clock shows that the clock was set back."""
 
@@ -94,13 +95,25 @@ def parse(written: str) -> Position | None:
             return Position(oldest=key.at, key=key)
         if found := _POSTGRESQL.fullmatch(written):
             snapshot, oldest, page, *rest = found.groups()
-            key = _key(rest) if page else FIRST
-            return Position(
-                oldest=_moment(oldest), key=key, snapshot=snapshot, page=page if page else ""
-            )
-    except OverflowError:
+            if _is_snapshot(snapshot) and (not page or _is_snapshot(page)):
+                key = _key(rest) if page else FIRST
+                return Position(oldest=_moment(oldest), key=key, snapshot=snapshot, page=page or "")
+    except (OverflowError, ValueError):
         return None
     return None
+
+
+def _is_snapshot(written: str) -> bool:
+    """What PostgreSQL takes for one: transactions in order, between the first and the last."""
+    first, last, between = written.split(":")
+    open_ones = [int(number) for number in between.split(",")] if between else []
+    in_order = [int(first), *open_ones, int(last)]
+    return (
+        0 < int(first) <= int(last) < TRANSACTION_MAX
+        and in_order == sorted(in_order)
+        and len(set(open_ones)) == len(open_ones)
+        and (not open_ones or open_ones[-1] < int(last))
+    )
 
 
 def _key(parts: Sequence[str]) -> Key:
@@ -246,18 +259,20 @@ def _change(row: dict[str, Any]) -> Change:
     return Change(transition_from(row), job_name)
 
 
-def is_lost(connection: Connection, known: Position, current: Position) -> bool:
-    """Whether something after `known` may have been deleted, or it is of another database or of a clock that went
-    back: then it cannot be continued from."""
+def is_elsewhere(known: Position, current: Position) -> bool:
+    """Whether a position is of another database, or of a clock that was set back: it cannot be continued from."""
     if bool(known.snapshot) != bool(current.snapshot):
         return True
     if current.snapshot:
-        is_ahead = max(_xmax(known.snapshot), _xmax(known.page)) > _xmax(current.snapshot)
-    else:
-        is_ahead = known.key > current.key
+        return max(_last(known.snapshot), _last(known.page)) > _last(current.snapshot)
+    return known.key > current.key
+
+
+def is_pruned(connection: Connection, known: Position) -> bool:
+    """Whether something after it may have been deleted."""
     pruned = pruning.pruned_until(connection)
-    return is_ahead or (pruned is not None and known.oldest < pruned)
+    return pruned is not None and known.oldest < pruned
 
 
-def _xmax(snapshot: str) -> int:
+def _last(snapshot: str) -> int:
     return int(snapshot.split(":")[1]) if snapshot else 0

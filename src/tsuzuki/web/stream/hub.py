@@ -37,7 +37,7 @@ class Limits:
 
     streams: int = 1_000
     streams_of_one: int = 250
-    queue_bytes: int = 512 * 1024
+    queue_bytes: int = 1024 * 1024
     """What may wait for a stream that does not read; then it is cut off."""
 
 

@@ -58,9 +58,10 @@ async def stream(
     for right in sorted(asked.rights):
         check_right(context.principal, right)
     resumed = last_event_id if last_event_id is not None else after
-    known = read_id(resumed)
+    sources = {selection.source for selection in asked.selections}
+    known = {name: position for name, position in read_id(resumed).items() if name in sources}
     if resumed and not known:
-        known = {selection.source: NO_POSITION for selection in asked.selections}
+        known = dict.fromkeys(sources, NO_POSITION)
     if not resumed:
         await run_in_threadpool(_require, context.application, asked)
     hub: Hub = request.app.state.stream_hub

@@ -5,7 +5,7 @@ is the state that is newer than the known one, and its position is a digest of i
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,9 @@ from tsuzuki.web.stream.topics import Kind, Selection
 from tsuzuki.wiring.application import Application
 
 STATES_KEPT = 8
-LOG_PAGE_LINES = 500
+LOG_PAGE_LINES = 200
+LOG_PAGE_CHARACTERS = 64 * 1024
+"""What one event has at most, but for a line that is longer."""
 ENDED = "!"
 """Behind the number of the last line of a log to which none will be added."""
 
@@ -116,7 +118,16 @@ class LogOfRun:
             lines = self._logs.read(self._run_id, after_seq=seq, limit=LOG_PAGE_LINES)
         except NotFound as problem:
             raise PositionLost(str(seq)) from problem
-        return tuple(line for line in lines if line.seq <= last)
+        return tuple(_first_characters(line for line in lines if line.seq <= last))
+
+
+def _first_characters(lines: Iterable[LogLine]) -> Iterator[LogLine]:
+    taken = 0
+    for line in lines:
+        taken += len(line.body)
+        if taken > LOG_PAGE_CHARACTERS and taken > len(line.body):
+            return
+        yield line
 
 
 def _line(position: str) -> int:

@@ -71,7 +71,7 @@ class Subscription:
         self._queue.append(written)
         self._queued_bytes += len(written)
         self._changed.set()
-        if self._queued_bytes > self.queue_bytes_max:
+        if self._queued_bytes > self.queue_bytes_max and len(self._queue) > 1:
             self.end(None)
             self._queue.clear()
             self.is_cut.set()
