@@ -1,42 +1,19 @@
 """`tsuzuki web` and `tsuzuki up` serve the API, and stop in good order."""
 
 import json
-import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.request import Request, urlopen
 
 import pytest
 
+from support.web_process import serving
 from support.workspace import Workspace, process_environment
 
 WAIT_SECONDS = 60
-
-
-@contextmanager
-def serving(workspace: Workspace, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process that serves the API, and its address."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tsuzuki", *words],
-        cwd=workspace.folder,
-        env=process_environment({}),
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr
-        try:
-            for line in process.stderr:
-                found = re.search(r"http://127\.0\.0\.1:\d+", line)
-                if found:
-                    break
-            assert found
-            yield process, found[0]
-        finally:
-            process.kill()
 
 
 @pytest.fixture
@@ -48,7 +25,7 @@ def taken() -> Iterator[str]:
 
 @pytest.mark.slow
 def test_up_serves_the_api_beside_its_engine(workspace: Workspace) -> None:
-    with serving(workspace, "up", "--listen", "127.0.0.1:0") as (process, url):
+    with serving(workspace.folder, "up", "--listen", "127.0.0.1:0") as (process, url):
         headers = {"Prefer": "wait=30"}
         start = Request(f"{url}/api/v1/jobs/hello/runs", method="POST", headers=headers)
         with urlopen(start, timeout=WAIT_SECONDS) as answer:
@@ -65,7 +42,7 @@ def test_up_serves_the_api_beside_its_engine(workspace: Workspace) -> None:
 
 @pytest.mark.slow
 def test_web_serves_alone_and_ends_with_ctrl_c(workspace: Workspace) -> None:
-    with serving(workspace, "web", "--listen", "127.0.0.1:0") as (process, url):
+    with serving(workspace.folder, "web", "--listen", "127.0.0.1:0") as (process, url):
         with urlopen(f"{url}/api/v1/jobs", timeout=WAIT_SECONDS) as answer:
             assert [job["name"] for job in json.load(answer)["items"]] == ["hello"]
         process.send_signal(signal.SIGINT)

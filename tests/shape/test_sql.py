@@ -52,6 +52,7 @@ WRITTEN_SQL = {
     "collectors/commits/queries/statistics.py",
     "collectors/commits/tables.py",
     "store/inspection.py",
+    "store/runs/changes.py",
     "store/schema/tables.py",
 }
 """Modules that write SQL themselves by `text()`: conditions of tables, and what SQLAlchemy has no words for."""

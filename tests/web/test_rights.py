@@ -45,7 +45,7 @@ def test_every_route_answers_each_caller_as_its_right_says(served: Served, clien
                 assert answer.status not in (401, 403), (method, path, caller)
             elif principal is None:
                 assert answer.status == 401, (method, path, caller)
-            elif Right(right) not in principal.rights:
+            elif right != "any" and Right(right) not in principal.rights:
                 assert (answer.status, answer.code) == (403, "right_missing"), (
                     method,
                     path,
@@ -61,7 +61,13 @@ def test_no_route_of_a_noun_is_public() -> None:
     for noun in NOUNS:
         for route in noun.router.routes:
             assert isinstance(route, ApiRoute)
-            assert route.right is not None, route.path
+            assert not route.is_public, route.path
+
+
+def test_only_these_routes_need_no_right_of_their_own(served: Served) -> None:
+    """What they tell depends on who asks; each topic of a stream has its right."""
+    anyone = {path for _, path, right in operations(served) if right == "any"}
+    assert anyone == {f"{PREFIX}/me", f"{PREFIX}/stream"}
 
 
 def test_a_route_without_a_declared_right_cannot_be_made() -> None:

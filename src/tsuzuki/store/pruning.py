@@ -8,9 +8,12 @@ protect for as long as the run exists.
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Dialect,
     Integer,
     bindparam,
     case,
@@ -23,7 +26,9 @@ from sqlalchemy import (
 
 from tsuzuki.store import failures
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
+from tsuzuki.store.schema.history_tables import pruned_history
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
+from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.plan_hints import guard
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.types import UtcTime
@@ -86,14 +91,40 @@ _DELETE = (
         guard(job_runs.c.log_ref.startswith(MARK)),
         TERM_IS_CURRENT,
     )
-    .returning(job_runs.c.id)
+    .returning(job_runs.c.id, job_runs.c.finished_at)
 )
 _DELETE_HISTORY = delete(job_run_transitions).where(in_list(job_run_transitions.c.run_id, "ids"))
 
 
 def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int]) -> int:
     """Delete marked runs, their history and their place in a group of failures. Answers how many runs were deleted."""
-    deleted = execute(connection, _DELETE, {"ids": run_ids, "epoch": term.epoch}).scalars()
-    execute(connection, _DELETE_HISTORY, {"ids": deleted})
-    failures.delete_of_runs(connection, deleted)
+    deleted = execute(connection, _DELETE, {"ids": run_ids, "epoch": term.epoch}).all()
+    if not deleted:
+        return 0
+    ids = [run_id for run_id, _ in deleted]
+    execute(connection, _DELETE_HISTORY, {"ids": ids})
+    failures.delete_of_runs(connection, ids)
+    last = max(finished_at for _, finished_at in deleted)
+    execute(connection, _note_pruned(connection.dialect), {"until": last})
     return len(deleted)
+
+
+@lru_cache
+def _note_pruned(dialect: Dialect) -> Any:
+    added = insert_into(dialect, pruned_history).values(
+        id=1, until=bindparam("until", type_=UtcTime())
+    )
+    return added.on_conflict_do_update(
+        index_elements=["id"],
+        set_={"until": added.excluded.until},
+        where=added.excluded.until > pruned_history.c.until,
+    )
+
+
+_PRUNED_UNTIL = select(pruned_history.c.until)
+
+
+def pruned_until(connection: Connection) -> datetime | None:
+    """Every transition that was deleted is of this moment or older; None if none was."""
+    until: datetime | None = execute(connection, _PRUNED_UNTIL).scalar_one_or_none()
+    return until

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 import anyio.to_thread
@@ -23,6 +24,7 @@ from tsuzuki.web.api import (
     failures,
     feeds,
     jobs,
+    me,
     run_logs,
     runs,
     sessions,
@@ -40,6 +42,10 @@ from tsuzuki.web.route import unexpected
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.guard import Guard
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
+from tsuzuki.web.stream import route as stream_route
+from tsuzuki.web.stream.credentials import LiveCredentials
+from tsuzuki.web.stream.hub import Hub
+from tsuzuki.web.stream.source import source_of
 from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application
 
@@ -61,6 +67,8 @@ NOUNS = (
     tokens,
     users,
     sessions,
+    me,
+    stream_route,
     commits,
     commit_reports,
     books,
@@ -105,8 +113,16 @@ def build_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS_MAX
     app.state.stopping = asyncio.Event()
-    app.state.run_waits = RunWaits(app.state.application, app.state.stopping)
+    application = app.state.application
+    app.state.run_waits = RunWaits(application, app.state.stopping)
+    app.state.stream_hub = Hub(
+        source_of=partial(source_of, application),
+        listen=application.changes.listen,
+        credentials=LiveCredentials(application, app.state.authenticator),
+        stopping=app.state.stopping,
+    )
     yield
+    await app.state.stream_hub.stop()
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -13,7 +13,6 @@ from fastapi.params import Depends
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.services.server_log import log
 from tsuzuki.web import idempotency
@@ -37,7 +36,7 @@ CODES_WITH_BODY = (408, 413, 415)
 
 
 class ApiRoute(APIRoute):
-    """`dependencies` must have `requires(…)` or `public()`."""
+    """`dependencies` must have `requires(…)`, `authenticated()` or `public()`."""
 
     def __init__(
         self,
@@ -50,16 +49,18 @@ class ApiRoute(APIRoute):
         methods: set[str] | list[str] | None = None,
         **about: Any,
     ) -> None:
-        self.right = _declared_right(path, dependencies or ())
-        extra: dict[str, Any] = {"x-right": self.right or "public", **(openapi_extra or {})}
-        extra.setdefault("security", [{"token": []}, {"session": []}] if self.right else [])
+        declared = _declared_right(path, dependencies or ())
+        self.right, self.is_public = declared.right, declared.is_public
+        of_all = "public" if self.is_public else "any"
+        extra: dict[str, Any] = {"x-right": self.right or of_all, **(openapi_extra or {})}
+        extra.setdefault("security", [] if self.is_public else [{"token": []}, {"session": []}])
         if self.right and "POST" in (methods or ()):
             extra.setdefault("parameters", [idempotency.PARAMETER])
             responses = {**problem_responses(409), **(responses or {})}
         self.takes_key = idempotency.PARAMETER in extra.get("parameters", ())
-        statuses = [*CODES_OF_ALL, *(CODES_OF_PROTECTED if self.right else ())]
+        statuses = [*CODES_OF_ALL, *(() if self.is_public else CODES_OF_PROTECTED)]
         if not {"GET"}.issuperset(methods or {"GET"}):
-            statuses += [*CODES_WITH_BODY, *([] if self.right else [403])]
+            statuses += [*CODES_WITH_BODY, *([403] if self.is_public else [])]
         super().__init__(
             path,
             endpoint,
@@ -108,9 +109,10 @@ class ApiRoute(APIRoute):
 
     async def _admit(self, request: BoundedRequest) -> None:
         """Raises why the request is refused before its endpoint sees it."""
-        if self.right is not None:
+        if not self.is_public:
             state = request.app.state
             request.state.principal = await authenticate(request, state.authenticator)
+        if self.right is not None:
             check_right(request.state.principal, self.right)
         check_query(request, self)
         body = await request.body() if self.body_field else b""
@@ -125,11 +127,13 @@ class ApiRoute(APIRoute):
         return await idempotency.answer_once(request, key, answer)
 
 
-def _declared_right(path: str, dependencies: Sequence[Depends]) -> Right | None:
+def _declared_right(path: str, dependencies: Sequence[Depends]) -> RequiredRight:
     declared = [d.dependency for d in dependencies if isinstance(d.dependency, RequiredRight)]
     if len(declared) != 1:
-        raise RuntimeError(f"the route {path} must declare one right: requires(…) or public()")
-    return declared[0].right
+        raise RuntimeError(
+            f"the route {path} must declare one right: requires(…), authenticated() or public()"
+        )
+    return declared[0]
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:

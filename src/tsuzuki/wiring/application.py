@@ -26,6 +26,7 @@ from tsuzuki.services.access.users import Users
 from tsuzuki.services.api_requests import ApiRequests
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.bulk import BulkActions
+from tsuzuki.services.changes import Changes
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
@@ -60,6 +61,7 @@ class Application:
     jobs: Jobs
     job_file: JobFile
     runs: Runs
+    changes: Changes
     bulk: BulkActions
     statistics: RunStatistics
     failures: Failures
@@ -184,10 +186,9 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         configuration=configuration_service.view(resources.configuration),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
         jobs=jobs,
-        job_file=JobFile(
-            jobs, applied=resources.configuration, read=reload, clock=resources.database.clock
-        ),
+        job_file=JobFile(jobs, applied=resources.configuration, read=reload, clock=database.clock),
         runs=runs,
+        changes=Changes(database=database),
         bulk=BulkActions(database=database, actor=actor, runs=runs),
         statistics=RunStatistics(database=database),
         failures=Failures(database=database, runs=runs, actor=actor),

@@ -12,6 +12,7 @@ from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.api_tables import api_requests
 from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
+from tsuzuki.store.schema.history_tables import pruned_history
 from tsuzuki.store.schema.rollup_tables import run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
 from tsuzuki.store.sql.database import Database
@@ -213,6 +214,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_run_hours_outcome": [(run_hours, {**RUN_HOUR, "outcome": "RUNNING"})],
     "ck_run_hours_bucket": [(run_hours, {**RUN_HOUR, "bucket": -1})],
     "ck_run_hours_runs": [(run_hours, {**RUN_HOUR, "runs": 0})],
+    "ck_pruned_history_single": [(pruned_history, {"id": 2, "until": MOMENT})],
     "ck_run_hours_progress_single": [(run_hours_progress, {"id": 2, "until": MOMENT})],
     "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
     "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
@@ -238,6 +240,7 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (bulk_action_runs, {"bulk_id": 1, "run_id": 3, "result": "canceled"}),
     (run_hours, RUN_HOUR),
     (run_hours_progress, {"id": 1, "until": MOMENT}),
+    (pruned_history, {"id": 1, "until": MOMENT}),
     (leadership, LEADERSHIP),
     *access_rows.POSSIBLE,
     (api_requests, API_REQUEST),

@@ -154,6 +154,14 @@ class Sessions:
                 _note_end(connection, by.actor, session_id, found.name)
         return len(ended)
 
+    def of(self, principal: Principal) -> SessionView | None:
+        """The session that a principal was authenticated by; None if by none."""
+        if principal.session_id is None:
+            return None
+        with self._database.read() as connection:
+            found = sessions.get(connection, principal.session_id, idle_seconds=self._idle_seconds)
+        return None if found is None else _view(found)
+
     def live(self, session_ids: Collection[int]) -> frozenset[int]:
         """Those (by `Principal.session_id`) that still authenticate, in one statement: for streams, which end with
         theirs."""

@@ -160,6 +160,14 @@ class Tokens:
             self._last_use.note(token.id)
         return _principal(token)
 
+    def of(self, principal: Principal) -> TokenView | None:
+        """The token that a principal was authenticated by; None if by none."""
+        if principal.token_id is None:
+            return None
+        with self._database.read() as connection:
+            found = tokens.get(connection, principal.token_id)
+        return None if found is None else _view(found)
+
     def live(self, token_ids: Collection[str]) -> frozenset[str]:
         """Those of the tokens (by `Principal.token_id`) that still authenticate, in one statement: for streams, which
         end with theirs."""

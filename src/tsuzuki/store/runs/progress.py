@@ -2,20 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, update
+from sqlalchemy import BigInteger, Connection, Integer, bindparam, select, update
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from tsuzuki.model.run import Started
+from tsuzuki.model.states import RunState
 from tsuzuki.store.runs.ownership import STARTED_COLUMNS, is_owned
-from tsuzuki.store.schema.tables import job_runs
+from tsuzuki.store.runs.states import in_indexed_state
+from tsuzuki.store.schema.tables import job_definitions, job_runs
 from tsuzuki.store.sql.batch import Columns
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.locked_rows import locked_rows
-from tsuzuki.store.sql.prepared import execute_batch
+from tsuzuki.store.sql.prepared import execute, execute_batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,3 +54,34 @@ def _update(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
         )
         .returning(job_runs.c.id)
     )
+
+
+class RunProgress(NamedTuple):
+    """How far a running run is."""
+
+    run_id: int
+    job_name: str
+    processed: int
+    total: int | None
+    at: datetime
+
+
+_RUNNING = (
+    select(
+        job_runs.c.id,
+        job_definitions.c.name,
+        job_runs.c.progress_processed,
+        job_runs.c.progress_total,
+        job_runs.c.progress_at,
+    )
+    .join_from(job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
+    .where(in_indexed_state(RunState.RUNNING), job_runs.c.progress_at.is_not(None))
+    .order_by(job_runs.c.id.desc())
+    .limit(bindparam("limit", type_=Integer()))
+)
+
+
+def of_running(connection: Connection, *, limit: int) -> list[RunProgress]:
+    """The running runs that reported progress, the newest first."""
+    rows = execute(connection, _RUNNING, {"limit": limit}).all()
+    return [RunProgress(*row) for row in rows]

@@ -10,10 +10,11 @@ from tsuzuki.model.errors import NotPermitted
 
 
 class RequiredRight:
-    """Declares the right of a route; None for a route that any request may call."""
+    """Declares the right of a route; None for a route that every principal, or (`is_public`) any request may call."""
 
-    def __init__(self, right: Right | None) -> None:
+    def __init__(self, right: Right | None, *, is_public: bool = False) -> None:
         self.right = right
+        self.is_public = is_public
 
     async def __call__(self, request: Request) -> None:
         """A second look, for a route that would not check by itself."""
@@ -26,9 +27,14 @@ def requires(right: Right) -> Any:
     return Depends(RequiredRight(right))
 
 
+def authenticated() -> Any:
+    """Any principal may call the route: what it is told depends on the rights that it has."""
+    return Depends(RequiredRight(None))
+
+
 def public() -> Any:
     """The route tells nothing that is not public."""
-    return Depends(RequiredRight(None))
+    return Depends(RequiredRight(None, is_public=True))
 
 
 def check_right(principal: Principal, right: Right) -> None:

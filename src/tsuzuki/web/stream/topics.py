@@ -1,0 +1,152 @@
+"""What a stream can be asked for: `runs`, `job:NAME`, `run:ID`, `progress`, `logs:RUN`, `logs:RUN:LINE`, `workers`.
+
+Topics of one source are one selection from it, so that no change is told twice to one stream.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NoReturn
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.services.changes import Change
+from tsuzuki.web.problems import InvalidRequest, PartProblem
+from tsuzuki.web.security.bodies import INTEGER_MAX
+
+TOPICS_MAX = 20
+LINE_MAX = 2**31 - 1
+FORMS = "runs, job:NAME, run:ID, progress, logs:RUN, logs:RUN:LINE, workers"
+
+
+class Kind(StrEnum):
+    """What an event is about; also its name."""
+
+    RUNS = "runs"
+    PROGRESS = "progress"
+    LOGS = "logs"
+    WORKERS = "workers"
+
+
+RIGHTS = {
+    Kind.RUNS: Right.RUNS_READ,
+    Kind.PROGRESS: Right.RUNS_READ,
+    Kind.LOGS: Right.RUNS_READ,
+    Kind.WORKERS: Right.WORKERS_READ,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What of one source a stream gets. `run_id` is that of a log; `jobs` and `runs` narrow the changes of runs, and
+    None of both is everything."""
+
+    kind: Kind
+    run_id: int | None = None
+    jobs: frozenset[str] | None = None
+    runs: frozenset[int] | None = None
+
+    @property
+    def source(self) -> str:
+        """The name of the source: in ids of events, and of what is read once for all streams."""
+        return self.kind.value if self.run_id is None else f"{self.kind.value}:{self.run_id}"
+
+    def changes(self, found: Sequence[Change]) -> Sequence[Change]:
+        """Those of the changes that are wanted."""
+        jobs, runs = self.jobs, self.runs
+        if jobs is None or runs is None:
+            return found
+        return [
+            change
+            for change in found
+            if change.job_name in jobs or change.transition.run_id in runs
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topics:
+    """What one stream is asked for, in an order that is the same for all who ask for the same."""
+
+    selections: tuple[Selection, ...]
+    first_lines: tuple[tuple[str, str], ...] = ()
+    """For a log whose position is not known: the line after which to start."""
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        return frozenset(RIGHTS[selection.kind] for selection in self.selections)
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        return frozenset(name for selection in self.selections for name in selection.jobs or ())
+
+    @property
+    def runs(self) -> frozenset[int]:
+        named = [selection.runs or () for selection in self.selections]
+        logs = [selection.run_id for selection in self.selections if selection.run_id is not None]
+        return frozenset([*logs, *(run_id for ids in named for run_id in ids)])
+
+
+def parse_topics(text: str) -> Topics:
+    """Raises `InvalidRequest` for what is no topic."""
+    asked = [part.strip() for part in text.split(",") if part.strip()]
+    if not asked or len(asked) > TOPICS_MAX:
+        _refuse(f"name from 1 to {TOPICS_MAX} topics", f"There are: {FORMS}.")
+    plain = {Kind(part) for part in asked if part in (Kind.RUNS, Kind.PROGRESS, Kind.WORKERS)}
+    jobs: set[str] = set()
+    runs: set[int] = set()
+    logs: dict[int, int | None] = {}
+    for part in asked:
+        noun, colon, rest = part.partition(":")
+        if noun == "job" and rest:
+            jobs.add(rest)
+        elif noun == "run":
+            runs.add(_number(part, rest))
+        elif noun == "logs" and colon:
+            run_text, second, line = rest.partition(":")
+            first = _number(part, line, minimum=0, maximum=LINE_MAX) if second else None
+            logs[_number(part, run_text)] = first
+        elif part not in plain:
+            _refuse_unknown(part)
+    return Topics(
+        selections=tuple(_selections(plain, jobs, runs, logs)),
+        first_lines=tuple(
+            (f"{Kind.LOGS.value}:{run_id}", str(line))
+            for run_id, line in sorted(logs.items())
+            if line is not None
+        ),
+    )
+
+
+def _selections(
+    plain: set[Kind], jobs: set[str], runs: set[int], logs: Iterable[int]
+) -> Iterable[Selection]:
+    if Kind.RUNS in plain:
+        yield Selection(kind=Kind.RUNS)
+    elif jobs or runs:
+        yield Selection(kind=Kind.RUNS, jobs=frozenset(jobs), runs=frozenset(runs))
+    for kind in (Kind.PROGRESS, Kind.WORKERS):
+        if kind in plain:
+            yield Selection(kind=kind)
+    for run_id in sorted(logs):
+        yield Selection(kind=Kind.LOGS, run_id=run_id)
+
+
+def _number(topic: str, text: str, *, minimum: int = 1, maximum: int = INTEGER_MAX) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= 19
+    if not is_number or not minimum <= int(text) <= maximum:
+        _refuse(f"{topic!r} has no number of a run", "For example: run:42, logs:42, logs:42:100.")
+    return int(text)
+
+
+def _refuse_unknown(topic: str) -> NoReturn:
+    noun, _, rest = topic.partition(":")
+    known = [*(kind.value for kind in Kind), "job", "run"]
+    suggestion = did_you_mean(noun, known) if noun not in known else ""
+    if noun == "job" and not rest:
+        suggestion = "Name the job: job:NAME. "
+    _refuse(f"there is no topic {topic!r}", f"{suggestion}There are: {FORMS}.")
+
+
+def _refuse(message: str, hint: str) -> NoReturn:
+    problem = PartProblem(where="query.topics", message=message, code="topic_unknown", hint=hint)
+    raise InvalidRequest([problem])
