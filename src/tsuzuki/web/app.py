@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import NotFound
-from tsuzuki.web import documents, health, hooks, sign_in
+from tsuzuki.web import agents, documents, health, hooks, sign_in
 from tsuzuki.web.api import (
     audit,
     books,
@@ -86,11 +86,12 @@ def build_app(
     )
     app.state.application = application
     app.state.authenticator = authenticator
+    app.state.agents = agents.Agents(application)
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
     app.include_router(sign_in.router, prefix=PREFIX)
-    for public in (hooks, health, documents):
-        app.include_router(public.router)
+    for noun in (agents, hooks, health, documents):
+        app.include_router(noun.router)
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)
@@ -103,6 +104,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.stopping = asyncio.Event()
     app.state.run_waits = RunWaits(app.state.application, app.state.stopping)
     yield
+    app.state.agents.close()
 
 
 def _operation_id(route: APIRoute) -> str:

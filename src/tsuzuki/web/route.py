@@ -13,8 +13,8 @@ from fastapi.params import Depends
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.services.access.permissions import require
 from tsuzuki.services.server_log import log
 from tsuzuki.web import idempotency
 from tsuzuki.web.parameters import check_query, invalid_parts
@@ -27,7 +27,7 @@ from tsuzuki.web.problems import (
 )
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BoundedRequest, check_content_type
-from tsuzuki.web.security.rights import RequiredRight, check_right
+from tsuzuki.web.security.rights import RequiredRight
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -37,7 +37,7 @@ CODES_WITH_BODY = (408, 413, 415)
 
 
 class ApiRoute(APIRoute):
-    """`dependencies` must have `requires(…)` or `public()`."""
+    """`dependencies` must have `requires(…)`, `authenticated()` or `public()`."""
 
     def __init__(
         self,
@@ -50,16 +50,17 @@ class ApiRoute(APIRoute):
         methods: set[str] | list[str] | None = None,
         **about: Any,
     ) -> None:
-        self.right = _declared_right(path, dependencies or ())
-        extra: dict[str, Any] = {"x-right": self.right or "public", **(openapi_extra or {})}
-        extra.setdefault("security", [{"token": []}, {"session": []}] if self.right else [])
-        if self.right and "POST" in (methods or ()):
+        declared = _declared_right(path, dependencies or ())
+        self.right, self.is_public = declared.right, declared.is_public
+        extra: dict[str, Any] = {"x-right": declared.name, **(openapi_extra or {})}
+        extra.setdefault("security", [] if self.is_public else [{"token": []}, {"session": []}])
+        if not self.is_public and "POST" in (methods or ()):
             extra.setdefault("parameters", [idempotency.PARAMETER])
             responses = {**problem_responses(409), **(responses or {})}
         self.takes_key = idempotency.PARAMETER in extra.get("parameters", ())
-        statuses = [*CODES_OF_ALL, *(CODES_OF_PROTECTED if self.right else ())]
+        statuses = [*CODES_OF_ALL, *(() if self.is_public else CODES_OF_PROTECTED)]
         if not {"GET"}.issuperset(methods or {"GET"}):
-            statuses += [*CODES_WITH_BODY, *([] if self.right else [403])]
+            statuses += [*CODES_WITH_BODY, *([403] if self.is_public else [])]
         super().__init__(
             path,
             endpoint,
@@ -104,10 +105,11 @@ class ApiRoute(APIRoute):
 
     async def _admit(self, request: BoundedRequest) -> None:
         """Raises why the request is refused before its endpoint sees it."""
-        if self.right is not None:
+        if not self.is_public:
             state = request.app.state
             request.state.principal = await authenticate(request, state.authenticator)
-            check_right(request.state.principal, self.right)
+            if self.right is not None:
+                require(request.state.principal, self.right)
         check_query(request, self)
         body = await request.body() if self.body_field else b""
         if body:
@@ -121,11 +123,13 @@ class ApiRoute(APIRoute):
         return await idempotency.answer_once(request, key, answer)
 
 
-def _declared_right(path: str, dependencies: Sequence[Depends]) -> Right | None:
+def _declared_right(path: str, dependencies: Sequence[Depends]) -> RequiredRight:
     declared = [d.dependency for d in dependencies if isinstance(d.dependency, RequiredRight)]
     if len(declared) != 1:
-        raise RuntimeError(f"the route {path} must declare one right: requires(…) or public()")
-    return declared[0].right
+        raise RuntimeError(
+            f"the route {path} must declare one right: requires(…), authenticated() or public()"
+        )
+    return declared[0]
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -82,7 +82,7 @@ async def start_run(
     runs = context.application.runs
     key = None if context.request_id is None else f"api:{context.request_id}"
     submission = await run_in_threadpool(
-        runs.submit, RunRequest(job=name, idempotency_key=key, **asked.model_dump())
+        runs.start, RunRequest(job=name, idempotency_key=key, **asked.model_dump())
     )
     seconds = preferred_wait_seconds(prefer)
     if seconds:
