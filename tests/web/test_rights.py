@@ -27,6 +27,8 @@ PATH_VALUES = {
     "item_id": "999999",
     "collection_id": "no-such",
     "build_id": "no-such",
+    "feed": "no-such",
+    "mail_id": "999999",
 }
 
 

@@ -16,11 +16,14 @@ from tsuzuki.web.api import (
     audit,
     books,
     bulk,
+    code_answers,
     codeindex,
     commit_reports,
     commits,
+    database,
     events,
     failures,
+    feed_items,
     feeds,
     jobs,
     run_logs,
@@ -55,6 +58,7 @@ NOUNS = (
     workers,
     settings,
     audit,
+    database,
     tokens,
     users,
     sessions,
@@ -62,7 +66,9 @@ NOUNS = (
     commit_reports,
     books,
     feeds,
+    feed_items,
     codeindex,
+    code_answers,
 )
 
 

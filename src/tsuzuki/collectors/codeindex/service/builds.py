@@ -234,6 +234,11 @@ class Builds:
         paths = sorted(self.folder.glob(f"*{SUFFIX}")) if self.folder.is_dir() else []
         return sorted((self._entry(path) for path in paths), key=lambda entry: entry.root)
 
+    def entry(self, root: Path) -> IndexEntry | None:
+        """The index file of a tree, if there is one."""
+        path = index_path(root, self.folder)
+        return self._entry(path) if path.exists() else None
+
     def _entry(self, path: Path) -> IndexEntry:
         size = sum(one.stat().st_size for one in _parts(path) if one.exists())
         try:

@@ -13,7 +13,13 @@ from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
 from tsuzuki.collectors.codeindex.roots import real_path, usable_root
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
-from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, Started
+from tsuzuki.collectors.codeindex.service.builds import (
+    BuildJob,
+    Builds,
+    IndexEntry,
+    IndexStatus,
+    Started,
+)
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.model.errors import NotFound, NotPermitted, UsageError
 from tsuzuki.model.suggestion import did_you_mean
@@ -103,18 +109,33 @@ class JobTrees:
             tree.root, lsp=tree.lsp, paths=paths, is_forced=is_forced
         )
         if started.is_new:
-            with self._context.database.write() as connection:
-                audit.record(
-                    connection,
-                    actor=self._context.actor,
-                    action="codeindex.build",
-                    object_type="tree",
-                    object_id=str(tree.root),
-                )
+            self._record("codeindex.build", tree)
         return started
+
+    def _record(self, action: str, tree: JobTree) -> None:
+        with self._context.database.write() as connection:
+            audit.record(
+                connection,
+                actor=self._context.actor,
+                action=action,
+                object_type="tree",
+                object_id=str(tree.root),
+            )
 
     def status(self, tree: JobTree) -> IndexStatus:
         return self._builds.status(tree.root)
+
+    def entry(self, tree: JobTree) -> IndexEntry | None:
+        """The index file of a tree; None if there is none."""
+        return self._builds.entry(tree.root)
+
+    def remove(self, tree: JobTree) -> None:
+        """Remove the index of a tree; the tree itself is not touched. Raises `NotFound` if there is none."""
+        entry = self.entry(tree)
+        if entry is None:
+            raise NotFound(f"there is no index of {tree.root}", code="no_index")
+        self._builds.remove(entry)
+        self._record("codeindex.remove", tree)
 
     def find_job(self, root: Path, build_id: str) -> BuildJob | None:
         return self._builds.job(root, build_id)
