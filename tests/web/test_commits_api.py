@@ -144,9 +144,9 @@ def test_a_chart_has_the_commits_of_each_month_and_author(client: Client) -> Non
     assert {len(one["commits"]) for one in chart["series"]} == {len(chart["months"])}
 
 
-def test_projects_are_not_synced_without_a_gitlab(client: Client) -> None:
+def test_a_gitlab_that_does_not_answer_is_told(client: Client) -> None:
     answer = client.post("commits/projects/sync")
-    assert (answer.status, "GitLab" in answer.json["detail"]) == (503, True)
+    assert (answer.status, answer.code) == (503, "source_unwell")
 
 
 def test_projects_of_the_gitlab_are_learnt_and_their_branches_followed(tmp_path: Path) -> None:
