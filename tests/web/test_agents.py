@@ -104,7 +104,9 @@ def test_a_tree_of_a_job_is_built_with_the_first_question_and_answers(
     served: Served, operator: str, workspace: Path
 ) -> None:
     reader = served.client.as_(token(served, "code", Role.OPERATOR, Right.CODE_READ))
-    assert "index_missing" in call_text(reader, "code_references", name="total")
+    missing = call_text(reader, "code_references", name="total")
+    assert "index_missing" in missing
+    assert "A token with the scope code:build can have it built." in missing
     client = served.client.as_(operator)
     assert "sums.py" in call_text(client, "code_search", query="total")
     assert "def tax" in call_text(client, "code_read", symbols=["tax"], path="part")
@@ -116,12 +118,15 @@ def test_a_tree_of_a_job_is_built_with_the_first_question_and_answers(
     assert "completed" in call_text(client, "code_index_status")
 
 
-@pytest.mark.parametrize("path", ["", "private.py", "no-such", "tree/../private.py", "/etc/passwd"])
+@pytest.mark.parametrize(
+    "path", ["", "private.py", "no-such", "tree/../private.py", "/etc/passwd", "a\0b"]
+)
 def test_no_other_folder_is_read(served: Served, operator: str, workspace: Path, path: str) -> None:
     answer = call_text(
         served.client.as_(operator), "code_read", file="private.py", path=str(workspace / path)
     )
-    assert answer.startswith("!root_refused: this server answers about the trees of its jobs only")
+    wanted = "root_not_folder" if "\0" in path else "root_refused: this server answers about"
+    assert answer.startswith(f"!{wanted}"), answer
     assert "PRIVATE" not in answer
 
 

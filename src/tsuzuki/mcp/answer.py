@@ -43,14 +43,12 @@ def refusal(message: str, hint: str | None, *, budget: int) -> ToolAnswer:
 
 
 def masked(answer: ToolAnswer, mask: SecretMask | None) -> ToolAnswer:
-    """The same without the secrets in it, in both channels."""
-    return (
-        answer
-        if mask is None
-        else replace(
-            answer,
-            header=mask.text(answer.header),
-            text=mask.text(answer.text),
-            structured=mask.value(answer.structured),
-        )
+    """The same without the secrets in it, in both channels; as it is without a mask."""
+    if mask is None:
+        return answer
+    return replace(
+        answer,
+        header=mask.text(answer.header),
+        text=mask.text(answer.text),
+        structured=mask.value(answer.structured),
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.model.access import Principal, Right
-from tsuzuki.services.access.permissions import require
 
 if TYPE_CHECKING:
     from tsuzuki.mcp.answer import ToolAnswer
@@ -148,6 +147,8 @@ class ServerState:
     def require(self, right: Right) -> None:
         """Raises `NotPermitted`."""
         if self.principal is not None:
+            from tsuzuki.services.access.permissions import require  # noqa: PLC0415 -- a server on stdio needs none
+
             require(self.principal, right)
 
     def close(self) -> None:

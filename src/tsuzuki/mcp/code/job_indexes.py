@@ -17,6 +17,7 @@ from tsuzuki.mcp.code.refusals import refused
 from tsuzuki.mcp.tool import Call
 from tsuzuki.model.access import Right
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.errors import TsuzukiError
 
 Value = TypeVar("Value")
 LOOK_SECONDS = 0.05
@@ -38,9 +39,15 @@ class JobIndexes:
     ) -> Answer[Value]:
         with refused(call):
             job_tree = self._trees.get(str(tree.root))
-            if not job_tree.is_indexed and call.state.may(Right.CODE_BUILD):
+            may_build = call.state.may(Right.CODE_BUILD)
+            if not job_tree.is_indexed and may_build:
                 self._build_first(call, job_tree)
-            return question(self._trees.answers(job_tree, tree.scope))
+            try:
+                return question(self._trees.answers(job_tree, tree.scope))
+            except TsuzukiError as problem:
+                if problem.specific_code == "index_missing" and not may_build:
+                    problem.hint = f"A token with the scope {Right.CODE_BUILD} can have it built."
+                raise
 
     def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
         return self._trees.build(self._trees.get(str(root)), paths=paths, is_forced=is_forced)

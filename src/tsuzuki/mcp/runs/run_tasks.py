@@ -87,15 +87,14 @@ def _task(application: Application, run: Run, mask: SecretMask | None) -> TaskVi
         answer = run_answer(application, run.id, budget=RUN_GET.budget_default)
         answer = masked(replace(answer, is_error=run.state in FAILURES), mask)
         outcome = {"result": result_of(answer).model_dump(by_alias=True, exclude_none=True)}
+    message = _message(application, run)
     moments = (run.created_at, run.assigned_at, run.started_at, run.progress_at, run.finished_at)
     return TaskView(
         task_id=str(run.id),
         status=status,
         created_at=run.created_at,
         updated_at=max(one for one in moments if one is not None),
-        message=_message(application, run)
-        if mask is None
-        else mask.text(_message(application, run)),
+        message=message if mask is None else mask.text(message),
         # Counted from the end of the run, which is later than its creation.
         ttl_ms=int(str(days)) * DAY_MS or None,
         outcome=outcome,
