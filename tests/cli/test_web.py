@@ -34,7 +34,9 @@ def test_up_serves_the_api_beside_its_engine(workspace: Workspace) -> None:
         with urlopen(f"{url}/metrics", timeout=WAIT_SECONDS) as answer:
             assert b"tsuzuki_runs_ended_total" in answer.read()
         with urlopen(f"{url}/readyz", timeout=WAIT_SECONDS) as answer:
-            assert {check["name"]: check["ok"] for check in json.load(answer)["checks"]}["lease"]
+            ready = json.load(answer)
+        assert {check["name"]: check["ok"] for check in ready["checks"]}["lease"]
+        assert ready["lease"]["left_seconds"] > 0
         workspace.ok("job", "disable", "hello")
         process.send_signal(signal.SIGTERM)
         assert process.wait(WAIT_SECONDS) == 0
@@ -67,6 +69,9 @@ def test_other_machines_are_not_let_in_before_there_is_a_user(workspace: Workspa
     assert (refused.code, "--setup" in refused.err) == (3, True)
     refused = workspace.run("up", "--listen", "0.0.0.0:0")
     assert (refused.code, "tsuzuki user add" in refused.err) == (3, True)
+    for command in ("web", "up"):  # a proxy brings others to this machine's own address
+        refused = workspace.run(command, "--trust-proxy", "127.0.0.1", "--listen", "127.0.0.1:0")
+        assert (refused.code, "--setup" in refused.err) == (3, True)
 
 
 @pytest.mark.slow

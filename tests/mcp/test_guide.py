@@ -10,6 +10,7 @@ import click
 import pytest
 
 from tsuzuki.cli.mcp import mcp
+from tsuzuki.cli.web_options import DEFAULT_ADDRESS
 from tsuzuki.mcp.presets import PRESETS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "mcp.md").read_text(encoding="utf-8")
@@ -30,8 +31,36 @@ KEYS = {
 """Of each agent: where servers stand, the keys that are there, and values that its documentation fixes."""
 
 
+HTTP_KEYS = {
+    "claude-code": ({"type", "url", "headers"}, "Bearer ${TSUZUKI_TOKEN}"),
+    "codex": ({"url", "bearer_token_env_var"}, None),
+    "opencode": ({"type", "url", "headers", "enabled"}, "Bearer {env:TSUZUKI_TOKEN}"),
+    "vscode": ({"type", "url", "headers"}, "Bearer ${input:tsuzuki-token}"),
+    "cursor": ({"url", "headers"}, "Bearer ${env:TSUZUKI_TOKEN}"),
+}
+"""The same for a web server with a token: the keys, and how each agent names a variable in a header."""
+
+
 def test_there_is_a_snippet_for_each_agent() -> None:
-    assert SNIPPETS.keys() == KEYS.keys()
+    assert SNIPPETS.keys() == KEYS.keys() | {f"{agent}-http" for agent in HTTP_KEYS}
+
+
+@pytest.mark.parametrize("agent", HTTP_KEYS)
+def test_a_snippet_for_http_names_the_address_and_no_token(agent: str) -> None:
+    names, header = HTTP_KEYS[agent]
+    server = SNIPPETS[f"{agent}-http"][KEYS[agent][0]]["tsuzuki"]
+    assert server.keys() == names
+    assert server["url"] == f"http://{DEFAULT_ADDRESS}/mcp?tools=all"
+    if header is None:
+        assert server["bearer_token_env_var"] == "TSUZUKI_TOKEN"
+    else:
+        assert server["headers"] == {"Authorization": header}
+
+
+def test_the_table_of_rights_has_every_tool() -> None:
+    rows = dict(re.findall(r"^\| `(\w+:\w+)` \| (.*) \|$", GUIDE, re.M))
+    for tool in PRESETS["all"].tools:
+        assert f"`{tool.name}`" in rows[tool.right]
 
 
 @pytest.mark.parametrize("agent", KEYS)

@@ -1,7 +1,8 @@
 """Runs as tasks of the protocol, by the SDK's client: created, asked for, cancelled, answered by any server."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Literal
@@ -25,8 +26,11 @@ from mcp.types import (
 from support.mcp_runs import AnyResult, RunServer, run_server, run_workspace, sources_of, text_of
 from support.served_app import served
 from support.waiting import wait_until
+from tsuzuki.mcp.runs.run_tasks import RunTasks
 from tsuzuki.mcp.serve import app_of
 from tsuzuki.mcp.tasks import IDENTIFIER
+from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.model.errors import NotPermitted
 
 WIRE_KEYS = {"taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}
 
@@ -231,3 +235,15 @@ def _asked(url: str, task_id: str, *, named: str) -> dict[str, Any]:
     data = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
     answer: dict[str, Any] = json.loads(data[-1] if data else text)
     return answer
+
+
+@pytest.mark.parametrize("act", [RunTasks.get, RunTasks.cancel])
+def test_a_task_needs_the_right_of_the_tool_that_does_the_same(
+    server: RunServer, act: Callable[[RunTasks, str], Any]
+) -> None:
+    principal = Principal(
+        actor="token:x", role=Role.ADMIN, scopes=frozenset({Right.JOBS_READ, Right.JOBS_OPERATE})
+    )
+    tasks = RunTasks(replace(server.state, principal=principal))
+    with pytest.raises(NotPermitted, match="this needs the right runs:"):
+        act(tasks, "1")

@@ -83,6 +83,22 @@ def test_a_leader_whose_lease_ran_out_does_not_lead(
     assert not service.workers()[0].leads
 
 
+def test_the_age_of_a_lease_is_told_also_when_it_has_run_out(
+    database: Database, clock: MovingClock, service: Workers
+) -> None:
+    assert service.lease() is None
+    add_worker(database, "leader")
+    take_lead(database, "leader", lease_seconds=5)
+    for passed in (0, 2, 7):
+        clock.advance(passed)
+        lease = service.lease()
+        assert lease
+        assert lease.age_seconds + lease.left_seconds == pytest.approx(5)
+    assert (lease.age_seconds, lease.is_valid) == (pytest.approx(9, abs=0.5), False)
+    service.step_down()
+    assert service.lease() is None
+
+
 def test_a_lease_that_lasts_longer_than_it_was_taken_for_is_not_valid(
     database: Database, clock: MovingClock, service: Workers
 ) -> None:

@@ -15,6 +15,8 @@ from tsuzuki.web.server import Address, WebServer
 from tsuzuki.wiring.application import Application, opened
 
 TIMEOUT_SECONDS = 60
+NO_GITLAB = "http://127.0.0.1:9"
+"""No test asks a service of others."""
 
 
 class FixedAuthenticator:
@@ -125,7 +127,7 @@ def served_application(
 ) -> Iterator[Served]:
     """A workspace in `folder`, served on a free port; its engine, if a test starts one, is stopped. Not `fixed`:
     with the users, tokens and sessions of the database."""
-    given = {"PATH": os.environ["PATH"], **(environ or {})}
+    given = {"PATH": os.environ["PATH"], "TSUZUKI_COMMITS_GITLAB_URL": NO_GITLAB, **(environ or {})}
     with opened(database_url=database_url, environ=given, cwd=folder) as application:
         authenticator = FixedAuthenticator() if fixed else None
         address = Address(host="127.0.0.1", port=0)

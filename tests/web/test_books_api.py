@@ -2,15 +2,22 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from support.web_client import Client, Served, served_application
 from tsuzuki.collectors.books.book import Book
-from tsuzuki.collectors.books.queries import books, cursors
+from tsuzuki.collectors.books.queries import books, cursors, outbox
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.kit.outbox import OutboxState
 
+INTENDED, SENDING, UNSETTLED = (
+    OutboxState.INTENDED,
+    OutboxState.SENDING,
+    OutboxState.UNSETTLED,
+)
 QUERIES = ["subject:astronomy"]
 FILE = """\
 jobs:
@@ -104,3 +111,39 @@ def test_cursors_are_reset_only_if_it_is_confirmed(client: Client, served: Serve
     (entry,) = served.application.audit.find(object_type="job", object_id="novelties")[:1]
     assert (entry.action, entry.actor) == ("books.cursor.reset", "user:admin")
     assert client.post("books/jobs/command/reset", {"confirm": True}).code == "job_unknown"
+
+
+def test_collecting_and_mailing_are_runs_with_their_arguments(client: Client) -> None:
+    for path, body, arguments in (
+        ("collect", None, {}),
+        ("collect", {"mail": False}, {"mail": False}),
+        ("mail", None, {"collect": False}),
+    ):
+        started = client.as_("operator").post(f"books/jobs/novelties/{path}", body)
+        assert (started.status, started.json["arguments"]) == (201, arguments)
+    assert client.post("books/jobs/command/collect").code == "not_a_books_job"
+
+
+def test_mails_are_listed_and_an_unsettled_one_is_decided(client: Client, served: Served) -> None:
+    with served.application.service("books")._database.write() as connection:
+        mails = [
+            outbox.intend(
+                connection,
+                job_name="novelties",
+                message_id=f"<{number}@tsuzuki>",
+                selected=[Book(f"v{number}", "Stars")],
+                now=START,
+            ).id
+            for number in range(3)
+        ]
+        for mail_id in mails[:2]:
+            for before, after in pairwise((INTENDED, SENDING, UNSETTLED)):
+                outbox.OUTBOX.move(connection, mail_id, before=before, after=after, now=START)
+    page = client.get("books/mails?limit=2").json
+    rest = client.get(f"books/mails?limit=2&cursor={page['next_cursor']}").json
+    assert [mail["id"] for mail in page["items"] + rest["items"]] == mails[::-1]
+    assert client.post(f"books/mails/{mails[0]}/mark-sent").json["state"] == "sent"
+    assert client.post(f"books/mails/{mails[1]}/resend").json["state"] == "intended"
+    again = client.post(f"books/mails/{mails[0]}/mark-sent")
+    assert (again.status, again.code) == (409, "mail_settled")
+    assert client.post("books/mails/999/resend").code == "mail_unknown"

@@ -23,7 +23,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = folder / "tree"
     root.mkdir()
     (root / "sums.py").write_text(SUMS, encoding="utf-8")
-    (root / ".gitignore").write_text(".env\n", encoding="utf-8")
+    (root / ".gitignore").write_text(".env\nhidden.py\n", encoding="utf-8")
+    (root / "hidden.py").write_text("PRIVATE = 1\ndef private(): ...\n", encoding="utf-8")
     (root / ".env").write_text("KEY=PRIVATE\n", encoding="utf-8")
     (root / os.fsdecode(b"na\xefve.py")).write_text("def odd(): ...\n", encoding="utf-8")
     return folder
@@ -55,7 +56,8 @@ def test_the_status_tells_of_the_build(client: Client, built: str, workspace: Pa
     status = client.get("code/status").json
     assert (status["state"], status["symbols"], status["build"]["id"]) == ("ready", 2, built)
     (tree,) = client.get("code/trees").json["items"]
-    assert tree == {"tree": str(workspace / "tree"), "job": "code", "is_indexed": True}
+    about = (tree["tree"], tree["job"], tree["is_indexed"], tree["state"], tree["symbols"])
+    assert about == (str(workspace / "tree"), "code", True, "ready", 2)
     assert client.get("code/builds/build-1-aaaaaa").code == "build_unknown"
 
 
@@ -80,6 +82,27 @@ def test_a_file_whose_name_is_no_text_is_told_as_a_problem(client: Client) -> No
 
 
 @pytest.mark.usefixtures("built")
+def test_lines_are_found_by_an_expression(client: Client) -> None:
+    found = client.get(f"code/search?text={quote('^def t.x')}&regex=true").json
+    assert [item["place"] for item in found["items"]] == ["sums.py:4"]
+
+
+@pytest.mark.usefixtures("built")
+def test_a_file_is_outlined_and_the_tree_mapped(client: Client) -> None:
+    outlined = client.get("code/outline?path=sums.py&limit=1").json
+    assert ([one["name"] for one in outlined["items"]], outlined["has_more"]) == (["total"], True)
+    assert [one["path"] for one in client.get("code/map?focus=tax").json["items"]] == ["sums.py"]
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("path", ["../private.py", "hidden.py", ".git"])
+def test_no_ignored_file_is_outlined(client: Client, path: str) -> None:
+    answer = client.get(f"code/outline?path={quote(path)}")
+    assert (answer.status, answer.code) == (404, "no_such_file")
+    assert b"PRIVATE" not in answer.body
+
+
+@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     "name", ["../private.py", "private.py:1", "~no-user/x", "/etc/passwd", ".env", ".env:1-1"]
 )
@@ -93,7 +116,8 @@ def test_nothing_outside_of_the_tree_and_no_ignored_file_is_read(
 
 
 @pytest.mark.parametrize(
-    "path", ["status?", "search?text=x&", "read?name=x&", "references?name=x&"]
+    "path",
+    ["status?", "search?text=x&", "read?name=x&", "references?name=x&", "outline?", "map?"],
 )
 def test_a_tree_that_no_job_names_is_refused(client: Client, workspace: Path, path: str) -> None:
     for tree in (workspace, workspace / "tree" / "..", Path("/")):
@@ -112,7 +136,7 @@ def test_a_build_of_another_folder_is_refused(client: Client, workspace: Path) -
     ("path", "code"),
     [
         ("search?text=x&kind=clas", "unknown_kind"),
-        ("search?text=x&regex=true", "unknown_parameter"),
+        ("search?text=(x&regex=true", "bad_regex"),
         ("read?name=sums.py&lines=9-1", "bad_lines"),
         ("references?name=sums.py", "bad_symbol"),
     ],
@@ -120,3 +144,21 @@ def test_a_build_of_another_folder_is_refused(client: Client, workspace: Path) -
 def test_a_wrong_question_is_told(client: Client, path: str, code: str) -> None:
     answer = client.get(f"code/{path}")
     assert (answer.status, answer.code) == (422, code), answer.body
+
+
+def test_an_index_is_built_anew_and_removed(
+    client: Client, built: str, served: Served, workspace: Path
+) -> None:
+    outside = client.post("code/builds", {"paths": ["../private.py"]})
+    assert (outside.status, outside.code) == (422, "path_outside")
+    place = client.post("code/builds", {"force": True}).headers["location"]
+    wait_until(lambda: client.get(place).json["status"] != "running", "the build has ended")
+    assert client.get(place).json["result"]["updatedFiles"] == 2
+    assert not place.endswith(built)
+    tree = quote(str(workspace / "tree"))
+    assert client.as_("viewer").delete(f"code/indexes?tree={tree}").status == 403
+    assert client.delete(f"code/indexes?tree={tree}").status == 204
+    assert client.get("code/trees").json["items"][0]["state"] is None
+    assert client.delete(f"code/indexes?tree={tree}").code == "no_index"
+    entry, *_ = served.application.audit.find(object_type="tree")
+    assert (entry.action, entry.actor) == ("codeindex.remove", "user:admin")

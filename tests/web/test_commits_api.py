@@ -10,6 +10,8 @@ import pytest
 
 from support.git_histories import straight
 from support.web_client import Client, Served, served_application
+from tsuzuki.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.sandbox.server import StandIn
 
 COUNT = 7
 
@@ -133,3 +135,36 @@ def test_a_folder_or_url_of_the_server_is_not_taken_in(client: Client, reference
     answer = client.post("commits/targets", {"project": reference})
     assert (answer.status, answer.code) == (404, "project_unknown")
     assert client.get("commits/projects").body == before
+
+
+@pytest.mark.usefixtures("collected")
+def test_a_chart_has_the_commits_of_each_month_and_author(client: Client) -> None:
+    chart = client.get("commits/chart?months=600&top=1").json
+    assert sum(sum(one["commits"]) for one in chart["series"]) == COUNT
+    assert {len(one["commits"]) for one in chart["series"]} == {len(chart["months"])}
+
+
+def test_a_gitlab_that_does_not_answer_is_told(client: Client) -> None:
+    answer = client.post("commits/projects/sync")
+    assert (answer.status, answer.code) == (503, "source_unwell")
+
+
+def test_projects_of_the_gitlab_are_learnt_and_their_branches_followed(tmp_path: Path) -> None:
+    straight(tmp_path / "served" / "group" / "one.git", 2)
+    (tmp_path / "workspace").mkdir()
+    with StandIn(gitlab(tmp_path / "served")) as server:
+        environ = {
+            "TSUZUKI_COMMITS_GITLAB_URL": server.url,
+            "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
+        }
+        with served_application(tmp_path / "workspace", environ=environ) as served:
+            client = served.client
+            synced = client.post("commits/projects/sync").json
+            assert synced == {"known": 1, "added": ["group/one"], "renamed": 0, "default_moved": 0}
+            assert client.post("commits/projects/sync").json["added"] == []
+            for dry_run, outcome in ((True, "would_add"), (False, "added"), (False, "present")):
+                body = {"patterns": ["ma*"], "dry_run": dry_run}
+                (one,) = client.post("commits/targets/matching", body).json["items"]
+                assert (one["branch"], one["outcome"]) == ("main", outcome)
+            folder = client.post("commits/targets/matching", {"project": str(tmp_path)})
+            assert folder.code == "source_refused"  # asked of the GitLab, and not looked for here

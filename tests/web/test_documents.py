@@ -1,9 +1,13 @@
 """The OpenAPI document is the one in the repository, and the page that shows it needs nothing from elsewhere."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
-from support.web_client import Client
+import pytest
+
+from support.web_client import Client, Served
+from tsuzuki.services.workers import LeaseView
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
 
@@ -34,4 +38,18 @@ def test_a_process_is_alive_and_ready(client: Client) -> None:
     assert (ready.status, ready.json["ready"]) == (200, True)
     checks = {check["name"]: check["ok"] for check in ready.json["checks"]}
     assert checks == {"database": True, "schema": True, "lease": False}
+    assert ready.json["lease"] is None
     assert client.get("/metrics").headers["content-type"].startswith("text/plain")
+
+
+def test_a_lease_that_ran_out_is_told_and_makes_no_process_unready(
+    served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = LeaseView(
+        epoch=7, is_valid=False, expires_at=datetime.now(UTC), age_seconds=9.5, left_seconds=-4.5
+    )
+    monkeypatch.setattr(served.application.workers, "lease", lambda: old)
+    ready = client.as_(None).get("/readyz")
+    assert (ready.status, ready.json["ready"]) == (200, True)
+    assert ready.json["lease"] == {"epoch": 7, "age_seconds": 9.5, "left_seconds": -4.5}
+    assert ready.json["checks"][-1] == {"name": "lease", "ok": False, "detail": "no process leads"}

@@ -118,3 +118,61 @@ def test_the_budget_is_that_of_all_models_and_feeds(client: Client) -> None:
     scopes = {one["scope"]: one for one in client.get("feeds/budget").json["items"]}
     assert {one["requests"] for one in scopes.values()} == {0}
     assert any(scope.startswith("feed bot/") for scope in scopes)
+
+
+def test_work_on_a_job_is_a_run_with_its_arguments(client: Client) -> None:
+    fetch = client.post("feeds/jobs/bot/fetch")
+    assert (fetch.status, fetch.json["arguments"]) == (201, {"process": False})
+    assert fetch.headers["location"] == f"/api/v1/runs/{fetch.json['id']}"
+    first = client.post("feeds/jobs/bot/process", {"items": 2}, Idempotency_Key="process-1")
+    again = client.post("feeds/jobs/bot/process", {"items": 2}, Idempotency_Key="process-1")
+    assert first.json["arguments"] == {"fetch": False, "items": 2}
+    assert first.json["id"] == again.json["id"]
+    for verb in ("fetch", "process"):
+        assert client.post(f"feeds/jobs/command/{verb}").code == "not_a_feeds_job"
+    started = client.get(f"audit?object_type=run&object_id={first.json['id']}").json["items"]
+    assert [(one["action"], one["actor"]) for one in started] == [("run.start", "user:admin")]
+
+
+def test_what_a_run_would_draw_and_post_is_shown(client: Client) -> None:
+    planned = client.get("feeds/jobs/bot/plan?limit=2").json["items"]
+    assert [one["position"] for one in planned] == [1, 2]
+    shown = client.get("feeds/items/1/preview").json
+    assert (shown["id"], shown["post"], shown["verdict"]) == (1, None, None)
+    assert client.get("feeds/items/99/preview").code == "item_unknown"
+
+
+def test_items_are_requeued_by_reason_after_a_look(client: Client, served: Served) -> None:
+    with served.application.service("feeds").items._database.write() as connection:
+        news = add_feed(connection, "other")
+        given_up = ItemState(
+            status=ItemStatus.PROCESSED, reason=ItemReason.RETRY_LIMIT_EXCEEDED, retry_count=6
+        )
+        ids = {add_item(connection, news, given_up) for _ in range(2)}
+    body = {"reason": "retry_limit_exceeded", "dry_run": True}
+    look = client.post("feeds/items/requeue", body)
+    assert (look.status, look.json["count"]) == (200, 2), look.body
+    assert {item["status"] for item in look.json["items"]} == {"processed"}
+    done = client.post("feeds/items/requeue", {"reason": "retry_limit_exceeded"}).json
+    assert {item["id"] for item in done["items"]} == ids
+    assert {item["status"] for item in done["items"]} == {"unprocessed"}
+    assert client.post("feeds/items/requeue", {"reason": "retry_limit_exceeded"}).json["count"] == 0
+
+
+def test_a_feed_is_added_to_the_file_shown_and_removed(client: Client, served: Served) -> None:
+    path = "feeds/jobs/bot/feeds"
+    body = {"name": "press", "url": "https://press.example/feed", "settings": {"language": "ja"}}
+    assert client.as_("operator").post(path, body).status == 403
+    added = client.post(path, body)
+    assert added.status == 201, added.body
+    assert client.post(path, body).code == "feed_exists"
+    shown = client.get(added.headers["location"]).json
+    assert (shown["settings"]["language"], shown["url"]) == ("ja", "https://press.example/feed")
+    file = served.application.configuration.file
+    assert file
+    assert "press.example" in file.read_text(encoding="utf-8")
+    assert client.delete(added.headers["location"]).status == 204
+    assert "press.example" not in file.read_text(encoding="utf-8")
+    wrong = client.post(path, {**body, "settings": {"langage": "ja"}})
+    assert (wrong.status, wrong.json["problems"][0]["where"]) == (422, "body.settings"), wrong.body
+    assert client.get(f"{path}/nothing").code == "feed_unknown"

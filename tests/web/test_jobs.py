@@ -129,3 +129,22 @@ def test_a_value_of_the_environment_is_masked_wherever_it_stands(tmp_path: Path)
         texts = [start.body, served.client.get("jobs").body, served.client.get("events").body]
         texts += [served.client.get("audit").body, served.client.get("runs").body]
         assert all(b"***" in body and secret.encode() not in body for body in texts)
+
+
+def test_the_file_is_applied_after_a_look(client: Client, workspace: Path) -> None:
+    file = workspace / "tsuzuki.yaml"
+    before = file.read_text(encoding="utf-8")
+    file.write_text(before + '  later: {command: ["true"]}\n', encoding="utf-8")
+    wanted = {"changes": [{"kind": "add", "name": "later", "keys": []}]}
+    assert client.post("jobs/apply", {"dry_run": True}).json == wanted
+    assert client.post("jobs/apply").json == wanted
+    assert client.post("jobs/apply").json == {"changes": []}
+    assert client.as_("operator").post("jobs/apply").status == 403
+    file.write_text(before, encoding="utf-8")
+    client.post("jobs/apply")
+
+
+def test_the_database_is_checked(client: Client) -> None:
+    checked = client.get("database/check").json
+    assert checked["ok"]
+    assert {finding["problem"] for finding in checked["findings"]} == {None}

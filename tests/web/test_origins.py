@@ -1,9 +1,15 @@
 """Which requests are taken at all: by Host, by where a browser sends them from, and by their credentials."""
 
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
 import pytest
 
-from support.web_client import Client
+from support.web_client import Client, FixedAuthenticator, Served
+from tsuzuki.model.errors import NotAuthenticated, UsageError
+from tsuzuki.services.access.sessions import SignInPlace
 from tsuzuki.web.security.guard import SECURITY_HEADERS
+from tsuzuki.web.server import Address, WebServer, parse_proxies
 
 HERE = "http://{host}"
 CHANGE = "leader/step-down"
@@ -101,3 +107,68 @@ def test_every_answer_has_its_security_headers(client: Client, path: str) -> Non
 def test_an_answer_allows_no_other_origin(client: Client) -> None:
     headers = client.get("workers", Origin="https://attacker.example").headers
     assert not any(name.startswith("access-control") for name in headers)
+
+
+PASSED_ON = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
+FROM_OUR_PAGE = {"Cookie": "__Host-tsuzuki=admin", "Origin": "https://jobs.example"}
+
+
+@pytest.fixture
+def behind_proxy(served: Served) -> Iterator[WebServer]:
+    """A server that was told of a proxy on this machine."""
+    server = WebServer(
+        served.application,
+        Address(host="127.0.0.1", port=0),
+        allowed_hosts=["jobs.example"],
+        trusted_proxies=["127.0.0.0/8"],
+        authenticator=FixedAuthenticator(),
+    )
+    server.start()
+    yield server
+    server.stop()
+
+
+def sign_in_addresses(served: Served, client: Client, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The address for the sign-in limit, of requests that name one with and without an older hop."""
+    seen: list[str] = []
+
+    def sign_in(_name: str, _password: str, *, place: SignInPlace, **_more: Any) -> NoReturn:
+        seen.append(place.address or "")
+        raise NotAuthenticated("no")
+
+    monkeypatch.setattr(served.application.sessions, "sign_in", sign_in)
+    body = {"name": "ada", "password": "correct horse battery"}
+    for hops in ("203.0.113.9", "198.51.100.1, 203.0.113.9"):
+        headers = {"X-Forwarded-For": hops}
+        answer = client.as_(None).request("POST", "sign-in", body, headers=headers)
+        assert answer.status == 401
+    return seen
+
+
+def test_a_program_of_this_machine_cannot_claim_another_scheme_or_address(
+    served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    headers = {"Host": "localhost", **PASSED_ON, **FROM_OUR_PAGE, "Origin": "https://localhost"}
+    answer = client.as_(None).request("POST", CHANGE, headers=headers)
+    assert (answer.status, answer.code) == (403, "cross_site")
+    assert sign_in_addresses(served, client, monkeypatch) == ["127.0.0.1", "127.0.0.1"]
+
+
+def test_behind_a_proxy_that_was_named_the_scheme_and_the_address_are_the_clients(
+    served: Served, behind_proxy: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(behind_proxy.url, None)
+    headers = {"Host": "jobs.example", **PASSED_ON, **FROM_OUR_PAGE}
+    assert client.request("POST", CHANGE, headers=headers).status == 409
+    headers["X-Forwarded-Proto"] = "http"
+    assert client.request("POST", CHANGE, headers=headers).code == "cross_site"
+    addresses = sign_in_addresses(served, client, monkeypatch)
+    assert addresses == ["203.0.113.9", "203.0.113.9"]
+
+
+@pytest.mark.parametrize("proxy", ["*", "proxy.example", "10.0.0.1/8"])
+def test_what_is_no_address_of_a_proxy_is_refused(proxy: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_proxies([proxy])
+    assert raised.value.specific_code == "proxy_address"

@@ -39,7 +39,7 @@ def test_a_database_that_does_not_answer_is_told_with_when_to_ask_again(
     assert (answer.status, answer.code) == (503, "unreachable")
     assert answer.headers["retry-after"] == "2"
     assert answer.json["detail"] == "postgresql://u:***@h/d does not answer"
-    monkeypatch.setattr(served.application.workers, "leader", fail)
+    monkeypatch.setattr(served.application.workers, "lease", fail)
     ready = client.get("/readyz")
     assert (ready.status, ready.json["ready"]) == (503, False)
 

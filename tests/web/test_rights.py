@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 from fastapi import APIRouter
 
+from support.mcp_http import call_text, result_of, send
 from support.web_client import Client, FixedAuthenticator, Served
+from tsuzuki.mcp.presets import PRESETS
 from tsuzuki.model.access import Right
 from tsuzuki.web.app import NOUNS, PREFIX
 from tsuzuki.web.documents import openapi_of
@@ -25,6 +27,8 @@ PATH_VALUES = {
     "item_id": "999999",
     "collection_id": "no-such",
     "build_id": "no-such",
+    "feed": "no-such",
+    "mail_id": "999999",
 }
 
 
@@ -45,7 +49,7 @@ def test_every_route_answers_each_caller_as_its_right_says(served: Served, clien
                 assert answer.status not in (401, 403), (method, path, caller)
             elif principal is None:
                 assert answer.status == 401, (method, path, caller)
-            elif right != "any" and Right(right) not in principal.rights:
+            elif right != "authenticated" and Right(right) not in principal.rights:
                 assert (answer.status, answer.code) == (403, "right_missing"), (
                     method,
                     path,
@@ -66,8 +70,22 @@ def test_no_route_of_a_noun_is_public() -> None:
 
 def test_only_these_routes_need_no_right_of_their_own(served: Served) -> None:
     """What they tell depends on who asks; each topic of a stream has its right."""
-    anyone = {path for _, path, right in operations(served) if right == "any"}
-    assert anyone == {f"{PREFIX}/me", f"{PREFIX}/stream"}
+    anyone = {path for _, path, right in operations(served) if right == "authenticated"}
+    assert anyone == {f"{PREFIX}/me", f"{PREFIX}/stream", "/mcp"}
+
+
+@pytest.mark.parametrize("caller", FixedAuthenticator.PRINCIPALS)
+def test_every_tool_answers_each_caller_as_its_right_says(client: Client, caller: str) -> None:
+    principal = FixedAuthenticator.PRINCIPALS[caller]
+    listed = result_of(send(client.as_(caller), "tools/list"))["tools"]
+    tools = PRESETS["all"].tools
+    assert [tool["name"] for tool in listed] == [
+        tool.name for tool in tools if tool.is_listed and tool.right in principal.rights
+    ]
+    for tool in tools:
+        answer = call_text(client.as_(caller), tool.name)
+        is_refused = answer.startswith(f"!right_missing: this needs the right {tool.right}")
+        assert is_refused == (tool.right not in principal.rights), (tool.name, answer)
 
 
 def test_a_route_without_a_declared_right_cannot_be_made() -> None:

@@ -28,6 +28,7 @@ def up(
     no_web: bool,
     listen: str | None,
     allowed_hosts: tuple[str, ...],
+    trusted_proxies: tuple[str, ...],
     setup: bool,
     **options: Any,
 ) -> None:
@@ -43,7 +44,9 @@ def up(
     """
     if lead_only and work_only:
         raise UsageError("--lead-only and --work-only exclude each other")
-    web = WebOptions(listen=listen, allowed_hosts=allowed_hosts, setup=setup)
+    web = WebOptions(
+        listen=listen, allowed_hosts=allowed_hosts, trusted_proxies=trusted_proxies, setup=setup
+    )
     serve = partial(web_served_if_possible, invocation, options=web)
     run_in_foreground(
         invocation,

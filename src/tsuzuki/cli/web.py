@@ -21,6 +21,7 @@ def web(
     invocation: Invocation,
     listen: str | None,
     allowed_hosts: tuple[str, ...],
+    trusted_proxies: tuple[str, ...],
     setup: bool,
     log_format: str,
 ) -> None:
@@ -35,7 +36,12 @@ def web(
     with open_application(invocation) as application:
         write_log(invocation, log_format=log_format)
         signals = ProcessSignals()
-        options = WebOptions(listen=listen, allowed_hosts=allowed_hosts, setup=setup)
+        options = WebOptions(
+            listen=listen,
+            allowed_hosts=allowed_hosts,
+            trusted_proxies=trusted_proxies,
+            setup=setup,
+        )
         with web_served(invocation, application, options) as url:
             say(
                 invocation,

@@ -34,6 +34,13 @@ def web_options(function: Any) -> Any:
             help="A further name that this server is known by.",
         ),
         click.option(
+            "--trust-proxy",
+            "trusted_proxies",
+            metavar="ADDRESS",
+            multiple=True,
+            help="A proxy (address or network) whose X-Forwarded-For and X-Forwarded-Proto count.",
+        ),
+        click.option(
             "--setup",
             is_flag=True,
             help="Print a one-time code by which the first admin is made.",
@@ -50,6 +57,7 @@ class WebOptions:
 
     listen: str | None
     allowed_hosts: tuple[str, ...]
+    trusted_proxies: tuple[str, ...]
     setup: bool
 
 
@@ -60,9 +68,13 @@ def web_served(
     """Serve the API while the block runs; gives its address."""
     try:
         address = load("tsuzuki.web.server:parse_address")(options.listen or DEFAULT_ADDRESS)
-        _refuse_open_door(application, is_loopback=address.is_loopback, setup=options.setup)
+        is_for_others = bool(options.trusted_proxies) or not address.is_loopback
+        _refuse_open_door(application, is_for_others=is_for_others, setup=options.setup)
         server = load("tsuzuki.web.server:WebServer")(
-            application, address, allowed_hosts=options.allowed_hosts
+            application,
+            address,
+            allowed_hosts=options.allowed_hosts,
+            trusted_proxies=options.trusted_proxies,
         )
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in WEB_PACKAGES:
@@ -91,15 +103,15 @@ def web_served_if_possible(
         try:
             url = stack.enter_context(web_served(invocation, application, options))
         except (Conflict, ConfigurationError) as problem:
-            if options.listen is not None or options.setup:
+            if options.listen is not None or options.setup or options.trusted_proxies:
                 raise
             warn(invocation, f"The API is not served: {problem.message}. {problem.hint}")
         yield url
 
 
-def _refuse_open_door(application: "Application", *, is_loopback: bool, setup: bool) -> None:
-    """A server that other machines reach needs users, or a code for the first one."""
-    if not (is_loopback or setup or application.users.any()):
+def _refuse_open_door(application: "Application", *, is_for_others: bool, setup: bool) -> None:
+    """A server that other machines reach, by its address or by a proxy, needs users, or a code for the first one."""
+    if is_for_others and not (setup or application.users.any()):
         raise ConfigurationError(
             "there is no user yet, and other machines would reach this address",
             hint="Add one with: tsuzuki user add NAME --role admin. Or start with --setup, which prints a one-time"

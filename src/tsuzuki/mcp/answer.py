@@ -4,10 +4,11 @@ Either channel alone is complete, and each of them is within the budget.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable, quarters
+from tsuzuki.model.secrets import SecretMask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,3 +40,15 @@ def refusal(message: str, hint: str | None, *, budget: int) -> ToolAnswer:
     last = clipped(last, QUARTERS * budget // 2)
     above = clipped("\n".join(lines), QUARTERS * budget - quarters(last) - 1)
     return ToolAnswer(header="", text=f"{above}\n{last}" if above else last, is_error=True)
+
+
+def masked(answer: ToolAnswer, mask: SecretMask | None) -> ToolAnswer:
+    """The same without the secrets in it, in both channels; as it is without a mask."""
+    if mask is None:
+        return answer
+    return replace(
+        answer,
+        header=mask.text(answer.header),
+        text=mask.text(answer.text),
+        structured=mask.value(answer.structured),
+    )

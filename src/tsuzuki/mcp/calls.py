@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tsuzuki.mcp.answer import ToolAnswer, refusal
+from tsuzuki.mcp.answer import ToolAnswer, masked, refusal
 from tsuzuki.mcp.arguments import checked_arguments, next_call
 from tsuzuki.mcp.tool import Call, Progress, ServerState, Tool, ToolFunction
 from tsuzuki.model.errors import TsuzukiError, extra_missing
@@ -25,13 +25,30 @@ def answer_call(
     progress: Progress,
 ) -> ToolAnswer:
     """Call a tool, listed or not. Nothing is raised."""
+    return masked(_answer(tools, name, arguments, state=state, progress=progress), state.mask)
+
+
+def listed_tools(tools: Sequence[Tool], state: ServerState) -> list[Tool]:
+    """Those that are shown to the principal: each of them it may call."""
+    return [one for one in tools if one.is_listed and state.may(one.right)]
+
+
+def _answer(
+    tools: Sequence[Tool],
+    name: str,
+    arguments: Mapping[str, Any] | None,
+    *,
+    state: ServerState,
+    progress: Progress,
+) -> ToolAnswer:
     tool = next((one for one in tools if one.name == name), None)
     if tool is None:
-        listed = [one.name for one in tools if one.is_listed]
+        listed = [one.name for one in listed_tools(tools, state)]
         told = f'There is no tool "{name}". {did_you_mean(name, listed)}'
         return refusal(told.strip(), f"Tools: {', '.join(listed)}", budget=REFUSAL_BUDGET)
     call = None
     try:
+        state.require(tool.right)
         checked = checked_arguments(tool, arguments or {})
         call = Call(tool=tool, arguments=checked, state=state, progress=progress)
         return _loaded(tool)(call)

@@ -26,7 +26,7 @@ from mcp_types import (
 from mcp_types import Tool as ListedTool
 
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.calls import answer_call
+from tsuzuki.mcp.calls import answer_call, listed_tools
 from tsuzuki.mcp.presets import Preset
 from tsuzuki.mcp.tasks import serve_tasks
 from tsuzuki.mcp.tool import Progress, ServerState, Tool
@@ -45,15 +45,20 @@ _log = logging.getLogger(__name__)
 class ToolServer:
     """The tools of one preset, for any number of connections. `server` is what a transport runs."""
 
-    def __init__(self, preset: Preset, state: ServerState) -> None:
+    def __init__(
+        self, preset: Preset, state: ServerState, *, threads: anyio.CapacityLimiter | None = None
+    ) -> None:
         self._preset = preset
         self._state = state
-        self._is_warm = False
+        self._threads = threads
+        self._is_warm = not preset.warm_up
+        is_for_all = state.principal is None
+        cached = CacheHint(ttl_ms=LIST_CACHE_MS, scope="public" if is_for_all else "private")
         self.server: Server[Any] = Server(
             "tsuzuki",
             version=version("tsuzuki"),
             instructions=preset.instructions,
-            cache_hints={"tools/list": CacheHint(ttl_ms=LIST_CACHE_MS, scope="public")},
+            cache_hints={"tools/list": cached},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
@@ -69,7 +74,9 @@ class ToolServer:
             timer = threading.Timer(WARM_UP_SECONDS, self._warm_up)
             timer.daemon = True
             timer.start()
-        return ListToolsResult(tools=[listed(one) for one in self._preset.tools if one.is_listed])
+        return ListToolsResult(
+            tools=[listed(one) for one in listed_tools(self._preset.tools, self._state)]
+        )
 
     async def _call_tool(
         self, context: ServerRequestContext[Any], params: CallToolRequestParams
@@ -85,7 +92,9 @@ class ToolServer:
         )
         async with anyio.create_task_group() as group:
             group.start_soon(tell_progress, context.session, progress)
-            answer = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            answer = await anyio.to_thread.run_sync(
+                work, abandon_on_cancel=True, limiter=self._threads
+            )
             group.cancel_scope.cancel()
         return result_of(answer)
 

@@ -7,8 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsuzuki.model.access import Principal, Right
+
 if TYPE_CHECKING:
     from tsuzuki.mcp.answer import ToolAnswer
+    from tsuzuki.model.secrets import SecretMask
 
 BUDGET_MIN = 200
 
@@ -31,6 +34,9 @@ class Tool:
     description: str
     function: str
     """`package.module:attribute`, of a `ToolFunction`."""
+
+    right: Right
+    """Which a principal needs to see the tool and to call it."""
 
     parameters: tuple[Parameter, ...]
     example: Mapping[str, Any] = field(default_factory=dict)
@@ -113,18 +119,41 @@ class ServerState:
     sources: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What a workspace's configuration is read from, for presets that need one."""
 
+    principal: Principal | None = None
+    """For whom the calls act; None: for the user who started the server, with every right."""
+
+    mask: "SecretMask | None" = None
+    """Hides secrets in the answers; None where the caller could read them anyway."""
+
+    is_closing: threading.Event = field(default_factory=threading.Event, repr=False)
+    """Set when the server ends: calls that wait stop waiting, or the process would linger."""
+
+    makers: Mapping[str, Callable[[], Any]] = field(default_factory=dict, repr=False)
+    """What makes a part, by its name, where that is not the preset's own function."""
+
     _parts: dict[str, Any] = field(default_factory=dict, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def part(self, name: str, make: Callable[["ServerState"], Any]) -> Any:
-        """The one part of that name; `make` is called the first time."""
+        """The one part of that name; it is made the first time, by `make` unless the server has a maker for it."""
         with self._lock:
             if name not in self._parts:
-                self._parts[name] = make(self)
+                self._parts[name] = self.makers[name]() if name in self.makers else make(self)
             return self._parts[name]
 
+    def may(self, right: Right) -> bool:
+        return self.principal is None or self.principal.may(right)
+
+    def require(self, right: Right) -> None:
+        """Raises `NotPermitted`."""
+        if self.principal is not None:
+            from tsuzuki.services.access.permissions import require  # noqa: PLC0415 -- a server on stdio needs none
+
+            require(self.principal, right)
+
     def close(self) -> None:
-        """End what the parts have under way."""
+        """End what the calls and the parts have under way."""
+        self.is_closing.set()
         with self._lock:
             for made in self._parts.values():
                 made.close()

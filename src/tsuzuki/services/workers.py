@@ -1,6 +1,7 @@
 """Workers and the leader: which there are, and orders to them (drain, detach, step down)."""
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from tsuzuki.model.errors import Conflict, NotFound
@@ -15,7 +16,7 @@ from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
-__all__ = ["Leadership", "WorkerView", "Workers"]
+__all__ = ["Leadership", "LeaseView", "WorkerView", "Workers"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,19 @@ class WorkerView:
             else round(self.silent_seconds, 3),
             "leads": self.leads,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseView:
+    """How old the lease of the leader is, by the clock of the database. One that has run out is told too."""
+
+    epoch: int
+    is_valid: bool
+    expires_at: datetime
+    age_seconds: float
+    """Since it was renewed."""
+    left_seconds: float
+    """Until it ends if it is not renewed; below zero if it has ended."""
 
 
 class Workers(ActingService):
@@ -63,6 +77,21 @@ class Workers(ActingService):
     def leader(self) -> Leadership:
         with self._database.read() as connection:
             return leadership.current(connection)
+
+    def lease(self) -> LeaseView | None:
+        """The lease that a process holds or held last; None if it was given back, or none was ever taken."""
+        with self._database.read() as connection:
+            now = leadership.current(connection)
+            if now.holder is None:
+                return None
+            lease = leadership.lease_remaining(connection)
+            return LeaseView(
+                epoch=now.epoch,
+                is_valid=now.is_valid,
+                expires_at=lease.expires_at,
+                age_seconds=lease.age_seconds,
+                left_seconds=(lease.expires_at - lease.read_at).total_seconds(),
+            )
 
     def drain(self, worker_id: str) -> None:
         """Let a worker finish what it has, take nothing new, and leave."""

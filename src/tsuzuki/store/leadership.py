@@ -99,13 +99,18 @@ class LeaseRemaining(NamedTuple):
     read_at: datetime
     """By the database's clock."""
 
+    age_seconds: float
+    """Since it was renewed."""
+
 
 def lease_remaining(connection: Connection) -> LeaseRemaining:
     holder, expires_at, lease_seconds, now = execute(connection, _REMAINING).one()
     until_end: float = (expires_at - now).total_seconds()
     seconds = max(until_end, 0.0) if holder is not None else 0.0
     is_possible = seconds <= lease_seconds + CLOCK_TOLERANCE_SECONDS
-    return LeaseRemaining(seconds, is_possible, expires_at, now)
+    return LeaseRemaining(
+        seconds, is_possible, expires_at, now, age_seconds=lease_seconds - until_end
+    )
 
 
 _SHORTEN = (

@@ -12,16 +12,19 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import NotFound, TsuzukiError
-from tsuzuki.web import documents, health, hooks, sign_in
+from tsuzuki.web import agents, documents, health, hooks, sign_in
 from tsuzuki.web.api import (
     audit,
     books,
     bulk,
+    code_answers,
     codeindex,
     commit_reports,
     commits,
+    database,
     events,
     failures,
+    feed_items,
     feeds,
     jobs,
     me,
@@ -64,6 +67,7 @@ NOUNS = (
     workers,
     settings,
     audit,
+    database,
     tokens,
     users,
     sessions,
@@ -73,7 +77,9 @@ NOUNS = (
     commit_reports,
     books,
     feeds,
+    feed_items,
     codeindex,
+    code_answers,
 )
 
 
@@ -97,11 +103,12 @@ def build_app(
     )
     app.state.application = application
     app.state.authenticator = authenticator
+    app.state.agents = agents.Agents(application)
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
     app.include_router(sign_in.router, prefix=PREFIX)
-    for public in (hooks, health, documents, assets):
-        app.include_router(public.router)
+    for noun in (agents, hooks, health, documents, assets):
+        app.include_router(noun.router)
     include_pages(app)
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
     app.add_exception_handler(HTTPException, _answer_http_error)
@@ -123,6 +130,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     )
     yield
     await app.state.stream_hub.stop()
+    app.state.agents.close()
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -3,10 +3,11 @@
 from typing import Literal
 
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import SchemaMismatch, TsuzukiError
-from tsuzuki.services.workers import Leadership
+from tsuzuki.services.workers import LeaseView
 from tsuzuki.web.answers import Model, to_utc_text
 from tsuzuki.web.route import ApiRoute
 from tsuzuki.web.security.rights import public, requires
@@ -20,18 +21,31 @@ class Alive(Model):
 
 
 class Check(Model):
-    """One thing that must be well. `detail` says what is not."""
+    """One thing that should be well. `detail` says what is not."""
 
     name: Literal["database", "schema", "lease"]
     ok: bool
     detail: str | None = None
 
 
+class LeaseAge(Model):
+    """How long ago the leader renewed its lease, and how long the lease is valid yet; below zero: it has run out.
+    By the clock of the database."""
+
+    epoch: int
+    age_seconds: float
+    left_seconds: float
+
+
 class Readiness(Model):
-    """`ready` if requests can be answered: database and schema. Without a leader they can, but nothing runs."""
+    """`ready` if this process can answer requests: database and schema. That no process leads is told by the check
+    `lease` and makes no process unready: taking it out of service would help nothing."""
 
     ready: bool
     checks: list[Check]
+    lease: LeaseAge | None = Field(
+        None, description="Null if no process holds a lease, or the database is out of reach."
+    )
 
 
 @router.get("/livez", dependencies=[public()])
@@ -42,17 +56,18 @@ async def livez() -> Alive:
 
 @router.get("/readyz", dependencies=[public()], responses={503: {"model": Readiness}})
 def readyz(request: Request, response: Response) -> Readiness:
-    """The database answers, and its tables are those of this version."""
-    application = request.app.state.application
+    """The database answers, and its tables are those of this version. 503 if not; never because of the leader."""
+    application: Application = request.app.state.application
     checks: list[Check] = []
+    lease = None
     try:
-        lease = application.workers.leader()
+        lease = application.workers.lease()
         checks += [Check(name="database", ok=True), _schema(application), _lease(lease)]
     except TsuzukiError as problem:
         checks.append(Check(name="database", ok=False, detail=problem.specific_code))
     ready = all(check.ok for check in checks if check.name != "lease")
     response.status_code = 200 if ready else 503
-    return Readiness(ready=ready, checks=checks)
+    return Readiness(ready=ready, checks=checks, lease=_lease_age(lease))
 
 
 def _schema(application: Application) -> Check:
@@ -63,11 +78,21 @@ def _schema(application: Application) -> Check:
     return Check(name="schema", ok=True)
 
 
-def _lease(lease: Leadership) -> Check:
-    if not lease.is_valid:
+def _lease(lease: LeaseView | None) -> Check:
+    if lease is None or not lease.is_valid:
         return Check(name="lease", ok=False, detail="no process leads")
-    ends = to_utc_text(lease.lease_expires_at)
+    ends = to_utc_text(lease.expires_at)
     return Check(name="lease", ok=True, detail=f"epoch {lease.epoch}, until {ends}")
+
+
+def _lease_age(lease: LeaseView | None) -> LeaseAge | None:
+    if lease is None:
+        return None
+    return LeaseAge(
+        epoch=lease.epoch,
+        age_seconds=round(lease.age_seconds, 3),
+        left_seconds=round(lease.left_seconds, 3),
+    )
 
 
 @router.get(

@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.services.access.permissions import require
 from tsuzuki.services.server_log import log
 from tsuzuki.web import idempotency
 from tsuzuki.web.parameters import check_query, invalid_parts
@@ -26,7 +27,7 @@ from tsuzuki.web.problems import (
 )
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BoundedRequest, check_content_type
-from tsuzuki.web.security.rights import RequiredRight, check_right
+from tsuzuki.web.security.rights import RequiredRight
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -51,10 +52,9 @@ class ApiRoute(APIRoute):
     ) -> None:
         declared = _declared_right(path, dependencies or ())
         self.right, self.is_public = declared.right, declared.is_public
-        of_all = "public" if self.is_public else "any"
-        extra: dict[str, Any] = {"x-right": self.right or of_all, **(openapi_extra or {})}
+        extra: dict[str, Any] = {"x-right": declared.name, **(openapi_extra or {})}
         extra.setdefault("security", [] if self.is_public else [{"token": []}, {"session": []}])
-        if self.right and "POST" in (methods or ()):
+        if not self.is_public and "POST" in (methods or ()):
             extra.setdefault("parameters", [idempotency.PARAMETER])
             responses = {**problem_responses(409), **(responses or {})}
         self.takes_key = idempotency.PARAMETER in extra.get("parameters", ())
@@ -112,8 +112,8 @@ class ApiRoute(APIRoute):
         if not self.is_public:
             state = request.app.state
             request.state.principal = await authenticate(request, state.authenticator)
-        if self.right is not None:
-            check_right(request.state.principal, self.right)
+            if self.right is not None:
+                require(request.state.principal, self.right)
         check_query(request, self)
         body = await request.body() if self.body_field else b""
         if body:

@@ -66,8 +66,21 @@ def parse_address(text: str) -> Address:
     return Address(host=host or DEFAULT_HOST, port=int(port) if port else DEFAULT_PORT)
 
 
+def parse_proxies(texts: Collection[str]) -> list[str]:
+    """Addresses and networks of proxies. Raises `UsageError` for what is neither."""
+    try:
+        return [str(ipaddress.ip_network(text)) for text in texts]
+    except ValueError as problem:
+        raise UsageError(
+            f"{problem}",
+            hint="Say the address or the network from which the proxy connects: 127.0.0.1, 10.0.0.0/24.",
+            code="proxy_address",
+        ) from None
+
+
 class WebServer:
-    """One server in a thread of its own."""
+    """One server in a thread of its own. Only from `trusted_proxies` are the headers X-Forwarded-For and
+    X-Forwarded-Proto taken as the address and the scheme of a request."""
 
     def __init__(
         self,
@@ -75,6 +88,7 @@ class WebServer:
         address: Address,
         *,
         allowed_hosts: Collection[str] = (),
+        trusted_proxies: Collection[str] = (),
         authenticator: Authenticator | None = None,
     ) -> None:
         self._listener = _bind(address)
@@ -82,7 +96,9 @@ class WebServer:
         self.url = address.url(self._listener.getsockname()[1])
         if authenticator is None:
             authenticator = AccessAuthenticator(
-                application, owner=local_actor("web"), is_loopback=address.is_loopback
+                application,
+                owner=local_actor("web"),
+                is_loopback=address.is_loopback and not trusted_proxies,
             )
         hosts = {*LOOPBACK_NAMES, address.host.lower(), *(name.lower() for name in allowed_hosts)}
         self.app = build_app(application, authenticator, allowed_hosts=hosts)
@@ -92,6 +108,9 @@ class WebServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            # Said here: uvicorn would believe what any program of this machine says of scheme and address.
+            proxy_headers=bool(trusted_proxies),
+            forwarded_allow_ips=parse_proxies(trusted_proxies),
             timeout_graceful_shutdown=STREAMS_END_SECONDS,
             timeout_keep_alive=15,
             h11_max_incomplete_event_size=65_536,

@@ -22,7 +22,7 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.sql.database import Connection
 
-__all__ = ["Books", "CursorView", "MailView", "Preview", "StoredBook"]
+__all__ = ["Books", "CursorView", "Mail", "MailView", "Preview", "StoredBook"]
 
 HANDLER = "books"
 ALLOWANCE_KEYS = ("daily_limit", "quota_zone")
@@ -180,12 +180,14 @@ class Books:
             books=[book._asdict() for book in chosen],
         )
 
-    def mails(self, job_name: str | None = None, *, limit: int = 50) -> list[MailView]:
-        """Mails, newest first."""
+    def mails(
+        self, job_name: str | None = None, *, before_id: int | None = None, limit: int = 50
+    ) -> list[MailView]:
+        """Mails, newest first. `before_id` continues a page."""
         with self._database.read() as connection:
             if job_name is not None:
                 _books_job(connection, job_name)
-            found = outbox.find(connection, job_name=job_name, limit=limit)
+            found = outbox.find(connection, job_name=job_name, before_id=before_id, limit=limit)
             counts = outbox.count_books(connection, [mail.id for mail in found])
         return [MailView(mail=mail, books=counts.get(mail.id, 0)) for mail in found]
 

@@ -16,9 +16,16 @@ _PROGRAM = (
 
 
 def start_process(
-    root: Path, job_id: str, environ: Mapping[str, str], lsp: Mapping[str, Sequence[str]]
+    root: Path,
+    job_id: str,
+    environ: Mapping[str, str],
+    *,
+    lsp: Mapping[str, Sequence[str]],
+    paths: Sequence[str] = (),
+    is_forced: bool = False,
 ) -> "subprocess.Popen[bytes]":
     """Start it, away from our terminal and our signals."""
+    options = {"lsp": lsp, "paths": paths, "is_forced": is_forced}
     process = subprocess.Popen(  # noqa: S603 -- our own program
         [
             sys.executable,
@@ -27,7 +34,7 @@ def start_process(
             json.dumps(sys.path),
             os.fspath(root),
             job_id,
-            json.dumps(lsp),
+            json.dumps(options),
         ],
         cwd="/",
         env={**os.environ, **environ},
@@ -41,15 +48,17 @@ def start_process(
     return process
 
 
-def main(root: str, job_id: str, lsp: str) -> None:
+def main(root: str, job_id: str, options: str) -> None:
     """The program of that process."""
     from tsuzuki.collectors.codeindex.service.builds import Builds  # noqa: PLC0415 -- it imports us
 
-    builds = Builds()
+    builds, asked = Builds(), json.loads(options)
     started = builds.start(
         Path(root),
         job_id=job_id,
-        lsp={language: tuple(words) for language, words in json.loads(lsp).items()},
+        lsp={language: tuple(words) for language, words in asked["lsp"].items()},
+        paths=asked["paths"],
+        is_forced=asked["is_forced"],
     )
     if started.is_new:
         builds.jobs.wait(job_id, WAIT_SECONDS)

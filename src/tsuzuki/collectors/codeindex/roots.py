@@ -53,7 +53,7 @@ def real_path(folder: Path) -> Path:
     """The path without links. The folder need not exist."""
     try:
         return folder.resolve()
-    except (OSError, RuntimeError) as problem:
+    except (OSError, RuntimeError, ValueError) as problem:  # a loop of links, a NUL
         raise UsageError(
             f"{folder} cannot be followed: {problem}", code="root_not_folder"
         ) from None

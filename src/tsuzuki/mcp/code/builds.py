@@ -1,6 +1,5 @@
 """`code_index_build`, `code_index_status` and `code_index_update`: builds, told as jobs."""
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, S
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import next_call
 from tsuzuki.mcp.code.definitions import STATUS
-from tsuzuki.mcp.code.indexes import CodeIndexes, indexes_of
+from tsuzuki.mcp.code.indexes import Indexes, indexes_of
 from tsuzuki.mcp.code.refusals import refused
 from tsuzuki.mcp.tokens import clipped, compact_json, printable
 from tsuzuki.mcp.tool import Call
@@ -53,19 +52,20 @@ def _built(call: Call, *, wait_seconds: float) -> ToolAnswer:
 
 
 def _waited(
-    call: Call, indexes: CodeIndexes, root: Path, started: Started, seconds: float
+    call: Call, indexes: Indexes, root: Path, started: Started, seconds: float
 ) -> BuildJob | None:
     """The job as soon as it ended, or as it is after some seconds."""
-    clock, never = SystemClock(), threading.Event()
+    clock = SystemClock()
     deadline = clock.monotonic() + seconds
     while True:
-        job = indexes.builds.job(root, started.id)
+        job = indexes.job(root, started.id)
         if job is None or job.status != "running" or clock.monotonic() >= deadline:
             return job
         progress = job.progress
         words = f"{progress.processed} of {progress.total} files"
         call.progress.report(progress.processed, progress.total or None, words)
-        clock.wait(never, LOOK_SECONDS)
+        if clock.wait(call.state.is_closing, LOOK_SECONDS):
+            return job
 
 
 def status(call: Call) -> ToolAnswer:
@@ -73,10 +73,10 @@ def status(call: Call) -> ToolAnswer:
     indexes = indexes_of(call.state)
     root = indexes.tree(call).root
     with refused(call):
-        found = indexes.builds.status(root)
+        found = indexes.status(root)
         job = found.job
         if job_id := call.get("job_id"):
-            job = indexes.builds.job(root, job_id)
+            job = indexes.job(root, job_id)
             if job is None:
                 raise NotFound(
                     f"there is no build {job_id} of {root}",

@@ -4,6 +4,7 @@ from typing import Any
 
 from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
 from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.model.access import Right
 
 CODE_INSTRUCTIONS = """\
 Questions about source code: use these tools before grep and before reading whole files.
@@ -41,6 +42,9 @@ def _tool(
 ) -> Tool:
     default, most = budgets
     has_cursor = bool(more.pop("cursor", True))
+    more.setdefault(
+        "right", Right.CODE_READ if more.get("is_read_only", True) else Right.CODE_BUILD
+    )
     return Tool(
         name=name,
         description=description,

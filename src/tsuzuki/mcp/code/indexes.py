@@ -8,10 +8,10 @@ index file decides.
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, IndexState
-from tsuzuki.collectors.codeindex.service.builds import Builds, Started
+from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, Started
 from tsuzuki.collectors.codeindex.service.trees import Tree, Trees
 from tsuzuki.collectors.codeindex.service.watcher import Watcher
 from tsuzuki.mcp.code.refusals import refused
@@ -26,8 +26,29 @@ STOP_SECONDS = 5.0
 _NO_INDEX = ("index_missing", "index_corrupt")
 
 
+class Indexes(Protocol):
+    """The trees that a server answers about. Every method may be called from any thread."""
+
+    def tree(self, call: Call) -> Tree:
+        """The tree that a call is about. Raises what is wrong with it, and `NotPermitted` for one of others."""
+
+    def ask(
+        self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]
+    ) -> Answer[Value]:
+        """Ask about a tree."""
+
+    def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
+        """Start a build, or name the one that runs. `paths` are files and folders; without any, all are meant."""
+
+    def job(self, root: Path, job_id: str) -> BuildJob | None:
+        """A build that runs, or that ended in the last five minutes."""
+
+    def status(self, root: Path) -> IndexStatus:
+        """How the index of a tree is."""
+
+
 class CodeIndexes:
-    """The trees of one server. Every method may be called from any thread."""
+    """The trees of a server that its user started: any tree that the user can read."""
 
     def __init__(self, state: ServerState) -> None:
         self.trees = Trees(
@@ -78,11 +99,16 @@ class CodeIndexes:
             self.builds.jobs.wait(started.id, FIRST_BUILD_SECONDS)
 
     def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
-        """Start a build, or name the one that runs. `paths` are files and folders; without any, all are meant."""
         started = self.builds.start(root, paths=paths, is_forced=is_forced)
         if started.is_new:
             self._started.add(started.id)
         return started
+
+    def job(self, root: Path, job_id: str) -> BuildJob | None:
+        return self.builds.job(root, job_id)
+
+    def status(self, root: Path) -> IndexStatus:
+        return self.builds.status(root)
 
     def close(self) -> None:
         """End the watchers and cancel the builds of this server. What they stored is kept."""
@@ -95,13 +121,13 @@ class CodeIndexes:
             self.builds.jobs.wait(one, STOP_SECONDS)
 
 
-def indexes_of(state: ServerState) -> CodeIndexes:
-    return cast("CodeIndexes", state.part("code", CodeIndexes))
+def indexes_of(state: ServerState) -> Indexes:
+    return cast("Indexes", state.part("code", CodeIndexes))
 
 
 def catch_up(state: ServerState) -> None:
     """After the start: a tree that was indexed before is brought up to date before it is asked about."""
-    indexes = indexes_of(state)
+    indexes: CodeIndexes = state.part("code", CodeIndexes)
     root = indexes.trees.default().root
     if indexes.trees.is_indexed(root):
         indexes.start_watching(root)

@@ -7,7 +7,7 @@ from itertools import groupby
 from tsuzuki.collectors.codeindex.service.answers import Reference
 from tsuzuki.collectors.codeindex.service.trees import Tree
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.code.indexes import CodeIndexes, index_part, indexes_of
+from tsuzuki.mcp.code.indexes import Indexes, index_part, indexes_of
 from tsuzuki.mcp.code.texts import listed_texts, places_by_file
 from tsuzuki.mcp.paging import Form, Page, page_answer
 from tsuzuki.mcp.tokens import clipped
@@ -63,7 +63,7 @@ def references(call: Call) -> ToolAnswer:
     return page_answer(call, page)
 
 
-def _nothing(call: Call, indexes: CodeIndexes, tree: Tree) -> str:
+def _nothing(call: Call, indexes: Indexes, tree: Tree) -> str:
     name = call.get("name")
     told = f"No references to {name!r}."
     if ":" in name:

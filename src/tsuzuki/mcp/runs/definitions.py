@@ -4,6 +4,7 @@ from typing import Any
 
 from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
 from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.model.access import Right
 from tsuzuki.model.states import RunState
 
 RUN_INSTRUCTIONS = """\
@@ -36,6 +37,7 @@ def _tool(
     function: str,
     *parameters: Parameter,
     budgets: tuple[int, int],
+    right: Right = Right.RUNS_READ,
     **more: Any,
 ) -> Tool:
     default, most = budgets
@@ -43,6 +45,7 @@ def _tool(
         name=name,
         description=description,
         function=f"{_MODULE}.{function}",
+        right=right,
         parameters=(*parameters, budget_parameter(most)),
         budget_default=default,
         budget_max=most,
@@ -60,6 +63,7 @@ RUN_START = _tool(
     parameter("key", "string", "idempotency_key"),
     example={"job": "hello"},
     budgets=(300, 1000),
+    right=Right.JOBS_OPERATE,
     is_read_only=False,
 )
 RUN_GET = _tool(
@@ -90,6 +94,7 @@ RUN_CANCEL = _tool(
     _RUN_ID,
     example={"run_id": 1},
     budgets=(300, 1000),
+    right=Right.RUNS_OPERATE,
     is_read_only=False,
 )
 RUN_LOGS = _tool(
@@ -111,6 +116,7 @@ JOB_LIST = _tool(
     CURSOR,
     example={},
     budgets=(1000, 4000),
+    right=Right.JOBS_READ,
 )
 RUN_WAIT = _tool(
     "run_wait",

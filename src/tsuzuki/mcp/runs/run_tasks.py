@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tsuzuki.mcp.runs.definitions import RUN_GET, RUN_START
+from tsuzuki.mcp.answer import masked
+from tsuzuki.mcp.runs.definitions import RUN_CANCEL, RUN_GET, RUN_START
 from tsuzuki.mcp.runs.run_lists import progress_of
 from tsuzuki.mcp.runs.run_tools import FAILURES, run_answer, waiting_words
 from tsuzuki.mcp.runs.workspace import application_of
@@ -17,6 +18,7 @@ from tsuzuki.mcp.tasks import TaskStatus, TaskView
 from tsuzuki.mcp.tool import ServerState
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.run import Run
+from tsuzuki.model.secrets import SecretMask
 from tsuzuki.model.states import RunState
 from tsuzuki.wiring.application import Application
 
@@ -39,14 +41,17 @@ class RunTasks:
         return self.get(str(result["structuredContent"]["run_id"]))
 
     def get(self, task_id: str) -> TaskView | None:
+        self._state.require(RUN_GET.right)
         run_id = _run_id(task_id)
         application = application_of(self._state)
         try:
-            return None if run_id is None else _task(application, application.runs.get(run_id).run)
+            run = None if run_id is None else application.runs.get(run_id).run
         except NotFound:
             return None
+        return None if run is None else _task(application, run, self._state.mask)
 
     def cancel(self, task_id: str) -> bool:
+        self._state.require(RUN_CANCEL.right)
         run_id = _run_id(task_id)
         if run_id is None:
             return False
@@ -74,21 +79,22 @@ def _run_id(task_id: str) -> int | None:
     return int(task_id) if is_number else None
 
 
-def _task(application: Application, run: Run) -> TaskView:
+def _task(application: Application, run: Run, mask: SecretMask | None) -> TaskView:
     days = application.settings.get("run_retention_days").value
     status = _status(run.state)
     outcome = None
     if status is TaskStatus.COMPLETED:
         answer = run_answer(application, run.id, budget=RUN_GET.budget_default)
-        answer = replace(answer, is_error=run.state in FAILURES)
+        answer = masked(replace(answer, is_error=run.state in FAILURES), mask)
         outcome = {"result": result_of(answer).model_dump(by_alias=True, exclude_none=True)}
+    message = _message(application, run)
     moments = (run.created_at, run.assigned_at, run.started_at, run.progress_at, run.finished_at)
     return TaskView(
         task_id=str(run.id),
         status=status,
         created_at=run.created_at,
         updated_at=max(one for one in moments if one is not None),
-        message=_message(application, run),
+        message=message if mask is None else mask.text(message),
         # Counted from the end of the run, which is later than its creation.
         ttl_ms=int(str(days)) * DAY_MS or None,
         outcome=outcome,

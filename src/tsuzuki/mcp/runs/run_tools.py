@@ -32,8 +32,8 @@ def run_start(call: Call) -> ToolAnswer:
         idempotency_key=call.get("key"),
     )
     with told_next("job_list", {}):
-        application.jobs.apply()
-        submission = application.runs.submit(request)
+        workspace_of(call.state).apply_file()
+        submission = application.runs.start(request)
     try:
         view = application.runs.get(submission.run_id)
         facts = _facts(application, view)
@@ -82,7 +82,7 @@ def _looked_at(call: Call, *, wait_seconds: int) -> ToolAnswer:
                 run_id,
                 timeout_seconds=wait_seconds,
                 on_change=lambda run: _report(call, run),
-                stop=workspace_of(call.state).is_closing,
+                stop=call.state.is_closing,
             )
     return run_answer(application, run_id, budget=call.budget)
 

@@ -17,8 +17,6 @@ class Workspace:
         self._lock = threading.Lock()
         self._stack = ExitStack()
         self._application: Application | None = None
-        self.is_closing = threading.Event()
-        """Set when the server ends: who waits for a run stops waiting, or the process would linger."""
 
     def application(self) -> Application:
         """Raises `ConfigurationError` where there is no workspace; the next call looks again."""
@@ -27,8 +25,11 @@ class Workspace:
                 self._application = self._open()
             return self._application
 
+    def apply_file(self) -> None:
+        """Jobs may have been written since: there need be no engine that reads the file."""
+        self.application().jobs.apply()
+
     def close(self) -> None:
-        self.is_closing.set()
         with self._lock:
             self._application = None
             self._stack.close()
@@ -44,9 +45,27 @@ class Workspace:
         return application
 
 
-def workspace_of(state: ServerState) -> Workspace:
+class ServedWorkspace:
+    """That of a web server, for the actor of one request. Its file is applied by the engine, not by requests."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    def application(self) -> Application:
+        return self._application
+
+    def apply_file(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+def workspace_of(state: ServerState) -> Workspace | ServedWorkspace:
     """The workspace that a server was started in."""
-    workspace: Workspace = state.part("workspace", lambda state: Workspace(state.sources))
+    workspace: Workspace | ServedWorkspace = state.part(
+        "workspace", lambda state: Workspace(state.sources)
+    )
     return workspace
 
 

@@ -18,12 +18,17 @@ def is_own(by: Principal, user_id: int | None) -> bool:
 
 
 def require(by: Principal, right: Right) -> None:
-    if not by.may(right):
-        raise NotPermitted(
-            f"{by.actor} has not the right {right}",
-            hint="Ask an admin, or use a token with this scope.",
-            code="right_missing",
-        )
+    """Raise `NotPermitted`, with the scope or the role that is missing, if a principal has not a right."""
+    if by.may(right):
+        return
+    is_narrowed = by.scopes is not None and right in by.role.rights
+    raise NotPermitted(
+        f"this needs the right {right.value}",
+        hint=f"The token is narrowed to other scopes; make one with the scope {right.value}."
+        if is_narrowed
+        else f"The role {by.role.value} does not have it.",
+        code="right_missing",
+    )
 
 
 def require_grantable(by: Principal, role: Role, scopes: frozenset[Right] | None = None) -> None:

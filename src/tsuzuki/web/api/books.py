@@ -3,22 +3,26 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from tsuzuki.collectors.books.service import Books, CursorView, StoredBook
+from tsuzuki.collectors.books.service import Books, CursorView, Mail, StoredBook
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.jobs import JobName
+from tsuzuki.web.api.run_models import RunOut
+from tsuzuki.web.api.runs import started_out, submit
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, after_position, count_of
 from tsuzuki.web.problems import InvalidRequest, PartProblem
 from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 
 router = APIRouter(route_class=ApiRoute, tags=["books"])
 
 JobFilter = Annotated[str, Field(min_length=1, max_length=100)]
+MailId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[3])]
 
 
 class BookOut(Model):
@@ -100,6 +104,30 @@ class BooksPreview(Model):
     job: str
     digest: DigestOut | None
     books: list[BookOut]
+
+
+class CollectRequest(Model):
+    mail: bool = Field(True, description="Mail what is new after it, if the job does.")
+
+
+class MailOut(Model):
+    """A mail of a job. `unsettled`: its sender was cut off, and whether it arrived is not known."""
+
+    id: int
+    job_name: str
+    message_id: str
+    state: str
+    created_at: Moment
+    changed_at: Moment
+    sent_by_run: int | None
+    error: str | None
+    books: int
+
+
+class DecidedMail(Model):
+    id: int
+    job_name: str
+    state: str
 
 
 def _service(context: Context) -> Books:
@@ -194,3 +222,70 @@ def preview_books_mail(context: Context, name: JobName) -> BooksPreview:
         digest=DigestOut(**asdict(preview.digest)) if preview.digest else None,
         books=[BookOut.model_validate(book) for book in preview.books],
     )
+
+
+@router.post(
+    "/books/jobs/{name}/collect",
+    status_code=201,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def collect_books(
+    context: Context, name: JobName, response: Response, body: CollectRequest | None = None
+) -> RunOut:
+    """Start a run that goes on with a job's collection."""
+    _service(context).require_job(name)
+    arguments = {"mail": False} if body is not None and not body.mail else {}
+    return started_out(context, submit(context, name, arguments=arguments), response)
+
+
+@router.post(
+    "/books/jobs/{name}/mail",
+    status_code=201,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def mail_books(context: Context, name: JobName, response: Response) -> RunOut:
+    """Start a run that sends a job's next mail, and collects nothing."""
+    _service(context).require_job(name)
+    return started_out(context, submit(context, name, arguments={"collect": False}), response)
+
+
+@router.get(
+    "/books/mails",
+    dependencies=[requires(Right.COLLECTORS_READ)],
+    responses=problem_responses(404),
+)
+def list_mails(context: Context, query: Annotated[CursorQuery, Query()]) -> Page[MailOut]:
+    """List mails, the newest first."""
+    service = _service(context)
+    return context.page(
+        query,
+        find=lambda after, limit: service.mails(query.job, before_id=after, limit=limit),
+        position=lambda view: view.mail.id,
+        item=lambda view: MailOut.model_validate(context.mask(view.as_dict())),
+    )
+
+
+@router.post(
+    "/books/mails/{mail_id}/mark-sent",
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def mark_mail_sent(context: Context, mail_id: MailId) -> DecidedMail:
+    """Say of an unsettled mail that it did arrive."""
+    return _decided(_service(context).mark_sent(mail_id))
+
+
+@router.post(
+    "/books/mails/{mail_id}/resend",
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def resend_mail(context: Context, mail_id: MailId) -> DecidedMail:
+    """Have an unsettled or refused mail sent again, with the next run of its job."""
+    return _decided(_service(context).resend(mail_id))
+
+
+def _decided(mail: Mail) -> DecidedMail:
+    return DecidedMail(id=mail.id, job_name=mail.job_name, state=mail.state)

@@ -1,4 +1,4 @@
-"""`/commits/stats` and `/commits/export`: what was collected, counted or row by row."""
+"""`/commits/stats`, `/commits/chart` and `/commits/export`: what was collected, counted or row by row."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -72,6 +72,11 @@ class ExportQuery(SelectionQuery):
     format: Literal["csv", "jsonl"] = "csv"
 
 
+class ChartQuery(SelectionQuery):
+    top: int = Field(5, ge=1, le=100, description="How many authors.")
+    months: int = Field(12, ge=1, le=600, description="How many months, up to the last one.")
+
+
 class LeftOutOut(Model):
     """What was asked for and is not counted, and what is not known of what is."""
 
@@ -88,6 +93,22 @@ class StatisticsOut(Model):
     rows: list[dict[str, Any]]
     total: dict[str, int]
     row_count: int
+    left_out: LeftOutOut
+
+
+class SeriesOut(Model):
+    """The commits of one author, or of the others, in each month."""
+
+    author: str
+    commits: list[int]
+
+
+class ChartOut(Model):
+    """Months follow each other without a gap. `months_before`: so many older months with commits are not shown."""
+
+    months: list[str]
+    series: list[SeriesOut]
+    months_before: int
     left_out: LeftOutOut
 
 
@@ -111,6 +132,24 @@ def commit_statistics(
         total=found.total,
         row_count=found.row_count,
         left_out=LeftOutOut.model_validate(asdict(found.left_out)),
+    )
+
+
+@router.get(
+    "/commits/chart",
+    dependencies=[requires(Right.COLLECTORS_READ)],
+    responses=problem_responses(404),
+)
+def commit_chart(context: Context, query: Annotated[ChartQuery, Query()]) -> ChartOut:
+    """The numbers of a chart: commits per month and author. Authors beside the top ones are counted together."""
+    chart = commits_service(context).reports.chart(
+        query.selection(), top=query.top, months=query.months
+    )
+    return ChartOut(
+        months=list(chart.months),
+        series=[SeriesOut(author=one.author, commits=list(one.commits)) for one in chart.series],
+        months_before=chart.months_before,
+        left_out=LeftOutOut.model_validate(asdict(chart.left_out)),
     )
 
 

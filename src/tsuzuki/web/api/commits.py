@@ -61,6 +61,33 @@ class NewTarget(Model):
     branch: BranchName | None = Field(None, description="Without it the default branch.")
 
 
+class MatchingTargets(Model):
+    """Which branches; of every known project if none is named."""
+
+    project: ProjectReference | None = None
+    patterns: list[BranchName] = Field(
+        default_factory=list,
+        max_length=50,
+        description="`*` stands for any characters. Without a pattern the default branch.",
+        examples=[["main", "release/*"]],
+    )
+    dry_run: bool = Field(False, description="Only say what would be added.")
+
+
+class TargetAdditionOut(Model):
+    """What became of one branch: added, would_add, present, no_match or failed (`reason`)."""
+
+    project_id: int | None
+    project: str
+    branch: str | None
+    outcome: str
+    reason: str | None
+
+
+class TargetAdditionsOut(Model):
+    items: list[TargetAdditionOut]
+
+
 class CollectRequest(Model):
     """Which targets; all of them if nothing is said."""
 
@@ -112,6 +139,16 @@ class CollectionDetails(CollectionOut):
     results: list[TargetResult]
 
 
+class SyncedOut(Model):
+    """How many projects the GitLab shows us, the paths of new ones, and how many have another path or another
+    default branch than before."""
+
+    known: int
+    added: list[str]
+    renamed: int
+    default_moved: int
+
+
 def commits_service(context: Context) -> CommitsService:
     service: CommitsService = context.application.service("commits")
     return service
@@ -150,6 +187,21 @@ def list_projects(context: Context, query: PageQuery) -> Page[ProjectOut]:
     )
 
 
+@router.post(
+    "/commits/projects/sync",
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+)
+def sync_projects(context: Context) -> SyncedOut:
+    """Learn of every project of the configured GitLab. Nothing is ever taken away."""
+    changes = commits_service(context).commits.sync_projects()
+    return SyncedOut(
+        known=len(changes),
+        added=[context.mask(one.project.path) for one in changes if one.is_new],
+        renamed=sum(one.renamed_from is not None for one in changes),
+        default_moved=sum(one.default_moved_from is not None for one in changes),
+    )
+
+
 def _project_position(view: ProjectView) -> str:
     return f"{view.project.project_id:020}"
 
@@ -182,6 +234,21 @@ def add_target(context: Context, body: NewTarget) -> TargetOut:
     by command only."""
     view = commits_service(context).commits.add_target(body.project, body.branch, base=None)
     return _target_out(context, view)
+
+
+@router.post(
+    "/commits/targets/matching",
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def add_matching_targets(context: Context, body: MatchingTargets) -> TargetAdditionsOut:
+    """Follow every branch whose name matches, of one project or of all that are known."""
+    found = commits_service(context).commits.add_targets(
+        body.project, tuple(body.patterns), base=None, dry_run=body.dry_run
+    )
+    return TargetAdditionsOut(
+        items=[TargetAdditionOut.model_validate(context.mask(asdict(one))) for one in found]
+    )
 
 
 @router.delete(

@@ -1,35 +1,28 @@
-"""`/feeds`: the feeds of the jobs, each article, what is decided about it, and what is spent."""
+"""`/feeds`: the feeds of the jobs, how each fares, work on them now, and what is spent."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
+from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query
-from pydantic import Field
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field, JsonValue
 
 from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedView
-from tsuzuki.collectors.feeds.service.items import ItemView
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.api.jobs import JobName, definition_of_the_request
+from tsuzuki.web.api.run_models import RunOut
+from tsuzuki.web.api.runs import started_out, submit
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, after_position, count_of
+from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
 from tsuzuki.web.route import ApiRoute, problem_responses
 from tsuzuki.web.security.rights import requires
 
 router = APIRouter(route_class=ApiRoute, tags=["feeds"])
 
-ItemId = Annotated[int, Path(ge=1, le=2**63 - 1, examples=[12])]
-Status = Literal["unprocessed", "deferred", "pending", "processed"]
-Reason = Literal[
-    "none",
-    "not_valuable",
-    "page_not_ready",
-    "download_failed",
-    "file_too_large",
-    "api_failed",
-    "retry_limit_exceeded",
-]
-Waiting = Literal["ready", "taken", "backoff", "approval"]
 JobFilter = Annotated[str, Field(min_length=1, max_length=100)]
+FeedName = Annotated[str, Field(min_length=1, max_length=250, examples=["press"])]
+FeedInPath = Annotated[str, Path(min_length=1, max_length=100, examples=["press"])]
 
 
 class FeedOut(Model):
@@ -57,80 +50,39 @@ class FeedOut(Model):
     approval: int
 
 
+class FeedDetails(FeedOut):
+    """`settings` are all keys of the feed with their values; null if its job has it no more."""
+
+    settings: dict[str, JsonValue] | None
+
+
+class NewFeed(Model):
+    """A feed for a job."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100, examples=["press"])]
+    url: str = Field(min_length=1, max_length=2000, examples=["https://www.example.org/press.rdf"])
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Keys of the feed, as in the file.",
+        examples=[{"language": "ja", "hold": True}],
+    )
+
+
+class AddedFeed(Model):
+    """`missing` is what is needed before its items can be posted, `notes` what else to know; both are sentences."""
+
+    job: str
+    name: str
+    missing: list[str]
+    notes: list[str]
+
+
+class ProcessRequest(Model):
+    items: int | None = Field(None, ge=1, le=100_000, description="Work on so many at most.")
+
+
 class FeedQuery(PageRequest):
     job: JobFilter | None = None
-
-
-class ItemQuery(PageRequest):
-    feed: str | None = Field(
-        None, min_length=1, max_length=250, description="`name`, or `job/name`."
-    )
-    job: JobFilter | None = Field(None, description="Only those of this job's feeds.")
-    status: list[Status] = Field([], max_length=10)
-    reason: list[Reason] = Field([], max_length=10)
-    waiting: Waiting | None = Field(None, description="Only what waits like this.")
-    search: str | None = Field(None, max_length=200, description="In title or link.")
-
-    def narrowing(self) -> dict[str, Any]:
-        """In the words of the service."""
-        return {
-            "feed": self.feed,
-            "job": self.job,
-            "statuses": self.status,
-            "reasons": self.reason,
-            "waiting": self.waiting,
-            "words": self.search,
-        }
-
-
-class ItemOut(Model):
-    """An article. `outcome` says in a word or two what became of it; null while it waits."""
-
-    id: int
-    job: str
-    feed: str
-    title: str
-    url: str
-    published_at: Moment
-    status: Status
-    reason: Reason | None
-    outcome: str | None
-    retry_count: int
-    waiting: Waiting | None
-    not_before: Moment | None
-    cause: str | None
-    created_at: Moment
-    last_checked_at: Moment
-
-
-class ItemStep(Model):
-    """One step. `cost` is in US dollars; null if the price is not known."""
-
-    at: Moment
-    step: str
-    outcome: str
-    seconds: float | None
-    tokens: int | None
-    cost: float | None
-    detail: str | None
-
-
-class ItemExplanation(ItemOut):
-    """`history` says where the item comes from, `next` what happens now; both are sentences."""
-
-    history: list[str]
-    steps: list[ItemStep]
-    tokens: int
-    cost: float | None
-    next: list[str]
-
-
-class Approval(Model):
-    """What a person decides about a post."""
-
-    unsettled: Literal["was_sent", "send_again"] | None = Field(
-        None, description="For a post of which it is not known whether it arrived."
-    )
 
 
 class SpendingOut(Model):
@@ -154,17 +106,13 @@ class BudgetOut(Model):
     items: list[SpendingOut]
 
 
-def _service(context: Context) -> FeedsService:
+def feeds_service(context: Context) -> FeedsService:
     service: FeedsService = context.application.service("feeds")
     return service
 
 
 def _feed_out(context: Context, view: FeedView) -> FeedOut:
     return FeedOut.model_validate(context.mask(view.as_dict()))
-
-
-def _item_out(context: Context, view: ItemView) -> ItemOut:
-    return ItemOut.model_validate(context.mask(view.as_dict()))
 
 
 @router.get(
@@ -174,7 +122,7 @@ def _item_out(context: Context, view: ItemView) -> ItemOut:
 )
 def list_feeds(context: Context, query: Annotated[FeedQuery, Query()]) -> Page[FeedOut]:
     """List the feeds of the jobs, and those that no job has any more, by job and name."""
-    found = _service(context).definitions.find(query.job, counted=True)
+    found = feeds_service(context).definitions.find(query.job, counted=True)
     return context.page(
         query,
         find=lambda after, limit: after_position(found, after, limit, _label),
@@ -189,71 +137,78 @@ def _label(view: FeedView) -> str:
 
 
 @router.get(
-    "/feeds/items",
+    "/feeds/jobs/{name}/feeds/{feed}",
     dependencies=[requires(Right.COLLECTORS_READ)],
     responses=problem_responses(404),
 )
-def list_feed_items(context: Context, query: Annotated[ItemQuery, Query()]) -> Page[ItemOut]:
-    """List items, the newest first. `status` and `reason` can be repeated."""
-    items, narrowing = _service(context).items, query.narrowing()
-    return context.page(
-        query,
-        find=lambda after, limit: items.find(before_id=after, limit=limit, **narrowing),
-        position=lambda view: view.item.id,
-        item=lambda view: _item_out(context, view),
-        count=lambda: count_of(items.count(at_most=COUNT_MAX + 1, **narrowing)),
+def get_feed(context: Context, name: JobName, feed: FeedInPath) -> FeedDetails:
+    """One feed: what it is set to, how its fetches went, and how many items it has."""
+    view = feeds_service(context).definitions.get(f"{name}/{feed}", counted=True)
+    settings = view.options.model_dump(mode="json") if view.options else None
+    return FeedDetails.model_validate(context.mask({**view.as_dict(), "settings": settings}))
+
+
+@router.post(
+    "/feeds/jobs/{name}/feeds",
+    status_code=201,
+    dependencies=[requires(Right.JOBS_WRITE)],
+    responses=problem_responses(404),
+)
+def add_feed(context: Context, name: JobName, body: NewFeed, response: Response) -> AddedFeed:
+    """Add a feed to a job of the file, in the file. Of what it lists at its first fetch nothing is posted, unless
+    `backfill` says so. A job of the database is changed with `PUT jobs/{name}`."""
+    definitions = feeds_service(context).definitions
+    definitions.require_job(name)
+    with definition_of_the_request("body.settings", is_file_whole=True):
+        view = definitions.add(name, body.name, {**body.settings, "url": body.url}, schedule={})
+    setup = definitions.setup(view, body.name)
+    response.headers["Location"] = f"/api/v1/feeds/jobs/{name}/feeds/{quote(body.name, safe='')}"
+    told = context.mask({"missing": setup.missing, "notes": setup.notes})
+    return AddedFeed(job=name, name=body.name, **told)
+
+
+@router.delete(
+    "/feeds/jobs/{name}/feeds/{feed}",
+    status_code=204,
+    dependencies=[requires(Right.JOBS_WRITE)],
+    responses=problem_responses(404, 409),
+)
+def remove_feed(context: Context, name: JobName, feed: FeedInPath) -> None:
+    """Follow a feed no longer. Its items are kept, so that none is posted twice if it comes back."""
+    feeds_service(context).definitions.remove(f"{name}/{feed}")
+
+
+@router.post(
+    "/feeds/jobs/{name}/fetch",
+    status_code=201,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def fetch_feeds(context: Context, name: JobName, response: Response) -> RunOut:
+    """Start a run that fetches the feeds of a job. Nothing is paid and nothing is posted."""
+    feeds_service(context).definitions.require_job(name)
+    return started_out(context, submit(context, name, arguments={"process": False}), response)
+
+
+@router.post(
+    "/feeds/jobs/{name}/process",
+    status_code=201,
+    dependencies=[requires(Right.COLLECTORS_OPERATE)],
+    responses=problem_responses(404),
+)
+def process_feeds(
+    context: Context, name: JobName, response: Response, body: ProcessRequest | None = None
+) -> RunOut:
+    """Start a run that works on the items of a job: screen, summarise, post. The feeds are not fetched."""
+    feeds_service(context).definitions.require_job(name)
+    limit = {} if body is None or body.items is None else {"items": body.items}
+    return started_out(
+        context, submit(context, name, arguments={"fetch": False, **limit}), response
     )
-
-
-@router.get(
-    "/feeds/items/{item_id}",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
-def get_feed_item(context: Context, item_id: ItemId) -> ItemOut:
-    """One item."""
-    return _item_out(context, _service(context).items.get(str(item_id)))
-
-
-@router.get(
-    "/feeds/items/{item_id}/explain",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
-def explain_feed_item(context: Context, item_id: ItemId) -> ItemExplanation:
-    """Every step of an item, what it cost, and what happens next and when."""
-    told = _service(context).explanations.explain(str(item_id))
-    return ItemExplanation.model_validate(context.mask(told.as_dict()))
-
-
-@router.post(
-    "/feeds/items/{item_id}/approve",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
-def approve_feed_item(context: Context, item_id: ItemId, body: Approval | None = None) -> ItemOut:
-    """Let a held post go out with the next run; or say of an unsettled one whether it arrived."""
-    items, name = _service(context).items, str(item_id)
-    if body is None or body.unsettled is None:
-        (view,) = items.approve([name])
-    else:
-        (view,) = items.settle([name], was_sent=body.unsettled == "was_sent")
-    return _item_out(context, view)
-
-
-@router.post(
-    "/feeds/items/{item_id}/requeue",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
-def requeue_feed_item(context: Context, item_id: ItemId) -> ItemOut:
-    """Have an item worked on again. What was posted is refused."""
-    (view,) = _service(context).items.requeue([str(item_id)])
-    return _item_out(context, view)
 
 
 @router.get("/feeds/budget", dependencies=[requires(Right.COLLECTORS_READ)])
 def feeds_budget(context: Context) -> BudgetOut:
     """What was spent on models today, what may still be, and when there is more."""
-    used = _service(context).spending.use()
+    used = feeds_service(context).spending.use()
     return BudgetOut(items=[SpendingOut.model_validate(one.as_dict()) for one in used])

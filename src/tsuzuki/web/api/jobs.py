@@ -12,6 +12,7 @@ from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import JobSource
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.services.job_changes import ChangeKind
 from tsuzuki.services.jobs import JobView, SyncState
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.explanations import JobExplanation, explanation_out
@@ -70,6 +71,22 @@ class JobOut(Model):
     tags: list[str]
 
 
+class ApplyRequest(Model):
+    dry_run: bool = Field(False, description="Change nothing.")
+
+
+class JobChange(Model):
+    """A job that was, or would be, added, changed or removed; `keys` are those that differ."""
+
+    kind: ChangeKind
+    name: str
+    keys: list[str]
+
+
+class AppliedOut(Model):
+    changes: list[JobChange]
+
+
 class JobQuery(PageRequest):
     enabled: bool | None = Field(None, description="Only those that are switched on, or off.")
     source: JobSource | None = None
@@ -104,18 +121,21 @@ def _answer(context: Context, view: JobView, response: Response) -> JobOut:
 
 
 @contextmanager
-def _definition_of_the_request() -> Iterator[None]:
-    """What is wrong with a definition that was sent is wrong with the request; a place is in the server's file."""
+def definition_of_the_request(
+    part: str = "body.definition", *, is_file_whole: bool = False
+) -> Iterator[None]:
+    """What is wrong with a definition that was sent is wrong with the request; a place is in the server's file,
+    unless that was just read without a fault."""
     try:
         yield
     except ConfigurationError as error:
-        if error.place is not None:
+        if error.place is not None and not is_file_whole:
             raise
         problems: tuple[ConfigurationError, ...] = getattr(error, "problems", (error,))
         raise InvalidRequest(
             [
                 PartProblem(
-                    where="body.name" if problem.specific_code == "job_name" else "body.definition",
+                    where="body.name" if problem.specific_code == "job_name" else part,
                     message=problem.message,
                     code=problem.specific_code,
                     hint=problem.hint,
@@ -161,10 +181,20 @@ def _is_wanted(view: JobView, query: JobQuery) -> bool:
 )
 def create_job(context: Context, body: NewJob, response: Response) -> JobOut:
     """Make a job that lives in the database only."""
-    with _definition_of_the_request():
+    with definition_of_the_request():
         view = context.application.jobs.create(body.name, body.definition)
     response.headers["Location"] = f"/api/v1/jobs/{view.name}"
     return _answer(context, view, response)
+
+
+@router.post("/jobs/apply", dependencies=[requires(Right.JOBS_WRITE)])
+def apply_file(context: Context, body: ApplyRequest | None = None) -> AppliedOut:
+    """Make the database hold what the file of the server says; or only say what that would change."""
+    dry_run = body is not None and body.dry_run
+    changes = context.application.jobs.apply(dry_run=dry_run)
+    return AppliedOut(
+        changes=[JobChange(kind=one.kind, name=one.name, keys=one.keys) for one in changes]
+    )
 
 
 @router.get(
@@ -187,7 +217,7 @@ def edit_job(
 ) -> JobOut:
     """Replace the definition of a job of the database. One of the file answers 409 with file and line."""
     jobs = context.application.jobs
-    with _definition_of_the_request():
+    with definition_of_the_request():
         version = required_version(if_match, _version(context, name))
         view = jobs.edit(name, body.definition, version=version)
     return _answer(context, view, response)

@@ -79,18 +79,25 @@ async def start_run(
 ) -> RunOut:
     """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""
     asked = body or StartRun()
-    runs = context.application.runs
-    key = None if context.request_id is None else f"api:{context.request_id}"
-    submission = await run_in_threadpool(
-        runs.submit, RunRequest(job=name, idempotency_key=key, **asked.model_dump())
-    )
+    run_id = await run_in_threadpool(submit, context, name, **asked.model_dump())
     seconds = preferred_wait_seconds(prefer)
     if seconds:
-        await request.app.state.run_waits.wait(submission.run_id, seconds)
+        await request.app.state.run_waits.wait(run_id, seconds)
         response.headers["Preference-Applied"] = f"wait={seconds}"
-    view = await run_in_threadpool(runs.get, submission.run_id)
-    response.headers["Location"] = f"/api/v1/runs/{submission.run_id}"
-    return run_out(context, view.run)
+    return await run_in_threadpool(started_out, context, run_id, response)
+
+
+def submit(context: Context, job: str, **asked: Any) -> int:
+    """Store a run of a job, once for an Idempotency-Key; its id."""
+    key = None if context.request_id is None else f"api:{context.request_id}"
+    request = RunRequest(job=job, idempotency_key=key, **asked)
+    return context.application.runs.start(request).run_id
+
+
+def started_out(context: Context, run_id: int, response: Response) -> RunOut:
+    """A run that was just started, and where to look for it."""
+    response.headers["Location"] = f"/api/v1/runs/{run_id}"
+    return run_out(context, context.application.runs.get(run_id).run)
 
 
 @router.get(

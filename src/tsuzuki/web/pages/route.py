@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import NotAuthenticated, TsuzukiError
+from tsuzuki.services.access.permissions import require
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.pages.context import PageContext
 from tsuzuki.web.pages.errors import error_page
@@ -27,7 +28,7 @@ from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import ApiRoute, Handler
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BoundedRequest
-from tsuzuki.web.security.rights import check_right, public, requires
+from tsuzuki.web.security.rights import public, requires
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 SIGN_IN = "/sign-in"
@@ -52,7 +53,7 @@ class PageRoute(ApiRoute):
         state = request.app.state
         if self.right is not None:
             request.state.principal = await authenticate(request, state.authenticator)
-            check_right(request.state.principal, self.right)
+            require(request.state.principal, self.right)
         check_query(request, self)
         if self.body_field:
             _check_form(request)

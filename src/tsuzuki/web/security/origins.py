@@ -6,6 +6,7 @@ page of another site can make a browser send one.
 """
 
 from collections.abc import Collection
+from typing import NoReturn
 
 from starlette.datastructures import Headers
 
@@ -46,19 +47,33 @@ def check_origin(method: str, headers: Headers, scheme: str) -> None:
     has_cookie = _has_session(headers)
     if "authorization" in headers and not has_cookie:
         return
-    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    if site is not None:
-        is_ours = site in OUR_SITES
-    elif origin is not None:
-        is_ours = origin.lower() == f"{scheme}://{headers.get('host', '')}".lower()
-    else:
+    is_ours = _is_ours(headers, scheme)
+    if is_ours is None:
         is_ours = not has_cookie  # no browser sends neither
     if not is_ours:
-        raise NotPermitted(
-            "the request comes from a page of another site",
-            hint="Send it from our own pages, or with a token and without a cookie.",
-            code="cross_site",
-        )
+        _refuse("Send it from our own pages, or with a token and without a cookie.")
+
+
+def check_no_other_site(headers: Headers, scheme: str) -> None:
+    """Refuse every request that a page of another site sends, also one with a token."""
+    if _is_ours(headers, scheme) is False:
+        _refuse("Send it from a program, or from our own pages.")
+
+
+def _is_ours(headers: Headers, scheme: str) -> bool | None:
+    """Whether the page that sends it is ours; None if no page is named."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None and site not in OUR_SITES:
+        return False
+    if origin is not None and site is None:
+        return origin.lower() == f"{scheme}://{headers.get('host', '')}".lower()
+    return None if site is None else True
+
+
+def _refuse(hint: str) -> NoReturn:
+    raise NotPermitted(
+        "the request comes from a page of another site", hint=hint, code="cross_site"
+    )
 
 
 def _has_session(headers: Headers) -> bool:

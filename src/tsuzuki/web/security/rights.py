@@ -5,21 +5,30 @@ from typing import Any
 from fastapi import Depends
 from starlette.requests import Request
 
-from tsuzuki.model.access import Principal, Right
-from tsuzuki.model.errors import NotPermitted
+from tsuzuki.model.access import Right
+from tsuzuki.services.access.permissions import require
 
 
 class RequiredRight:
-    """Declares the right of a route; None for a route that every principal, or (`is_public`) any request may call."""
+    """Declares the right of a route. None: any principal may call it, or if it is public any request."""
 
     def __init__(self, right: Right | None, *, is_public: bool = False) -> None:
         self.right = right
         self.is_public = is_public
 
+    @property
+    def name(self) -> str:
+        """As the OpenAPI document says it."""
+        if self.right is not None:
+            return self.right.value
+        return "public" if self.is_public else "authenticated"
+
     async def __call__(self, request: Request) -> None:
         """A second look, for a route that would not check by itself."""
-        if self.right is not None:
-            check_right(request.state.principal, self.right)
+        if not self.is_public:
+            principal = request.state.principal
+            if self.right is not None:
+                require(principal, self.right)
 
 
 def requires(right: Right) -> Any:
@@ -28,24 +37,10 @@ def requires(right: Right) -> Any:
 
 
 def authenticated() -> Any:
-    """Any principal may call the route: what it is told depends on the rights that it has."""
+    """Any principal may call the route: it checks the right of each thing that it is asked for."""
     return Depends(RequiredRight(None))
 
 
 def public() -> Any:
     """The route tells nothing that is not public."""
     return Depends(RequiredRight(None, is_public=True))
-
-
-def check_right(principal: Principal, right: Right) -> None:
-    """Raises `NotPermitted`."""
-    if principal.may(right):
-        return
-    is_narrowed = principal.scopes is not None and right in principal.role.rights
-    raise NotPermitted(
-        f"this needs the right {right.value}",
-        hint=f"The token is narrowed to other scopes; make one with the scope {right.value}."
-        if is_narrowed
-        else f"The role {principal.role.value} does not have it.",
-        code="right_missing",
-    )

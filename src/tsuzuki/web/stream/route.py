@@ -6,9 +6,10 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from tsuzuki.services.access.permissions import require
 from tsuzuki.web.context import Context
 from tsuzuki.web.route import ApiRoute, problem_responses
-from tsuzuki.web.security.rights import authenticated, check_right
+from tsuzuki.web.security.rights import authenticated
 from tsuzuki.web.stream.credentials import credentials_of
 from tsuzuki.web.stream.frames import ID_LENGTH_MAX, read_id
 from tsuzuki.web.stream.hub import Hub
@@ -56,7 +57,7 @@ async def stream(
     since cannot be told any more, `reload` says so. Topics of runs need the right runs:read, `workers` workers:read."""
     asked = parse_topics(topics)
     for right in sorted(asked.rights):
-        check_right(context.principal, right)
+        require(context.principal, right)
     resumed = last_event_id if last_event_id is not None else after
     sources = {selection.source for selection in asked.selections}
     known = {name: position for name, position in read_id(resumed).items() if name in sources}

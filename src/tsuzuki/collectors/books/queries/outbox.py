@@ -135,10 +135,13 @@ def find(
     *,
     job_name: str | None = None,
     state: OutboxState | None = None,
+    before_id: int | None = None,
     limit: int = 50,
 ) -> list[Mail]:
-    """Mails, newest first."""
+    """Mails, newest first. `before_id` continues a page."""
     statement = select(book_mails).order_by(book_mails.c.id.desc()).limit(limit)
+    if before_id is not None:
+        statement = statement.where(book_mails.c.id < before_id)
     for column, wanted in ((book_mails.c.job_name, job_name), (book_mails.c.state, state)):
         if wanted is not None:
             statement = statement.where(column == wanted)

@@ -30,11 +30,12 @@ from tsuzuki.collectors.codeindex.answers.references import (
     ReferenceQuery,
     find_references,
 )
+from tsuzuki.collectors.codeindex.answers.regex_process import search_regex_in_process
 from tsuzuki.collectors.codeindex.answers.search import is_test, search_names
 from tsuzuki.collectors.codeindex.answers.search_request import Found, Search, known_words
 from tsuzuki.collectors.codeindex.answers.store_back import store_back
 from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
-from tsuzuki.collectors.codeindex.answers.text_search import search_text
+from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, TextQuery, search_text
 from tsuzuki.collectors.codeindex.answers.tree_path import find_path
 from tsuzuki.collectors.codeindex.extract import SymbolKind, language_of
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder
@@ -140,7 +141,7 @@ class CodeAnswers:
                 else None
             )
             lines, has_more = (
-                search_text(
+                self._search_lines(line_query)(
                     self.root,
                     line_query,
                     limit=search.lines_limit or search.limit,
@@ -152,6 +153,9 @@ class CodeAnswers:
             return Found(names=names, lines=lines, has_more_lines=has_more)
 
         return self._answer(make, needs_index=line_query is None)
+
+    def _search_lines(self, query: TextQuery) -> Callable[..., tuple[list[FoundLine], bool]]:
+        return search_regex_in_process if self._is_confined and query.is_regex else search_text
 
     def read(
         self, texts: Sequence[str], *, lines: str | None = None, whole: bool = False
@@ -247,7 +251,8 @@ class CodeAnswers:
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[OutlineEntry]:
             path = find_path(self.root, text, cwd=self._cwd) if text else self.scope
-            file = files.get(path) if path else None
+            is_shown = path in changes.scanned or not self._is_confined
+            file = files.get(path) if path and is_shown else None
             below = [one for one in changes.scanned if path == "" or one.startswith(f"{path}/")]
             if path is None or (path and file is None and not below):
                 raise self._no_such_file(files, text, folders=True)

@@ -139,9 +139,17 @@ class Builds:
                 wanted = self.jobs.next_watcher_id(self._now_ms())
         return self.start(root, job_id=wanted, part=part)
 
-    def start_detached(self, root: Path, *, lsp: LspCommands | None = None) -> Started:
-        """Start a build in a process of its own that outlives this one, or name the one that runs."""
+    def start_detached(
+        self,
+        root: Path,
+        *,
+        lsp: LspCommands | None = None,
+        paths: Sequence[str] = (),
+        is_forced: bool = False,
+    ) -> Started:
+        """The same in a process of its own that outlives this one."""
         server_commands(lsp or {}, self._environ)  # what is wrong with them is said here
+        paths_in(root, paths)
         with IndexFile.open(root, folder=self.folder, clock=self._clock) as index:
             notes = index.notes
         if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
@@ -150,7 +158,9 @@ class Builds:
         environ = {FOLDER_VARIABLE: str(self.folder.absolute())}
         if CONFIG_VARIABLE in self._environ:
             environ[CONFIG_VARIABLE] = str(config_path(self._environ).absolute())
-        process = start_process(root, wanted, environ, lsp or {})
+        process = start_process(
+            root, wanted, environ, lsp=lsp or {}, paths=paths, is_forced=is_forced
+        )
         never = threading.Event()
         while True:
             has_ended = process.poll() is not None
@@ -223,6 +233,11 @@ class Builds:
         """Every index file of the folder, by root."""
         paths = sorted(self.folder.glob(f"*{SUFFIX}")) if self.folder.is_dir() else []
         return sorted((self._entry(path) for path in paths), key=lambda entry: entry.root)
+
+    def entry(self, root: Path) -> IndexEntry | None:
+        """The index file of a tree, if there is one."""
+        path = index_path(root, self.folder)
+        return self._entry(path) if path.exists() else None
 
     def _entry(self, path: Path) -> IndexEntry:
         size = sum(one.stat().st_size for one in _parts(path) if one.exists())

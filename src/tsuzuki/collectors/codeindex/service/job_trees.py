@@ -3,6 +3,7 @@
 Which folders these are is said by the jobs; a request names one of them and never another folder.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +13,15 @@ from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
 from tsuzuki.collectors.codeindex.roots import real_path, usable_root
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
-from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, Started
+from tsuzuki.collectors.codeindex.service.builds import (
+    BuildJob,
+    Builds,
+    IndexEntry,
+    IndexStatus,
+    Started,
+)
 from tsuzuki.collectors.collector import ServiceContext
-from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.errors import NotFound, NotPermitted, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit
 
@@ -63,35 +70,79 @@ class JobTrees:
         usable_root(tree.root)
         return tree
 
-    def answers(self, tree: JobTree) -> CodeAnswers:
+    def place(self, named: str | None) -> tuple[JobTree, str]:
+        """The tree that a path lies in, and the folder or file of it; a relative one starts at the only tree. The
+        same is raised for every path outside of the trees, whether it exists or not."""
+        if named is None or (not Path(named).is_absolute() and len(self.find()) != 1):
+            return self.get(None), ""
+        trees = self.find()
+        path = real_path((trees[0].root if trees else Path("/")) / named)
+        inside = [tree for tree in trees if path.is_relative_to(tree.root)]
+        if not inside:
+            roots = ", ".join(str(tree.root) for tree in trees)
+            raise NotPermitted(
+                "this server answers about the trees of its jobs only",
+                hint=f"Trees: {roots}" if roots else "No job indexes a tree.",
+                code="root_refused",
+            )
+        tree = max(inside, key=lambda one: len(one.root.parts))
+        scope = path.relative_to(tree.root).as_posix()
+        return self.get(str(tree.root)), "" if scope == "." else scope
+
+    def answers(self, tree: JobTree, scope: str = "") -> CodeAnswers:
+        """Asks about a tree, or the folder or file of it that is meant."""
+        inside = tree.root / scope
         return CodeAnswers(
             tree.root,
-            cwd=tree.root,
+            cwd=inside if inside.is_dir() else tree.root,
             folder=self._builds.folder,
             clock=self._context.database.clock,
+            scope=scope,
             is_confined=True,
         )
 
-    def build(self, tree: JobTree) -> Started:
-        """Start a build in a process of its own, or name the one that runs."""
-        started = self._builds.start_detached(tree.root, lsp=tree.lsp)
+    def build(
+        self, tree: JobTree, *, paths: Sequence[str] = (), is_forced: bool = False
+    ) -> Started:
+        """Start a build in a process of its own, or name the one that runs. See `Builds.start`."""
+        started = self._builds.start_detached(
+            tree.root, lsp=tree.lsp, paths=paths, is_forced=is_forced
+        )
         if started.is_new:
-            with self._context.database.write() as connection:
-                audit.record(
-                    connection,
-                    actor=self._context.actor,
-                    action="codeindex.build",
-                    object_type="tree",
-                    object_id=str(tree.root),
-                )
+            self._record("codeindex.build", tree)
         return started
+
+    def _record(self, action: str, tree: JobTree) -> None:
+        with self._context.database.write() as connection:
+            audit.record(
+                connection,
+                actor=self._context.actor,
+                action=action,
+                object_type="tree",
+                object_id=str(tree.root),
+            )
 
     def status(self, tree: JobTree) -> IndexStatus:
         return self._builds.status(tree.root)
 
+    def entry(self, tree: JobTree) -> IndexEntry | None:
+        """The index file of a tree; None if there is none."""
+        return self._builds.entry(tree.root)
+
+    def remove(self, tree: JobTree) -> None:
+        """Remove the index of a tree; the tree itself is not touched. Raises `NotFound` if there is none."""
+        entry = self.entry(tree)
+        if entry is None:
+            raise NotFound(f"there is no index of {tree.root}", code="no_index")
+        self._builds.remove(entry)
+        self._record("codeindex.remove", tree)
+
+    def find_job(self, root: Path, build_id: str) -> BuildJob | None:
+        return self._builds.job(root, build_id)
+
     def job(self, tree: JobTree, build_id: str) -> BuildJob:
         """A build that runs, or that ended in the last five minutes. Raises `NotFound`."""
-        found = self._builds.job(tree.root, build_id)
+        found = self.find_job(tree.root, build_id)
         if found is None:
             raise NotFound(
                 f"there is no build {build_id} of {tree.root}",

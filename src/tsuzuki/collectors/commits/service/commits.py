@@ -106,12 +106,12 @@ class Commits:
         reference: str | None,
         patterns: tuple[str, ...],
         *,
-        base: Path,
+        base: Path | None,
         dry_run: bool = False,
         tell: Tell = tell_nothing,
     ) -> list[TargetAddition]:
         """Follow the branches of a project, or of every known one, that match a pattern; without
-        patterns the default branch of each."""
+        patterns the default branch of each. `base` as in `add_target`."""
         selection = BranchSelection(patterns=patterns)
         with closing(self._sources()) as sources:
             additions = TargetAdditions(

@@ -1,0 +1,75 @@
+"""The tools of a workspace over streamable HTTP, for requests that a web server has authenticated.
+
+No session is kept: each request is served alone, for its own principal, so any server of the workspace answers the
+next one, and what a request may see is decided anew with each.
+"""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Receive, Scope, Send
+
+from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.runs.workspace import ServedWorkspace
+from tsuzuki.mcp.server import ToolServer
+from tsuzuki.mcp.tool import ServerState
+from tsuzuki.model.access import Principal
+from tsuzuki.wiring.application import Application
+
+CALLS_MAX = 32
+"""How many calls are under way at once; some of them wait for runs. Other requests have threads of their own."""
+
+PRESETS_SERVED = {name: replace(preset, warm_up=()) for name, preset in PRESETS.items()}
+"""Nothing is warmed up: a request knows no tree before it is asked about one."""
+
+
+class HttpTools:
+    """The tools of one workspace. `body_bytes_max` limits a request."""
+
+    def __init__(self, application: Application, *, body_bytes_max: int) -> None:
+        self._application = application
+        self._body_bytes_max = body_bytes_max
+        self._threads = anyio.CapacityLimiter(CALLS_MAX)
+        self._is_closing = threading.Event()
+
+    async def answer(
+        self, preset: str, principal: Principal, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer one request, as the principal that it was authenticated as."""
+        state = self._state(principal)
+        tools = ToolServer(PRESETS_SERVED[preset], state, threads=self._threads)
+        manager = StreamableHTTPSessionManager(
+            app=tools.server, stateless=True, max_request_body_size=self._body_bytes_max
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+    def close(self) -> None:
+        """End the calls that wait."""
+        self._is_closing.set()
+
+    def _state(self, principal: Principal) -> ServerState:
+        application = self._application.acting_as(principal.actor)
+        return ServerState(
+            environ={},
+            cwd=Path("/"),
+            is_confined=True,
+            principal=principal,
+            mask=application.mask,
+            is_closing=self._is_closing,
+            makers={
+                "workspace": lambda: ServedWorkspace(application),
+                "code": lambda: _job_indexes(application),
+            },
+        )
+
+
+def _job_indexes(application: Application) -> Any:
+    """Loaded with the first question about code: the parsers need not be installed."""
+    from tsuzuki.mcp.code.job_indexes import JobIndexes  # noqa: PLC0415 -- see above
+
+    return JobIndexes(application.service("codeindex"))

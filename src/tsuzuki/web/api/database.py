@@ -1,0 +1,41 @@
+"""`/database/check`: whether the database is whole. Upgrades and backups are made on the server."""
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.web.answers import Model
+from tsuzuki.web.context import Context
+from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.security.rights import requires
+
+router = APIRouter(route_class=ApiRoute, tags=["database"])
+
+
+class FindingOut(Model):
+    """The result of one check."""
+
+    subject: str
+    ok: bool
+    problem: str | None
+    hint: str | None
+
+
+class DatabaseCheck(Model):
+    ok: bool = Field(description="No check found a fault.")
+    findings: list[FindingOut]
+
+
+@router.get("/database/check", dependencies=[requires(Right.SETTINGS_READ)])
+def check_database(context: Context) -> DatabaseCheck:
+    """Look whether the database is whole; nothing is changed. On a large one this takes a while."""
+    findings = [
+        FindingOut(
+            subject=found.subject,
+            ok=found.is_ok,
+            problem=context.mask(found.problem),
+            hint=context.mask(found.hint),
+        )
+        for found in context.application.maintenance.check()
+    ]
+    return DatabaseCheck(ok=all(found.ok for found in findings), findings=findings)

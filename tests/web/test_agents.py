@@ -1,0 +1,260 @@
+"""`/mcp` of a web server: tools for agents with a token, each as its right says, about the trees of jobs only."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.mcp_http import call_text, send, token_session
+from support.web_client import Client, FixedAuthenticator, HttpAnswer, Served, served_application
+from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.model.states import RunState
+from tsuzuki.services.runs import Request
+from tsuzuki.web.server import Address, WebServer
+
+FILE = """\
+jobs: {code: {type: codeindex, roots: [tree]}}
+log_archive: "${ARCHIVE}"
+"""
+SECRET = "./logs-of-correct-horse"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workspace")
+    (folder / "tsuzuki.yaml").write_text(FILE, encoding="utf-8")
+    (folder / "private.py").write_text("PRIVATE = 1\n", encoding="utf-8")
+    root = folder / "tree"
+    (root / "part").mkdir(parents=True)
+    (root / "sums.py").write_text("def total():\n    return 0\n", encoding="utf-8")
+    (root / "part" / "tax.py").write_text("def tax():\n    return 1\n", encoding="utf-8")
+    (root / ".gitignore").write_text(".env\n", encoding="utf-8")
+    (root / ".env").write_text("KEY=PRIVATE\n", encoding="utf-8")
+    (root / "link.py").symlink_to(folder / "private.py")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(workspace: Path) -> Iterator[Served]:
+    """With the tokens of the database."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        served_application(workspace, environ={"ARCHIVE": SECRET}, fixed=False) as served,
+    ):
+        patch.setenv(FOLDER_VARIABLE, str(workspace / "indexes"))
+        served.application.jobs.apply()
+        served.application.jobs.define("hello", {"command": ["true"]})
+        yield served
+
+
+def token(served: Served, name: str, role: Role, *scopes: Right) -> str:
+    made = served.application.tokens.create(
+        name, role=role, scopes=frozenset(scopes) or None, by=served.application.principal
+    )
+    return made.text
+
+
+@pytest.fixture(scope="module")
+def operator(served: Served) -> str:
+    return token(served, "operator", Role.OPERATOR)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_with_a_token_starts_a_run_under_the_name_of_the_token(
+    served: Served, operator: str, mode: str
+) -> None:
+    session = token_session(served.server.url, operator, mode=mode)
+    try:
+        assert len(session.run(session.client.list_tools()).tools) == 13
+        started = session.call("run_start", {"job": "hello"})
+        assert not started.is_error, started
+        run_id = started.structured_content["run_id"]
+        session.call("run_cancel", {"run_id": run_id})
+        assert served.application.runs.get(run_id).run.state is RunState.CANCELED
+        actors = {
+            (entry.action, entry.actor)
+            for entry in served.application.audit.find(limit=20)
+            if entry.object_id == str(run_id)
+        }
+        assert actors == {("run.start", "token:operator"), ("run.cancel", "token:operator")}
+    finally:
+        session.close()
+
+
+def test_a_token_sees_the_tools_of_its_scopes_and_is_told_the_scope_of_others(
+    served: Served,
+) -> None:
+    session = token_session(
+        served.server.url, token(served, "reader", Role.OPERATOR, Right.RUNS_READ)
+    )
+    try:
+        names = [tool.name for tool in session.run(session.client.list_tools()).tools]
+        assert names == ["run_get", "run_list", "run_logs"]
+        refused = session.call("run_start", {"job": "hello"})
+        assert refused.is_error
+        assert "make one with the scope jobs:operate" in refused.content[0].text
+    finally:
+        session.close()
+
+
+def test_a_tree_of_a_job_is_built_with_the_first_question_and_answers(
+    served: Served, operator: str, workspace: Path
+) -> None:
+    reader = served.client.as_(token(served, "code", Role.OPERATOR, Right.CODE_READ))
+    missing = call_text(reader, "code_references", name="total")
+    assert "index_missing" in missing
+    assert "A token with the scope code:build can have it built." in missing
+    client = served.client.as_(operator)
+    assert "sums.py" in call_text(client, "code_search", query="total")
+    assert "def tax" in call_text(client, "code_read", symbols=["tax"], path="part")
+    assert "def tax" in call_text(
+        client, "code_read", symbols=["tax"], path=str(workspace / "tree" / "part")
+    )
+    built = call_text(client, "code_index_build", force=True, wait_seconds=30)
+    assert "completed: 3 of 3 files, 3 updated" in built
+    assert "completed" in call_text(client, "code_index_status")
+
+
+@pytest.mark.parametrize(
+    "path", ["", "private.py", "no-such", "tree/../private.py", "/etc/passwd", "a\0b"]
+)
+def test_no_other_folder_is_read(served: Served, operator: str, workspace: Path, path: str) -> None:
+    answer = call_text(
+        served.client.as_(operator), "code_read", file="private.py", path=str(workspace / path)
+    )
+    wanted = "root_not_folder" if "\0" in path else "root_refused: this server answers about"
+    assert answer.startswith(f"!{wanted}"), answer
+    assert "PRIVATE" not in answer
+
+
+@pytest.mark.parametrize("file", ["../private.py", ".env", "link.py"])
+def test_no_file_that_is_not_indexed_is_read(served: Served, operator: str, file: str) -> None:
+    answer = call_text(served.client.as_(operator), "code_read", file=file)
+    assert answer.startswith("!"), answer
+    assert "PRIVATE =" not in answer
+    assert "KEY=" not in answer
+
+
+def test_secrets_are_masked_in_the_answers(served: Served, operator: str) -> None:
+    client = served.client.as_(operator)
+    described = {"command": ["true"], "description": f"uses {SECRET}"}
+    served.application.jobs.define("described", described)
+    listed = call_text(client, "job_list", query="described")
+    assert "uses ***" in listed
+    assert SECRET not in listed
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "https://attacker.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Host": "localhost:9", "Origin": "http://localhost:9"}, 200),
+        ({"Host": "attacker.example"}, 421),
+    ],
+)
+def test_a_page_of_another_site_is_refused_also_with_a_token(
+    served: Served, operator: str, headers: dict[str, str], status: int
+) -> None:
+    answer = send(served.client.as_(operator), "tools/list", headers=headers)
+    assert answer.status == status, answer.body
+
+
+@pytest.fixture(scope="module")
+def fixed(workspace: Path) -> Iterator[Served]:
+    environ = {"ARCHIVE": SECRET}
+    with served_application(workspace / "tree" / "part", environ=environ) as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": "https://attacker.example"}, 403),
+        ({}, 403),
+    ],
+)
+def test_a_session_of_a_browser_is_taken_from_our_own_origin_only(
+    fixed: Served, headers: dict[str, str], status: int
+) -> None:
+    with_cookie = {"Cookie": "__Host-tsuzuki=operator", **headers}
+    answer = send(fixed.client.as_(None), "tools/list", headers=with_cookie)
+    assert answer.status == status, answer.body
+
+
+def test_other_methods_are_refused_for_no_session_is_kept(client: Client) -> None:
+    for method in ("GET", "DELETE"):
+        answer = client.request(method, "/mcp", headers={"Accept": "text/event-stream"})
+        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
+def test_what_is_no_message_is_refused_in_the_words_of_the_protocol(fixed: Served) -> None:
+    answer = fixed.client.request(
+        "POST", "/mcp", raw=b"{", headers={"Accept": "application/json, text/event-stream"}
+    )
+    assert (answer.status, answer.json["error"]["code"]) == (400, -32700)
+    wrong = send(fixed.client, "tools/list", tools="some")
+    assert (wrong.status, wrong.code) == (422, "invalid_value")
+
+
+class Expiring(FixedAuthenticator):
+    """A token that is valid `uses` times; `is_checked_again` is set at the second."""
+
+    def __init__(self, uses: float) -> None:
+        self.uses = uses
+        self.seen = 0
+        self.is_checked_again = threading.Event()
+        self.answers: list[HttpAnswer] = []
+
+    def by_token(self, text: str) -> Principal | None:
+        self.seen += 1
+        if self.seen > 1:
+            self.is_checked_again.set()
+        return super().by_token(text) if self.seen <= self.uses else None
+
+
+@contextmanager
+def waiting_call(served: Served, authenticator: Expiring) -> Iterator[WebServer]:
+    """A server of its own, and a call to it that waits for a run that no worker executes; its answer is in
+    `authenticator.answers` when the call has ended."""
+    run = served.application.runs.submit(Request(job="hello"))
+    address = Address(host="127.0.0.1", port=0)
+    server = WebServer(served.application, address, authenticator=authenticator)
+    server.start()
+    params = {"name": "run_get", "arguments": {"run_id": run.run_id, "wait_seconds": 30}}
+
+    def call() -> None:
+        answer = send(Client(server.url, "operator"), "tools/call", params)
+        authenticator.answers.append(answer)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    try:
+        assert authenticator.is_checked_again.wait(30)
+        yield server
+        thread.join(30)
+    finally:
+        server.stop()
+
+
+def test_a_call_ends_when_its_token_is_revoked(served: Served) -> None:
+    authenticator = Expiring(uses=1)
+    with waiting_call(served, authenticator):
+        pass
+    (answer,) = authenticator.answers
+    assert b"result" not in answer.body
+
+
+def test_a_server_stops_in_time_while_a_call_waits(served: Served) -> None:
+    authenticator = Expiring(uses=1000)
+    with waiting_call(served, authenticator) as server:
+        assert server.stop()
+    (answer,) = authenticator.answers
+    assert b"result" not in answer.body
