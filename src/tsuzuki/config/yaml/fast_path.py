@@ -76,7 +76,7 @@ class _NeedsWholeFile(Exception):
     """The file has to be parsed as a whole."""
 
 
-class _Line(NamedTuple):
+class _ContentLine(NamedTuple):
     """A line with content. `match` is None if it is not plain."""
 
     start: int
@@ -141,7 +141,7 @@ class _LineParser:
         self._index = first
         return self._excerpt(indent)
 
-    def _plain_entry(self, line: _Line, *, depth: int) -> Entry:
+    def _plain_entry(self, line: _ContentLine, *, depth: int) -> Entry:
         match = line.match
         if match is None or match.start(2) < 0:
             raise _NotPlain
@@ -204,7 +204,7 @@ class _LineParser:
         return self._text[self._lines[self._index].start + indent] in "]}"
 
 
-def _content_lines(text: str) -> Iterator[_Line]:
+def _content_lines(text: str) -> Iterator[_ContentLine]:
     """The lines that are not blank and not a comment."""
     position, size = 0, len(text)
     while position < size:
@@ -212,11 +212,11 @@ def _content_lines(text: str) -> Iterator[_Line]:
         if match is None:
             found = _INDENT.match(text, position)
             assert found is not None  # noqa: S101 - it matches everywhere
-            yield _Line(position, found.end() - position, None)
+            yield _ContentLine(position, found.end() - position, None)
             position = (text.find("\n", position) + 1) or size
             continue
         if match.start(2) >= 0 or match.start(4) >= 0:
-            yield _Line(position, match.end(1) - position, match)
+            yield _ContentLine(position, match.end(1) - position, match)
         position = match.end()
 
 
