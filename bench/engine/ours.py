@@ -11,8 +11,9 @@ import psycopg
 from sqlalchemy import func, select
 
 import tsuzuki.wiring.engine  # noqa: F401 -- loaded before the clock starts, as by `tsuzuki up`
-from bench.engine import idle, recovery
+from bench.engine import idle, many_jobs, recovery
 from bench.engine.backlog import Blocked, drain_behind
+from bench.engine.connections import hold_connections
 from bench.engine.finished_runs import add_finished_runs
 from bench.engine.peers.protocol import (
     Figures,
@@ -228,6 +229,16 @@ if __name__ == "__main__":
             run=lose_the_leader, settings="defaults: from SIGKILL to the start of a run elsewhere"
         ),
         stay_idle=Measure(run=stay_idle, settings="defaults, leads and works, 30 s"),
+        define_many=Measure(run=many_jobs.define, settings="by the library, one transaction"),
+        apply_many=Measure(run=many_jobs.apply, settings="`job apply`, all jobs are new"),
+        apply_many_again=Measure(run=many_jobs.apply_again, settings="`job apply`, nothing new"),
+        disable_one_of_many=Measure(run=many_jobs.disable_one, settings="`job disable` of one job"),
+        stay_idle_with_many=Measure(
+            run=many_jobs.stay_idle, settings="`up`, every job has a schedule and none is due, 20 s"
+        ),
+        hold_connections=Measure(
+            run=hold_connections, settings="one `up` and seven `worker`, defaults, 30 s"
+        ),
         drain_behind_no_backlog=Measure(run=drain_behind_no_backlog, settings="no backlog"),
         drain_behind_200_keys=Measure(
             run=drain_behind_200_keys, settings="100,000 older runs, 200 keys at their limit"

@@ -82,6 +82,28 @@ def _behind(store: Store) -> tuple[Entrant, ...]:
     )
 
 
+def _many_jobs(store: Store) -> tuple[Entrant, ...]:
+    runs = {
+        "define_many": "define",
+        "apply_many": "apply",
+        "apply_many_again": "apply again",
+        "disable_one_of_many": "disable one",
+    }
+    label = "" if store is Store.POSTGRESQL else f", {store.value}"
+    return tuple(
+        Entrant(
+            peer="tsuzuki",
+            store=store,
+            run=run,
+            label=words + label,
+            jobs=5_000,
+            jobs_short=500,
+            rounds=2,
+        )
+        for run, words in runs.items()
+    )
+
+
 PG, SQLITE, REDIS = Store.POSTGRESQL, Store.SQLITE, Store.REDIS
 
 MEASURES = (
@@ -209,6 +231,24 @@ MEASURES = (
         title="idle process",
         unit="queries/s / % of a core / MB",
         entrants=(_full_only("stay_idle", PG), _full_only("stay_idle", SQLITE)),
+    ),
+    Measure(
+        title="connections of 8 idle processes",
+        unit="most / per process",
+        entrants=(_full_only("hold_connections", PG),),
+    ),
+    Measure(
+        title="many jobs: 5,000 definitions",
+        unit="s / s of the processor",
+        entrants=(*_many_jobs(SQLITE), *_many_jobs(PG)),
+    ),
+    Measure(
+        title="many jobs: idle leader with 10,000",
+        unit="% of a core",
+        entrants=(
+            _full_only("stay_idle_with_many", PG),
+            _full_only("stay_idle_with_many", SQLITE),
+        ),
     ),
     Measure(
         title="drain beside finished runs, PostgreSQL",

@@ -252,3 +252,13 @@ def test_the_program_ends_with_the_same_codes_and_without_a_traceback(
     )
     assert "Traceback" not in unreachable.err
     assert workspace.content() == before
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_what_the_configuration_names_as_secret_is_in_no_error(empty: Workspace, form: str) -> None:
+    """A service may send the key back in its error, and an error may quote what was typed."""
+    empty.file.write_text("books: {api_key: '${SHELF}'}\njobs: {}\n")
+    ended = empty.run("job", "show", "a-hunter2-b", "--output", form, SHELF="hunter2")
+    assert ended.code == 4
+    assert "a-***-b" in ended.err
+    assert "hunter2" not in ended.err

@@ -180,6 +180,15 @@ def test_variables_that_are_not_set_are_named(empty: Workspace) -> None:
     assert empty.data("config", "check", KEY="k")["unset_variables"] == []
 
 
+def test_variables_that_commands_need_are_named_too(empty: Workspace) -> None:
+    empty.file.write_text(
+        "jobs:\n  dump:\n    command: pg_dump\n"
+        "    environment:\n      PGPASSWORD: ${DUMP_KEY}\n      PGUSER: ${DUMP_USER:-me}\n"
+    )
+    assert "5:19: the environment variable DUMP_KEY is not set" in empty.ok("config", "check").err
+    assert empty.data("config", "check", DUMP_KEY="k")["unset_variables"] == []
+
+
 @pytest.mark.parametrize(
     "section",
     [

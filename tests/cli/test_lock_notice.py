@@ -1,16 +1,19 @@
 """A command that waits for a locked SQLite file says so, and goes on when the lock is given back."""
 
 import os
+import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
-from support.workspace import Workspace
+from support.forked_program import ForkedProgram
+from support.workspace import Workspace, process_environment
 from tsuzuki.cli import lock_notice
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import warn
+from tsuzuki.store.sql.sqlite import LOCK_TIMEOUT_SECONDS
 
 
 @pytest.fixture
@@ -39,3 +42,22 @@ def test_a_command_says_that_it_waits_and_for_which_process(
 
 def test_a_command_that_need_not_wait_says_nothing(workspace: Workspace) -> None:
     assert "is locked by" not in workspace.ok("job", "disable", "hello").err
+
+
+def test_a_command_that_waits_for_the_lock_answers_an_interrupt_at_once(
+    workspace: Workspace, other: sqlite3.Connection
+) -> None:
+    """It waited on inside SQLite, up to a minute, as if the key had not been pressed."""
+    other.execute("BEGIN IMMEDIATE")
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as told, os.fdopen(writing, "w") as stderr:
+        command = ForkedProgram(
+            ("job", "disable", "hello"),
+            cwd=workspace.folder,
+            env=process_environment({}),
+            stderr=stderr,
+        )
+        assert "is locked by" in told.readline()
+        command.send_signal(signal.SIGINT)
+        assert command.wait(LOCK_TIMEOUT_SECONDS / 2) == 130
+    other.rollback()

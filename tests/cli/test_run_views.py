@@ -11,8 +11,9 @@ from rich.cells import cell_len
 from support.executions import RUN
 from support.workspace import Workspace
 from tsuzuki.cli import terminal
+from tsuzuki.cli.formatting import short_time
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.run_views import short_time, summary, terminal_history, terminal_list
+from tsuzuki.cli.run_views import summary, terminal_history, terminal_list
 from tsuzuki.model.run import Transition
 from tsuzuki.model.states import Actor, Reason, RunState
 from tsuzuki.services.runs import RunView

@@ -1,6 +1,11 @@
 """Watching a run: it ends with the run, or says why the run does not start."""
 
+from typing import Any
+
+import pytest
+
 from support.workspace import Workspace
+from tsuzuki.services.runs import Runs
 
 
 def test_waiting_too_long_ends_with_124(workspace: Workspace) -> None:
@@ -14,3 +19,20 @@ def test_watching_a_run_that_does_not_start_says_why(workspace: Workspace) -> No
     assert watched.code == 124
     assert "No process leads" in watched.err
     assert "tsuzuki up" in watched.err
+
+
+@pytest.mark.parametrize("words", [("job", "run", "hello", "--watch"), ("run", "watch", "1")])
+def test_interrupted_it_says_that_the_run_goes_on_and_how_to_stop_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    def interrupt(*_arguments: Any, **_options: Any) -> None:
+        raise KeyboardInterrupt
+
+    if words[0] == "run":
+        workspace.ok("job", "run", "hello")
+    monkeypatch.setattr(Runs, "wait", interrupt)
+    ended = workspace.run(*words)
+    assert ended.code == 130
+    assert "Run 1 goes on. Watch it again with: tsuzuki run watch 1" in ended.err
+    assert "Stop it with: tsuzuki run cancel 1" in ended.err
+    assert workspace.data("run", "show", "1")["state"] == "PENDING"

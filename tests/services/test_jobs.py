@@ -10,7 +10,7 @@ import pytest
 from support.databases import opened
 from support.factories import add_job, make_schedule_unreadable, spec
 from tsuzuki.config import Configuration, load_configuration
-from tsuzuki.model.errors import ScheduleError
+from tsuzuki.model.errors import NotFound, ScheduleError
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.services.jobs import Jobs, SyncState
 from tsuzuki.store import jobs as store_jobs
@@ -69,3 +69,20 @@ def test_a_job_whose_schedule_cannot_be_read_here_is_listed_with_the_others(
         changed = store_jobs.get(connection, job_id)
     assert changed is not None
     assert changed.spec.schedule == stored.spec.schedule
+
+
+def test_one_job_is_shown_without_reading_the_others(
+    live_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switch of one job among thousands looked at all of them, three times."""
+    (tmp_path / "tsuzuki.yaml").write_text("jobs:\n  here:\n    command: x\n")
+    jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
+    jobs.apply()
+    add_job(live_database, spec("stored"))
+    whole = {view.name: view.sync_state for view in jobs.find()}
+    with monkeypatch.context() as patch:
+        patch.setattr(store_jobs, "find", None)
+        assert {name: jobs.get(name).sync_state for name in whole} == whole
+    with pytest.raises(NotFound, match="stord") as caught:
+        jobs.get("stord")
+    assert 'Did you mean "stored"?' in str(caught.value.hint)

@@ -93,6 +93,7 @@ def open_as_it_is(invocation: Invocation) -> "Iterator[Application]":
 
     _warn_of_refused_collectors(invocation)
     with opened(**invocation.sources, migrate=False) as application:
+        invocation.masks.append(application.mask)
         yield application
 
 

@@ -1,5 +1,6 @@
 """`tsuzuki config`: is the file right, and what counts in the end."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -81,7 +82,9 @@ def show(invocation: Invocation) -> None:
         {"key": ".".join(map(str, entry.path)), "value": entry.value, "origin": entry.origin}
         for entry in configuration.sections
     ]
-    emit(invocation, rows, columns=[Column("key"), Column("value"), Column("origin")])
+    folder = f"{configuration.file.parent}{os.sep}" if configuration.file else ""
+    origin = Column("origin", format=lambda text: text.removeprefix(folder))
+    emit(invocation, rows, columns=[Column("key"), Column("value"), origin])
 
 
 def _values(configuration: "ConfigurationView") -> dict[str, object]:

@@ -1,9 +1,9 @@
-"""The lines of an error on a terminal: harmless, without secrets, and none longer than a reader can use."""
+"""The lines of an error on a terminal: harmless, without secrets, and none longer than a reader can use. `hide` masks
+the secrets."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tsuzuki.model.errors import Place
-from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.visible_text import neutralise
 
 LINE_MAX = 600
@@ -16,8 +16,8 @@ LEAD_MAX = 60
 """Of those, the ones before the column that is pointed at."""
 
 
-def safe_lines(text: str) -> list[str]:
-    return [neutralise(cut_line(line)) for line in mask_secrets(text).split("\n")]
+def safe_lines(text: str, hide: Callable[[str], str]) -> list[str]:
+    return [neutralise(cut_line(line)) for line in hide(text).split("\n")]
 
 
 def cut_line(line: str) -> str:
@@ -28,13 +28,13 @@ def cut_line(line: str) -> str:
     return f"{head} … {len(line) - len(head) - len(tail)} characters … {tail}"
 
 
-def place_lines(place: Place) -> Iterator[str]:
+def place_lines(place: Place, hide: Callable[[str], str]) -> Iterator[str]:
     """Where, and the line of the file with a mark under the column."""
-    yield f"  --> {neutralise(mask_secrets(str(place)))}"
+    yield f"  --> {neutralise(hide(str(place)))}"
     if place.line is None or place.text is None:
         return
     text = place.text.rstrip("\r\n")
-    shown = mask_secrets(text)
+    shown = hide(text)
     column = place.column if shown == text else None
     excerpt, before = _excerpt(shown, (column or 1) - 1)
     yield f"{place.line:>6} | {_untabbed(excerpt)}"

@@ -8,7 +8,7 @@ for a bug of ours, and only when asked for.
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -33,7 +33,6 @@ from tsuzuki.model.errors import (
     UsageError,
     WaitTimedOut,
 )
-from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.suggestion import closest, did_you_mean
 
 
@@ -173,24 +172,24 @@ def problems_of(error: TsuzukiError) -> tuple[TsuzukiError, ...]:
 
 def _as_object(error: TsuzukiError, invocation: Invocation) -> dict[str, Any]:
     told = {
-        key: mask_secrets(value) if isinstance(value, str) else value
+        key: invocation.hide_secrets(value) if isinstance(value, str) else value
         for key, value in error.as_dict().items()
     }
     if problems := problems_of(error):
         told["problems"] = [_as_object(problem, invocation) for problem in problems]
     if isinstance(error, UnexpectedError) and invocation.show_traceback:
-        told["traceback"] = mask_secrets(error.traceback)
+        told["traceback"] = invocation.hide_secrets(error.traceback)
     return told
 
 
 def _as_lines(error: TsuzukiError, invocation: Invocation) -> Iterator[str]:
     """Text from outside is made harmless line by line before any colour is added to it."""
     if not _speaks_through_its_first(error):
-        yield from _own_lines(error)
+        yield from _own_lines(error, invocation.hide_secrets)
     for problem in problems_of(error):
         yield from _as_lines(problem, invocation)
     if isinstance(error, UnexpectedError) and invocation.show_traceback:
-        yield from safe_lines(error.traceback)
+        yield from safe_lines(error.traceback, invocation.hide_secrets)
 
 
 def _speaks_through_its_first(error: TsuzukiError) -> bool:
@@ -199,13 +198,13 @@ def _speaks_through_its_first(error: TsuzukiError) -> bool:
     return bool(problems) and error.message.startswith(problems[0].message)
 
 
-def _own_lines(error: TsuzukiError) -> Iterator[str]:
-    first, *more = safe_lines(error.message)
+def _own_lines(error: TsuzukiError, hide: Callable[[str], str]) -> Iterator[str]:
+    first, *more = safe_lines(error.message, hide)
     yield f"{click.style(f'error[{error.specific_code}]:', fg='red', bold=True)} {first}"
     yield from (f"  {line}" for line in more)
     if error.place:
-        yield from place_lines(error.place)
+        yield from place_lines(error.place, hide)
     if error.hint:
-        first, *more = safe_lines(error.hint)
+        first, *more = safe_lines(error.hint, hide)
         yield f"  {click.style('hint:', fg='cyan')} {first}"
         yield from (f"        {line}" for line in more)

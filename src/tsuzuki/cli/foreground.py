@@ -151,7 +151,8 @@ def run_in_foreground(
     def bring_up_to_date() -> None:
         upgrade_tables(invocation, application)
         if apply and (changes := application.jobs.apply()):
-            talk(f"Applied {len(changes)} changes of the file.")
+            noun = "change" if len(changes) == 1 else "changes"
+            talk(f"Applied {len(changes)} {noun} of the file.")
 
     write_log(invocation, log_format=log_format)
     with open_existing(invocation) as application:

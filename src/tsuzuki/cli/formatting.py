@@ -1,6 +1,7 @@
 """Values in the words of a reader, for tables only: a machine is given the value itself."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from tsuzuki.cli.values import plain_text, table_text
@@ -42,6 +43,21 @@ def format_size(size_bytes: int) -> str:
 
 def format_list(values: Sequence[object]) -> str:
     return ", ".join(map(plain_text, values)) or "-"
+
+
+def short_time(now: datetime) -> Callable[[datetime | None], str]:
+    """Today the time, otherwise the day; all in UTC, as the Z says."""
+    today = now.astimezone(UTC).date()
+
+    def short(moment: datetime | None) -> str:
+        if moment is None:
+            return "-"
+        there = moment.astimezone(UTC)
+        if there.date() == today:
+            return f"{there:%H:%M:%S}Z"
+        return f"{there:%m-%d %H:%M}Z" if there.year == today.year else f"{there:%Y-%m-%d}"
+
+    return short
 
 
 def describe_changes(before: Any, after: Any) -> list[str]:

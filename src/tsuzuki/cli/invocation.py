@@ -7,6 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tsuzuki.model.secrets import SecretMask, mask_secrets
+
 
 class OutputFormat(StrEnum):
     """How data is printed on stdout."""
@@ -45,6 +47,8 @@ class Invocation:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     cwd: Path = field(default_factory=Path)
     """Where relative names begin; relative itself unless another place is given."""
+    masks: list[SecretMask] = field(default_factory=list, repr=False, compare=False)
+    """Of the configurations that were read on the way: what they name as secret is in no error."""
 
     @property
     def sources(self) -> dict[str, Any]:
@@ -55,6 +59,11 @@ class Invocation:
             "environ": self.environ,
             "cwd": self.cwd,
         }
+
+    def hide_secrets(self, text: str) -> str:
+        for mask in self.masks:
+            text = mask.text(text)
+        return mask_secrets(text)
 
     @property
     def color(self) -> bool:

@@ -43,10 +43,9 @@ def job() -> None:
 def ls(invocation: Invocation) -> None:
     """List all jobs: those of the file and those of the database."""
     views = ask(invocation, lambda source: source.jobs.find())
-    emit(
+    job_views.emit_list(
         invocation,
-        [view.as_dict() for view in views],
-        columns=job_views.LIST,
+        views,
         empty="no jobs yet; add one: tsuzuki job add hello --every 10m -- echo hi",
     )
     say_if_not_applied(invocation, views)

@@ -154,7 +154,7 @@ def _switch(invocation: Invocation, names: tuple[str, ...], *, enabled: bool) ->
         for name in names:
             application.jobs.get(name)
         views = [application.jobs.set_enabled(name, enabled) for name in dict.fromkeys(names)]
-    emit(invocation, [view.as_dict() for view in views], columns=job_views.LIST)
+    job_views.emit_list(invocation, views)
 
 
 def _tell_changes(

@@ -11,7 +11,7 @@ from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say, warn
-from tsuzuki.cli.run_watch import REASONS, exit_with_result, watch_run
+from tsuzuki.cli.run_watch import REASONS, exit_with_result, telling_that_it_goes_on, watch_run
 
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
@@ -74,7 +74,8 @@ def run(
             emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
             return
         run_id = submission.run_id
-        ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
+        with telling_that_it_goes_on(invocation, run_id):
+            ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
         emit(invocation, {"run_id": ended.id, "state": ended.state, "result": ended.result})
         exit_with_result(ended)
 

@@ -1,12 +1,19 @@
 """Jobs as a reader sees them: the columns, and the words for what a job does and by which rules."""
 
 import shlex
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from tsuzuki.cli.formatting import format_duration, format_list
-from tsuzuki.cli.output import Column
-from tsuzuki.cli.values import plain_text
+from tsuzuki.cli.formatting import format_duration, format_list, short_time
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.output import Column, emit, is_terminal
+from tsuzuki.cli.values import plain_text, table_text
+from tsuzuki.model.clock import SystemClock
+
+if TYPE_CHECKING:
+    from tsuzuki.services.job_views import JobView
 
 
 def on_or_off(enabled: bool) -> str:
@@ -41,6 +48,10 @@ def mapping(value: Mapping[str, Any]) -> str:
     return plain_text(value) if value else "-"
 
 
+def times(moments: Sequence[datetime]) -> str:
+    return ", ".join(map(table_text, moments)) or "-"
+
+
 NAME = Column("name")
 ENABLED = Column(
     "enabled", format=on_or_off, style=lambda enabled: "green" if enabled else "yellow"
@@ -54,6 +65,34 @@ SYNC_STATE = Column(
 )
 
 LIST = [NAME, ENABLED, SCHEDULE, NEXT, KIND, Column("source"), SYNC_STATE]
+APPLIED = {"source": "file", "standing": "applied"}
+"""What is so for most jobs, and is left out of a list if it is so for all."""
+
+
+def terminal_list(jobs: Sequence[Mapping[str, Any]], now: datetime) -> list[Column]:
+    """`LIST` with each job on one line of 80 characters, if that is possible: times are short, long names are cut."""
+    short = {
+        "name": Column("name", shrinks=True),
+        "schedule_words": Column("schedule_words", "SCHEDULE", shrinks=True),
+        "next_at": Column("next_at", "NEXT", format=short_time(now)),
+    }
+    return [
+        short.get(column.key, column)
+        for column in LIST
+        if any(job[column.key] != APPLIED.get(column.key) for job in jobs)
+    ]
+
+
+def emit_list(
+    invocation: Invocation, views: "Sequence[JobView]", *, empty: str = "no jobs"
+) -> None:
+    """Jobs as `LIST`; on a terminal as `terminal_list`."""
+    jobs = [view.as_dict() for view in views]
+    is_read = invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout)
+    columns = terminal_list(jobs, SystemClock().now()) if is_read else LIST
+    emit(invocation, jobs, columns=columns, empty=empty)
+
+
 SUMMARY = [NAME, RUNS, SCHEDULE, NEXT, ENABLED]
 OBJECT = [
     NAME,
@@ -63,7 +102,7 @@ OBJECT = [
     RUNS,
     Column("arguments", format=mapping),
     SCHEDULE,
-    Column("next_times", "NEXT", format=format_list),
+    Column("next_times", "NEXT", format=times),
     Column("spread_seconds", "SPREAD", format=format_duration),
     Column("misfire"),
     Column("catchup_window_seconds", "CATCHUP WINDOW", format=format_duration),

@@ -16,7 +16,13 @@ from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
 from tsuzuki.cli.output import Column, emit, is_terminal, say
 from tsuzuki.cli.run_bulk import bulk
 from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
-from tsuzuki.cli.run_watch import REASONS, exit_with_result, sentence, watch_run
+from tsuzuki.cli.run_watch import (
+    REASONS,
+    exit_with_result,
+    sentence,
+    telling_that_it_goes_on,
+    watch_run,
+)
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
@@ -148,7 +154,10 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
     \b
     tsuzuki run watch 7 --timeout 60
     """
-    with open_application(invocation) as application:
+    with (
+        open_application(invocation) as application,
+        telling_that_it_goes_on(invocation, run_id),
+    ):
         ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
     emit(invocation, row(ended), columns=COLUMNS)
     exit_with_result(ended)
@@ -192,7 +201,8 @@ def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | 
         emit(invocation, {"run_id": submission.run_id, "retry_of": run_id})
         if watching:
             new_id = submission.run_id
-            ended = watch_run(invocation, application, new_id, timeout=timeout, with_log=True)
+            with telling_that_it_goes_on(invocation, new_id):
+                ended = watch_run(invocation, application, new_id, timeout=timeout, with_log=True)
             exit_with_result(ended)
 
 

@@ -8,7 +8,7 @@ from tsuzuki.cli.application import apply_file
 from tsuzuki.cli.foreground import write_log
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say
-from tsuzuki.cli.run_watch import exit_with_result, watch_run
+from tsuzuki.cli.run_watch import exit_with_result, say_that_it_goes_on, watch_run
 from tsuzuki.model.errors import Conflict
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _give_up(
     """After ^C: a run of this process is cancelled, so that no other takes its place, and is not waited for: its
     call may hang. One that another engine executes goes on."""
     if not is_ours:
-        say(invocation, f"Run {run_id} goes on. Stop it with: tsuzuki run cancel {run_id}")
+        say_that_it_goes_on(invocation, run_id)
         return
     with suppress(Conflict):  # it has just ended
         application.runs.cancel(run_id)

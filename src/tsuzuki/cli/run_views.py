@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.cli.formatting import format_duration
+from tsuzuki.cli.formatting import format_duration, short_time
 from tsuzuki.cli.output import Column
 from tsuzuki.cli.values import table_text
 from tsuzuki.model.states import RunState
@@ -76,21 +76,6 @@ def terminal_history(now: datetime) -> list[Column]:
         "actor_id": Column("actor_id", "WHO", shrinks=True),
     }
     return [short.get(column.key, column) for column in HISTORY]
-
-
-def short_time(now: datetime) -> Callable[[datetime | None], str]:
-    """Today the time, otherwise the day; all in UTC, as the Z says."""
-    today = now.astimezone(UTC).date()
-
-    def short(moment: datetime | None) -> str:
-        if moment is None:
-            return "-"
-        there = moment.astimezone(UTC)
-        if there.date() == today:
-            return f"{there:%H:%M:%S}Z"
-        return f"{there:%m-%d %H:%M}Z" if there.year == today.year else f"{there:%Y-%m-%d}"
-
-    return short
 
 
 def took_seconds(one: "Run", now: datetime) -> float | None:

@@ -5,7 +5,8 @@ The exit code is the run's: 0 if it succeeded, 1 if not.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,21 @@ def watch_run(
             say(invocation, sentence(ended))
     _say_when_retried(invocation, application, ended)
     return ended
+
+
+@contextmanager
+def telling_that_it_goes_on(invocation: Invocation, run_id: int) -> Iterator[None]:
+    """After ^C only the watching has ended: say so, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say_that_it_goes_on(invocation, run_id)
+        raise
+
+
+def say_that_it_goes_on(invocation: Invocation, run_id: int) -> None:
+    say(invocation, f"Run {run_id} goes on. Watch it again with: tsuzuki run watch {run_id}")
+    say(invocation, f"Stop it with: tsuzuki run cancel {run_id}")
 
 
 def _say_when_retried(invocation: Invocation, application: "Application", ended: "Run") -> None:

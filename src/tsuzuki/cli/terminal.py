@@ -3,7 +3,7 @@
 Cells are handed over as finished text, so that nothing in the data is taken for markup.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -21,13 +21,15 @@ SHRUNK_MIN = 8
 def table_of_rows(rows: Sequence[object], columns: Sequence[Column], invocation: Invocation) -> str:
     """One row each under a row of headings."""
     table, console = _borderless(show_header=True), _console(invocation)
-    widths = _widths(rows, columns, console.width)
+    is_cut = any(column.shrinks for column in columns)
+    room = console.width - (len(columns) - 1) * len(GAP)
+    widths = (_cut_widths if is_cut else _folded_widths)(rows, columns, room)
     for column, width in zip(columns, widths, strict=True):
         table.add_column(
             Text(column.heading),
             justify=column.align,
             overflow="ellipsis" if column.shrinks else "fold",
-            no_wrap=width is not None,
+            no_wrap=is_cut,
             width=width,
         )
     for row in rows:
@@ -35,22 +37,39 @@ def table_of_rows(rows: Sequence[object], columns: Sequence[Column], invocation:
     return _drawn(table, console)
 
 
-def _widths(
-    rows: Sequence[object], columns: Sequence[Column], available: int
-) -> Sequence[int | None]:
-    """One line per row if any column shrinks: the widest of these gives way first. None: as rich likes."""
-    if not any(column.shrinks for column in columns):
-        return [None] * len(columns)
-    widths = [
-        max(cell_len(column.heading), *(cell_len(column.cell(row)) for row in rows))
-        for column in columns
+def _cut_widths(rows: Sequence[object], columns: Sequence[Column], room: int) -> list[int]:
+    """One line per row: of the columns that shrink, the widest gives way first."""
+    widths = [max(map(cell_len, _texts(column, rows))) for column in columns]
+    shrinking = {place: SHRUNK_MIN for place, column in enumerate(columns) if column.shrinks}
+    return _narrowed(widths, room, shrinking)
+
+
+def _folded_widths(rows: Sequence[object], columns: Sequence[Column], room: int) -> list[int]:
+    """Sentences give way first, between their words; then words, of the first column last."""
+    texts = [_texts(column, rows) for column in columns]
+    widths = [max(map(cell_len, cells)) for cells in texts]
+    words = [
+        max((cell_len(word) for text in cells for word in text.split()), default=1)
+        for cells in texts
     ]
-    shrinking = [place for place, column in enumerate(columns) if column.shrinks]
-    room = available - (len(columns) - 1) * len(GAP)
-    while sum(widths) > room and max(widths[place] for place in shrinking) > SHRUNK_MIN:
-        widest = max(shrinking, key=lambda place: widths[place])
-        widths[widest] -= 1
-    return widths
+    widths = _narrowed(widths, room, dict(enumerate(words)))
+    widths = _narrowed(widths, room, dict.fromkeys(range(1, len(columns)), SHRUNK_MIN))
+    return _narrowed(widths, room, dict.fromkeys(range(len(columns)), 1))
+
+
+def _narrowed(widths: list[int], room: int, least: Mapping[int, int]) -> list[int]:
+    """Take from the widest of the columns in `least`, down to these widths, until all fit into the `room`."""
+    result = list(widths)
+    while sum(result) > room:
+        wide = [place for place, width in least.items() if result[place] > width]
+        if not wide:
+            break
+        result[max(wide, key=lambda place: result[place])] -= 1
+    return result
+
+
+def _texts(column: Column, rows: Sequence[object]) -> list[str]:
+    return [column.heading, *(column.cell(row) for row in rows)]
 
 
 def table_of_object(data: object, columns: Sequence[Column], invocation: Invocation) -> str:

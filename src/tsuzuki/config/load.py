@@ -66,7 +66,8 @@ class Configuration:
     secret_variables: frozenset[str] = field(default=frozenset(), compare=False)
     """The variables that URLs and sections are filled in from: no command inherits them."""
     unset_variables: tuple[UnsetVariable, ...] = field(default=(), compare=False)
-    """The variables without a default that sections refer to and that are not set."""
+    """The variables without a default that sections and the `environment` of jobs refer to and that are not set. A
+    command may still find them where its worker runs."""
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def place_of_job(self, name: str) -> Place | None:
@@ -121,6 +122,7 @@ def load_configuration(
         unset_variables=(
             *_unset_variables(sections, environ),
             *_unset_secrets(webhooks, environ),
+            *_unset_in_jobs(content, environ),
         ),
         document=content.document if content else None,
         origins={
@@ -212,6 +214,18 @@ def _unset_secrets(
     for webhook in webhooks:
         for name in sorted(secret_variables((webhook,)) - environ.keys()):
             yield UnsetVariable(name=name, place=webhook.place)
+
+
+def _unset_in_jobs(
+    content: ConfigFile | None, environ: Mapping[str, str]
+) -> Iterator[UnsetVariable]:
+    for job in content.jobs if content else ():
+        for key, text in (job.options.get("environment") or {}).items():
+            missing = required_names(text) - environ.keys() if isinstance(text, str) else ()
+            for name in sorted(missing):
+                path = ("jobs", job.name, "environment", key)
+                place = content.document.place_of_value(path) if content else None
+                yield UnsetVariable(name=name, place=place)
 
 
 def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:

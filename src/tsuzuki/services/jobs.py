@@ -60,10 +60,19 @@ class Jobs(ActingService):
         return views_of(configuration.jobs, stored, refused=refused, now=self._database.clock.now())
 
     def get(self, name: str) -> JobView:
-        views = {view.name: view for view in self.find()}
-        if name not in views:
-            raise job_unknown(name, views)
-        return views[name]
+        """One job. The others are not read: there may be thousands."""
+        configuration = self._reload()
+        with self._database.read() as connection:
+            stored = jobs.find_by_name(connection, [name])
+        views = views_of(
+            [spec for spec in configuration.jobs if spec.name == name],
+            stored.values(),
+            refused={job.name for job in configuration.refused_jobs},
+            now=self._database.clock.now(),
+        )
+        if not views:
+            raise job_unknown(name, [view.name for view in self.find()])
+        return views[0]
 
     def next_times(self, name: str, count: int) -> list[datetime]:
         """When a job will be due next, if it stays as it is."""

@@ -1,8 +1,13 @@
 """The top-level keys of a file, and what its jobs take from them."""
 
+from typing import Any
+
 import pytest
 
 from config.schema.definitions import faults, read
+from tsuzuki.config.schema import config_file
+from tsuzuki.config.schema.jobs import read_job
+from tsuzuki.model.job import JobSpec
 from tsuzuki.model.schedule import parse_schedule
 
 
@@ -80,3 +85,24 @@ def test_jobs_share_what_they_have_in_common_by_anchors() -> None:
 )  # fmt: skip
 def test_a_fault_in_the_shape_of_the_file_is_told_at_its_place(text: str, told: str) -> None:
     assert faults(text) == [f"tsuzuki.yaml:{told}"]
+
+
+def test_a_job_that_is_written_as_before_is_not_validated_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    validated: list[str] = []
+
+    def counting(name: str, body: object, **options: Any) -> JobSpec | None:
+        validated.append(name)
+        return read_job(name, body, **options)
+
+    monkeypatch.setattr(config_file, "read_job", counting)
+    read("jobs:\n  as-before: {command: x, priority: 1}\n  other: {command: x}\n")
+    assert sorted(validated) == ["as-before", "other"]
+    changed = read("jobs:\n  other: {command: y}\n  as-before: {priority: 1, command: x}\n")
+    assert validated[2:] == ["other"]
+    assert [job.name for job in changed.jobs] == ["other", "as-before"]
+    told = faults("jobs:\n  as-before: {command: x, priority: true}\n  other: {command: y}\n")
+    assert len(told) == 1, "1 and true are not the same"
+    zone = read("timezone: Asia/Tokyo\njobs:\n  other: {command: y, schedule: daily at 09:00}\n")
+    assert zone.jobs[0].schedule == parse_schedule("daily at 09:00", default_timezone="Asia/Tokyo")

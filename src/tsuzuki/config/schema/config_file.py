@@ -4,8 +4,9 @@ All problems of a file are found in one pass and reported together, each at its 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
@@ -24,8 +25,11 @@ from tsuzuki.config.yaml.document import Document, parse_document
 from tsuzuki.config.yaml.source import Source
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import JobSpec
+from tsuzuki.model.jsontext import encode
 
 _FILES_MAX = 4
+_JOBS_MAX = 25_000
+"""More jobs than one file can have."""
 
 
 class _FileKeys(StrictModel):
@@ -99,19 +103,15 @@ def _read(source: Source, of: _Kinds) -> ConfigFile:
     webhooks = read_webhooks(data, problems)
     own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
     top = validate(_FileKeys, own, path=(), problems=problems)
-    read = partial(
-        read_job,
-        kinds=kinds,
-        default_timezone=top.timezone if top else DEFAULT_TIMEZONE,
-        problems=problems,
-    )
     bodies = _job_bodies(data)
     refusals = _refusals(bodies, kinds)
+    timezone = top.timezone if top else DEFAULT_TIMEZONE
     jobs = [
-        read(name, body, path=("jobs", name))
+        _read_job(_Body(name, body, encode(body)), timezone, of)
         for name, body in bodies.items()
         if name not in refusals
     ]
+    problems.extend(chain.from_iterable(job.problems for job in jobs))
     if top is None or problems:
         raise invalid([*problems, *refusals.values()], document)
     return ConfigFile(
@@ -122,7 +122,7 @@ def _read(source: Source, of: _Kinds) -> ConfigFile:
         log_archive=top.log_archive,
         sections=sections,
         webhooks=webhooks,
-        jobs=tuple(job for job in jobs if job is not None),
+        jobs=tuple(job.spec for job in jobs if job.spec is not None),
         refused_jobs=tuple(
             RefusedJob(
                 name=name,
@@ -132,6 +132,36 @@ def _read(source: Source, of: _Kinds) -> ConfigFile:
             for name, problem in refusals.items()
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Body:
+    """A job as it is written. Two are the same if their JSON is: 1, 1.0 and true differ."""
+
+    name: str
+    data: Any = field(compare=False)
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _JobRead:
+    spec: JobSpec | None
+    problems: tuple[Problem, ...]
+
+
+@lru_cache(maxsize=_JOBS_MAX)
+def _read_job(body: _Body, timezone: str, of: _Kinds) -> _JobRead:
+    """A job of the file. Cached, because an edit of one job reads the file again with all the others in it."""
+    problems: list[Problem] = []
+    spec = read_job(
+        body.name,
+        body.data,
+        path=("jobs", body.name),
+        kinds=of.kinds,
+        default_timezone=timezone,
+        problems=problems,
+    )
+    return _JobRead(spec=spec, problems=tuple(problems))
 
 
 def _refusals(bodies: Mapping[str, Any], kinds: Mapping[str, JobKind]) -> dict[str, Problem]:

@@ -1,6 +1,7 @@
 """The nodes of a YAML document: a tree in which every node has its start and end offset.
 
-A block collection ends with its last child, before the blank lines and comments that follow.
+A block collection ends with its last child, before the blank lines and comments that follow. Depth and number of nodes
+are bounded.
 """
 
 import math
@@ -8,6 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+DEPTH_MAX = 50
+NODES_MAX = 100_000
 
 ScalarValue: TypeAlias = bool | int | float | str | None
 KeyPath: TypeAlias = tuple[str | int, ...]

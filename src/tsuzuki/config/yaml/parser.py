@@ -25,6 +25,8 @@ from ruamel.yaml.events import (
 )
 
 from tsuzuki.config.yaml.nodes import (
+    DEPTH_MAX,
+    NODES_MAX,
     Alias,
     Entry,
     Mapping,
@@ -38,9 +40,6 @@ from tsuzuki.config.yaml.source import Source
 from tsuzuki.config.yaml.syntax_errors import syntax_error
 from tsuzuki.model.errors import ConfigurationError
 
-DEPTH_MAX = 50
-NODES_MAX = 100_000
-
 _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"(?:\s|#[^\n]*\n)*-")
 
@@ -53,14 +52,36 @@ def parse_tree(source: Source) -> Node:
         raise syntax_error(problem, source) from None
 
 
+def parse_excerpt(source: Source, start: int, end: int) -> Node | None:
+    """Parse the lines from `start` to `end` as if they were the file. None if something is wrong with them, or
+    if they have anchors, which other lines may refer to."""
+    parser = _Parser(source, start=start, end=end)
+    try:
+        tree = parser.document()
+    except (YAMLError, ConfigurationError):
+        return None
+    return None if parser.has_anchors else tree
+
+
 class _Parser:
     """A recursive descent over the events. `DEPTH_MAX` bounds the recursion."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, start: int = 0, end: int | None = None) -> None:
         self._source = source
-        self._events: Iterator[Event] = YAML(typ="safe", pure=True).parse(source.text)
+        self._offset = start
+        self._events: Iterator[Event] = YAML(typ="safe", pure=True).parse(source.text[start:end])
         self._anchors: dict[str, Node | None] = {}
         self._count = 0
+
+    @property
+    def has_anchors(self) -> bool:
+        return bool(self._anchors)
+
+    def _start(self, event: Event) -> int:
+        return self._offset + int(event.start_mark.index)
+
+    def _end(self, event: Event) -> int:
+        return self._offset + int(event.end_mark.index)
 
     def document(self) -> Node:
         self._expect(StreamStartEvent)
@@ -114,10 +135,10 @@ class _Parser:
                 f"Mark the value it refers to with `&{event.anchor}`, above this line.",
             )
         self._count_nodes(event, size=target.size, depth=depth + target.height)
-        return Alias(target=target, start=event.start_mark.index, end=event.end_mark.index)
+        return Alias(target=target, start=self._start(event), end=self._end(event))
 
     def _scalar(self, event: ScalarEvent, *, start_min: int) -> Scalar:
-        start, end = event.start_mark.index, event.end_mark.index
+        start, end = self._start(event), self._end(event)
         if event.style is None and start == end:
             # ruamel.yaml reports an absent value where the next token begins.
             return Scalar(value=None, start=start_min, end=start_min)
@@ -136,7 +157,7 @@ class _Parser:
 
     def _sequence(self, event: SequenceStartEvent, *, depth: int) -> Sequence:
         items: list[Node] = []
-        end = event.start_mark.index
+        end = self._start(event)
         while not isinstance(following := next(self._events), SequenceEndEvent):
             dash = _DASH.match(self._source.text, end)
             items.append(self._node(following, depth=depth, start_min=dash.end() if dash else end))
@@ -145,8 +166,8 @@ class _Parser:
         return Sequence(
             items=tuple(items),
             is_flow=is_flow,
-            start=event.start_mark.index,
-            end=following.end_mark.index if is_flow else end,
+            start=self._start(event),
+            end=self._end(following) if is_flow else end,
             size=1 + sum(item.size for item in items),
             height=1 + max((item.height for item in items), default=0),
         )
@@ -155,7 +176,7 @@ class _Parser:
         entries: dict[str, Entry] = {}
         merged: list[Mapping] = []
         values: list[Node] = []
-        end = event.start_mark.index
+        end = self._start(event)
         while not isinstance(following := next(self._events), MappingEndEvent):
             entry = self._entry(following, depth=depth)
             if self._source.text[entry.key.start : entry.key.end] == "<<":
@@ -171,15 +192,15 @@ class _Parser:
             entries=tuple(entries.values()),
             merged=tuple(merged),
             is_flow=is_flow,
-            start=event.start_mark.index,
-            end=following.end_mark.index if is_flow else end,
+            start=self._start(event),
+            end=self._end(following) if is_flow else end,
             size=1 + sum(1 + value.size for value in values),
             height=1 + max((value.height for value in values), default=0),
         )
 
     def _entry(self, event: Event, *, depth: int) -> Entry:
         self._refuse_tag(event)
-        start, end = event.start_mark.index, event.end_mark.index
+        start, end = self._start(event), self._end(event)
         if not isinstance(event, ScalarEvent) or event.anchor is not None or start == end:
             raise self._error(
                 event, "this cannot be a key", "A key is plain text, followed by a colon."
@@ -252,4 +273,4 @@ class _Parser:
         assert isinstance(event, kind), event  # noqa: S101 - ruamel.yaml guarantees it
 
     def _error(self, event: Event, message: str, hint: str) -> ConfigurationError:
-        return self._source.error(event.start_mark.index, message, hint=hint, code="yaml")
+        return self._source.error(self._start(event), message, hint=hint, code="yaml")

@@ -131,7 +131,7 @@ class Database:
             connection = autocommit.take(self.engine)
             try:
                 if self.is_sqlite:
-                    connection.send("BEGIN IMMEDIATE")
+                    sqlite.begin_write(connection.send)
                     self._lock_wanted_at = None
                 yield connection
                 if self.is_sqlite:

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +23,9 @@ from tsuzuki.store.sql.stored_values import to_text
 
 LOCK_TIMEOUT_SECONDS = 60.0
 """SQLite's busy timeout: how long a writer waits for the write lock of another process."""
+
+SIGNAL_CHECK_SECONDS = 0.25
+"""How long the main thread waits for the write lock without looking for signals."""
 
 LOCK_CHECK_SECONDS = 1.0
 """How long `is_write_locked` waits: longer than a write takes."""
@@ -131,11 +135,40 @@ def _begin(connection: Connection) -> None:
     raw: Any = connection.connection.driver_connection
     begin = "BEGIN IMMEDIATE" if is_write else "BEGIN"
     try:
-        raw.execute(begin)
+        if is_write:
+            begin_write(raw.execute)
+        else:
+            raw.execute(begin)
     except sqlite3.OperationalError as problem:
         raise OperationalError(begin, None, problem) from problem
     except sqlite3.DatabaseError as problem:
         raise DatabaseError(begin, None, problem) from problem
+
+
+def begin_write(execute: Callable[[str], object]) -> None:
+    """Take the write lock. SQLite waits for it without a look at signals, so the main thread, which handles them,
+    waits in short steps: a command answers ^C at once."""
+    if threading.current_thread() is not threading.main_thread():
+        execute("BEGIN IMMEDIATE")
+        return
+    execute(f"PRAGMA busy_timeout = {SIGNAL_CHECK_SECONDS * 1000:.0f}")
+    try:
+        for _ in range(int(LOCK_TIMEOUT_SECONDS / SIGNAL_CHECK_SECONDS) - 1):
+            if _takes_lock(execute):
+                return
+        execute("BEGIN IMMEDIATE")
+    finally:
+        execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT_SECONDS * 1000:.0f}")
+
+
+def _takes_lock(execute: Callable[[str], object]) -> bool:
+    try:
+        execute("BEGIN IMMEDIATE")
+    except (sqlite3.OperationalError, OperationalError) as problem:
+        if "locked" not in str(problem):
+            raise
+        return False
+    return True
 
 
 def _use_wal(raw: sqlite3.Connection) -> None:
