@@ -20,13 +20,14 @@ from tsuzuki.collectors.codeindex.build_job import (
 )
 from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
+from tsuzuki.collectors.codeindex.file_hashes import FileHashes
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
 from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parse import ParseLimits
+from tsuzuki.collectors.codeindex.parse import HashedFile, ParseLimits
 from tsuzuki.collectors.codeindex.parse_pool import ParsePool
 from tsuzuki.collectors.codeindex.parsed_file import (
     TREE_SITTER,
@@ -44,7 +45,7 @@ from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.tree_part import TreePart
-from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree
+from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree, other_indexes
 from tsuzuki.model.clock import Clock
 
 COMMIT_FILES = 400
@@ -108,6 +109,7 @@ class Builder:
         self._processed = self._total = 0
         self._updated_files = 0
         self._has_copies = False
+        self._hashed: dict[str, HashedFile] = {}
         self._to_store: list[Parsed] = []
         self._vanished: set[str] = set()
 
@@ -157,9 +159,21 @@ class Builder:
         with self._index.reading():
             is_first = is_empty(self._index.connection)
         if is_first:
-            pool.start_early(len(part.scan.files))
-            self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
+            self._start_from_worktree(pool, part.scan)
         return part
+
+    def _start_from_worktree(self, pool: ParsePool, scan: Scan) -> None:
+        """Take over the index of another worktree, if there is one. Meanwhile the files are hashed, to be compared
+        with it: most of them are the same, and no process has to be started for that."""
+        others = other_indexes(self._root, self._index.path.parent)
+        if not others:
+            pool.start_early(len(scan.files))
+            return
+        paths = [file.path for file in scan.files if file.problem is None]
+        with FileHashes(self._root, paths, self._settings.limits) as hashes:
+            self._has_copies = copy_from_worktree(self._index, others, self._is_ours)
+            if self._has_copies:
+                self._hashed = hashes.wait(self._tick)
 
     def _parse(self, pool: ParsePool, scan: Scan, known: dict[str, KnownFile]) -> None:
         changed = self._changed(scan, known)
@@ -186,6 +200,10 @@ class Builder:
                 has_failed = stored is not None and stored.outcome is FileOutcome.FAILED
                 to_parse = _to_parse(file, stored, servers)
                 to_parse = to_parse._replace(known_hash=None) if is_forced else to_parse
+                hashed = self._hashed.get(file.path)
+                if hashed is not None and hashed.hash == to_parse.known_hash:
+                    self._to_store.append(hashed.same)
+                    continue
                 (failed if has_failed else changed).append(to_parse)
         # What a language server failed on comes last: the server may be given up before the end.
         return changed + failed
