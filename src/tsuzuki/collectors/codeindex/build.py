@@ -21,6 +21,7 @@ from tsuzuki.collectors.codeindex.build_job import (
 from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.file_hashes import FileHashes
+from tsuzuki.collectors.codeindex.git import GitListing
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
@@ -139,9 +140,10 @@ class Builder:
     def _build(self, part: TreePart | None) -> BuildJob:
         limits, workers = self._settings.limits, self._settings.workers
         with ParsePool(self._root, limits, workers=workers) as pool:
-            part = part or self._whole_tree(pool)
-            with self._index.reading():
-                known = part.known(self._index.connection)
+            if part is None:
+                part, known = self._whole_tree(pool)
+            else:
+                known = self._known(part)
             self._parse(pool, part.scan, known)
         scan = part.scan
         present = {file.path for file in scan.files}
@@ -153,14 +155,24 @@ class Builder:
         }
         return self._complete(gone, copied)
 
-    def _whole_tree(self, pool: ParsePool) -> TreePart:
-        """Scan the tree, and start from the index of another worktree if this one is empty."""
-        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick))
+    def _whole_tree(self, pool: ParsePool) -> tuple[TreePart, dict[str, KnownFile]]:
+        """Scan the tree, and start from the index of another worktree if this one is empty. The index is read while
+        git lists: no other process writes what a running build compares."""
+        listing = GitListing(self._root)
+        known = self._known()
+        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick, listing=listing))
         with self._index.reading():
-            is_first = is_empty(self._index.connection)
+            is_first = not known and is_empty(self._index.connection)
         if is_first:
             self._start_from_worktree(pool, part.scan)
-        return part
+            known = self._known()
+        return part, known
+
+    def _known(self, part: TreePart | None = None) -> dict[str, KnownFile]:
+        """What the index has of the tree, or of a part."""
+        with self._index.reading():
+            connection = self._index.connection
+            return part.known(connection) if part else files.known_files(connection)
 
     def _start_from_worktree(self, pool: ParsePool, scan: Scan) -> None:
         """Take over the index of another worktree, if there is one. Meanwhile the files are hashed, to be compared
