@@ -160,11 +160,14 @@ class Builder:
         git lists: no other process writes what a running build compares."""
         listing = GitListing(self._root)
         known = self._known()
-        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick, listing=listing))
         with self._index.reading():
             is_first = not known and is_empty(self._index.connection)
-        if is_first:
-            self._start_from_worktree(pool, part.scan)
+        others = other_indexes(self._root, self._index.path.parent) if is_first else []
+        if is_first and not others:
+            pool.start_early(len(listing.paths() or ()))
+        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick, listing=listing))
+        if others:
+            self._copy_and_hash(others, part.scan)
             known = self._known()
         return part, known
 
@@ -174,13 +177,9 @@ class Builder:
             connection = self._index.connection
             return part.known(connection) if part else files.known_files(connection)
 
-    def _start_from_worktree(self, pool: ParsePool, scan: Scan) -> None:
-        """Take over the index of another worktree, if there is one. Meanwhile the files are hashed, to be compared
-        with it: most of them are the same, and no process has to be started for that."""
-        others = other_indexes(self._root, self._index.path.parent)
-        if not others:
-            pool.start_early(len(scan.files))
-            return
+    def _copy_and_hash(self, others: list[Path], scan: Scan) -> None:
+        """Take over the index of another worktree. Meanwhile the files are hashed, to be compared with it: most of
+        them are the same, and no process has to be started for that."""
         paths = [file.path for file in scan.files if file.problem is None]
         with FileHashes(self._root, paths, self._settings.limits) as hashes:
             self._has_copies = copy_from_worktree(self._index, others, self._is_ours)
