@@ -48,6 +48,7 @@ def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: 
         raise UsageError("--port is for --http", hint="Say: tsuzuki mcp --http --port PORT")
     gc.disable()  # loading the SDK makes a million objects and no garbage
     try:
+        load("tsuzuki.mcp.sdk_import:import_sdk_lazily")()
         state = load("tsuzuki.mcp.serve:server_state")(
             environ=invocation.environ,
             cwd=invocation.cwd,

@@ -112,7 +112,7 @@ class StoppedRun:
 def test_a_run_that_is_stopped_cancels_its_build(
     tree: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def scan_without_end(root: Path, *, on_tick: Callable[[], None]) -> Scan:
+    def scan_without_end(root: Path, *, on_tick: Callable[[], None], **_options: object) -> Scan:
         while True:
             on_tick()
 

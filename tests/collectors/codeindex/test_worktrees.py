@@ -14,11 +14,12 @@ from tsuzuki.collectors.codeindex import parse
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_path
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
-from tsuzuki.collectors.codeindex.queries import files, lookups
+from tsuzuki.collectors.codeindex.queries import builds as queried_builds
+from tsuzuki.collectors.codeindex.queries import files, lookups, meta
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.scan import Scan
 from tsuzuki.collectors.codeindex.service.builds import Builds
-from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree
+from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree, other_indexes
 from tsuzuki.model.errors import Fenced
 
 Rows = list[tuple[object, ...]]
@@ -177,12 +178,28 @@ def test_a_build_that_lost_its_token_copies_nothing(
     builds: Builds, committed: Path, worktree: Path, index_folder: Path
 ) -> None:
     built(builds, committed)
+    others = other_indexes(worktree, index_folder)
     with IndexFile.open(worktree, folder=index_folder) as index:
         with pytest.raises(Fenced):
-            copy_from_worktree(index, worktree, lambda _: False)
+            copy_from_worktree(index, others, lambda _: False)
         assert files.known_files(index.connection) == {}
-        assert copy_from_worktree(index, worktree, lambda _: True)
-        assert not copy_from_worktree(index, worktree, lambda _: True), "it is not empty any more"
+        assert copy_from_worktree(index, others, lambda _: True)
+        assert not copy_from_worktree(index, others, lambda _: True), "it is not empty any more"
+
+
+def test_a_copy_keeps_the_facts_and_the_build_of_the_own_index(
+    builds: Builds, committed: Path, worktree: Path, index_folder: Path
+) -> None:
+    built(builds, committed)
+    others = other_indexes(worktree, index_folder)
+    with IndexFile.open(worktree, folder=index_folder) as index:
+        own = index.connection
+        assert copy_from_worktree(index, others, lambda _: True)
+        assert meta.get(own, "root") == str(worktree)
+        assert meta.index_stats(own) is None
+        assert queried_builds.read(own) is None
+        assert own.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert {file.mtime_ns for file in files.known_files(own).values()} == {-1}
 
 
 def test_the_next_build_after_a_copy_alone_compares_every_file(
@@ -192,8 +209,9 @@ def test_the_next_build_after_a_copy_alone_compares_every_file(
     built(builds, committed)
     (worktree / "main.py").write_text("def other():\n    pass\n")
     (worktree / "shop" / "cart.py").unlink()
+    others = other_indexes(worktree, index_folder)
     with IndexFile.open(worktree, folder=index_folder) as index:
-        assert copy_from_worktree(index, worktree, lambda _: True)
+        assert copy_from_worktree(index, others, lambda _: True)
     job = built(builds, worktree)
     assert job.result is not None
     assert job.result.updated_files == 1
@@ -208,8 +226,9 @@ def test_what_was_copied_for_a_file_that_cannot_be_read_is_dropped(
     unreadable = ParsedFile(
         path="shop/sums.py", size=0, mtime_ns=0, outcome=FileOutcome.UNREADABLE, error="denied"
     )
+    others = other_indexes(worktree, index_folder)
     with IndexFile.open(worktree, folder=index_folder) as index:
-        assert copy_from_worktree(index, worktree, lambda _: True)
+        assert copy_from_worktree(index, others, lambda _: True)
         with index.transaction(lambda _: True) as connection:
             files.put_files(connection, [unreadable], names=NameIds(), now_ns=1)
     found = everything(worktree, index_folder)

@@ -20,13 +20,15 @@ from tsuzuki.collectors.codeindex.build_job import (
 )
 from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
+from tsuzuki.collectors.codeindex.file_hashes import FileHashes
+from tsuzuki.collectors.codeindex.git import GitListing
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
 from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parse import ParseLimits
+from tsuzuki.collectors.codeindex.parse import HashedFile, ParseLimits
 from tsuzuki.collectors.codeindex.parse_pool import ParsePool
 from tsuzuki.collectors.codeindex.parsed_file import (
     TREE_SITTER,
@@ -44,7 +46,7 @@ from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.tree_part import TreePart
-from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree
+from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree, other_indexes
 from tsuzuki.model.clock import Clock
 
 COMMIT_FILES = 400
@@ -108,6 +110,7 @@ class Builder:
         self._processed = self._total = 0
         self._updated_files = 0
         self._has_copies = False
+        self._hashed: dict[str, HashedFile] = {}
         self._to_store: list[Parsed] = []
         self._vanished: set[str] = set()
 
@@ -137,9 +140,10 @@ class Builder:
     def _build(self, part: TreePart | None) -> BuildJob:
         limits, workers = self._settings.limits, self._settings.workers
         with ParsePool(self._root, limits, workers=workers) as pool:
-            part = part or self._whole_tree(pool)
-            with self._index.reading():
-                known = part.known(self._index.connection)
+            if part is None:
+                part, known = self._whole_tree(pool)
+            else:
+                known = self._known(part)
             self._parse(pool, part.scan, known)
         scan = part.scan
         present = {file.path for file in scan.files}
@@ -151,15 +155,36 @@ class Builder:
         }
         return self._complete(gone, copied)
 
-    def _whole_tree(self, pool: ParsePool) -> TreePart:
-        """Scan the tree, and start from the index of another worktree if this one is empty."""
-        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick))
+    def _whole_tree(self, pool: ParsePool) -> tuple[TreePart, dict[str, KnownFile]]:
+        """Scan the tree, and start from the index of another worktree if this one is empty. The index is read while
+        git lists: no other process writes what a running build compares."""
+        listing = GitListing(self._root)
+        known = self._known()
         with self._index.reading():
-            is_first = is_empty(self._index.connection)
-        if is_first:
-            pool.start_early(len(part.scan.files))
-            self._has_copies = copy_from_worktree(self._index, self._root, self._is_ours)
-        return part
+            is_first = not known and is_empty(self._index.connection)
+        others = other_indexes(self._root, self._index.path.parent) if is_first else []
+        if is_first and not others:
+            pool.start_early(len(listing.paths() or ()))
+        part = TreePart(scan=scan_tree(self._root, on_tick=self._tick, listing=listing))
+        if others:
+            self._copy_and_hash(others, part.scan)
+            known = self._known()
+        return part, known
+
+    def _known(self, part: TreePart | None = None) -> dict[str, KnownFile]:
+        """What the index has of the tree, or of a part."""
+        with self._index.reading():
+            connection = self._index.connection
+            return part.known(connection) if part else files.known_files(connection)
+
+    def _copy_and_hash(self, others: list[Path], scan: Scan) -> None:
+        """Take over the index of another worktree. Meanwhile the files are hashed, to be compared with it: most of
+        them are the same, and no process has to be started for that."""
+        paths = [file.path for file in scan.files if file.problem is None]
+        with FileHashes(self._root, paths, self._settings.limits) as hashes:
+            self._has_copies = copy_from_worktree(self._index, others, self._is_ours)
+            if self._has_copies:
+                self._hashed = hashes.wait(self._tick)
 
     def _parse(self, pool: ParsePool, scan: Scan, known: dict[str, KnownFile]) -> None:
         changed = self._changed(scan, known)
@@ -186,6 +211,10 @@ class Builder:
                 has_failed = stored is not None and stored.outcome is FileOutcome.FAILED
                 to_parse = _to_parse(file, stored, servers)
                 to_parse = to_parse._replace(known_hash=None) if is_forced else to_parse
+                hashed = self._hashed.get(file.path)
+                if hashed is not None and hashed.hash == to_parse.known_hash:
+                    self._to_store.append(hashed.same)
+                    continue
                 (failed if has_failed else changed).append(to_parse)
         # What a language server failed on comes last: the server may be given up before the end.
         return changed + failed

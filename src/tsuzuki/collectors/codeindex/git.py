@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,23 @@ def git_paths(folder: Path, only: Sequence[str] = (".",)) -> list[str] | None:
     is one path with `/` at its end, a submodule one without. `only` are files and folders. None if git cannot
     tell."""
     return _listed(folder, "-co", only)
+
+
+class GitListing:
+    """The same in a thread: the folder is listed while something else is done."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._paths: list[str] | None = None
+        self._thread = threading.Thread(target=self._list, name="list", daemon=True)
+        self._thread.start()
+
+    def paths(self) -> list[str] | None:
+        self._thread.join()
+        return self._paths
+
+    def _list(self) -> None:
+        self._paths = git_paths(self._folder)
 
 
 def git_ignored_paths(folder: Path, only: Sequence[str] = (".",)) -> list[str] | None:

@@ -7,6 +7,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
@@ -29,6 +30,7 @@ from tsuzuki.model.clock import SystemClock
 
 HEAD_BYTES = 8_192
 _CLOCK = SystemClock()
+_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 
 
@@ -41,12 +43,17 @@ class ParseLimits:
     seconds_max: float = 5.0
 
 
+class HashedFile(NamedTuple):
+    """The hash of a file's content, and what is stored if the index has that content."""
+
+    hash: bytes
+    same: SameFile
+
+
 def parse_file(root: str, file: FileToParse, limits: ParseLimits) -> Parsed:
     """What a file has now. Never raises for what is wrong with the file."""
     try:
-        descriptor = os.open(
-            f"{root}/{file.path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        )
+        descriptor = os.open(f"{root}/{file.path}", _OPEN_FLAGS)
     except OSError as problem:
         if problem.errno in _VANISHED:
             return VanishedFile(path=file.path)
@@ -62,33 +69,71 @@ def parse_file(root: str, file: FileToParse, limits: ParseLimits) -> Parsed:
 def read_content(root: Path, path: str, limits: ParseLimits) -> bytes | None:
     """The content of a file that was parsed; None if it is not there, or over the limit by now."""
     try:
-        descriptor = os.open(
-            root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        )
+        descriptor = os.open(root / path, _OPEN_FLAGS)
     except OSError:
         return None
     try:
-        return _whole(descriptor, os.read(descriptor, HEAD_BYTES), limits.file_bytes_max)
+        head = os.read(descriptor, HEAD_BYTES)
+        return _whole(descriptor, head, limits.file_bytes_max)
     except OSError:
         return None
     finally:
         os.close(descriptor)
 
 
-def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) -> Parsed:
-    read_at_ns = nanoseconds(_CLOCK.now())
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        return VanishedFile(path=file.path)
+def hash_file(root: str, path: str, limits: ParseLimits) -> HashedFile | None:
+    """What a file has now, to be compared with what the index knows; None if it cannot be read."""
+    try:
+        descriptor = os.open(f"{root}/{path}", _OPEN_FLAGS)
+    except OSError:
+        return None
+    try:
+        read = _read_open_file(descriptor, path, limits)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    if read is None:
+        return None
+    return HashedFile(
+        read.hash, SameFile(path, read.status.st_size, read.status.st_mtime_ns, read.at_ns)
+    )
 
+
+class _Read(NamedTuple):
+    """What was read of an open file, and its status from before."""
+
+    status: os.stat_result
+    at_ns: int
+    language: str | None
+    content: bytes | None
+    """None if there is more than allowed. Of a file that is not parsed it may be only the start."""
+
+    hash: bytes
+
+
+def _read_open_file(descriptor: int, path: str, limits: ParseLimits) -> _Read | None:
+    """None if it is not a regular file."""
+    at_ns = nanoseconds(_CLOCK.now())
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        return None
     head = os.read(descriptor, HEAD_BYTES)
-    language = language_of(file.path, head)
+    language = language_of(path, head)
     content: bytes | None = head
     if language is not None and b"\0" not in head:
         content = _whole(descriptor, head, limits.file_bytes_max)
     digest = content_hash(head if content is None else content)
-    if digest == file.known_hash:
-        return SameFile(file.path, found.st_size, found.st_mtime_ns, read_at_ns)
+    return _Read(status, at_ns, language, content, digest)
+
+
+def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) -> Parsed:
+    read = _read_open_file(descriptor, file.path, limits)
+    if read is None:
+        return VanishedFile(path=file.path)
+    status, language, content = read.status, read.language, read.content
+    if read.hash == file.known_hash:
+        return SameFile(file.path, status.st_size, status.st_mtime_ns, read.at_ns)
     outcome, error = _not_parsed(language, content, limits)
     symbols: tuple[SymbolRow, ...] = ()
     references: tuple[ReferenceRow, ...] = ()
@@ -96,16 +141,16 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
         outcome, error, symbols, references = _extracted(language or "", content or b"", limits)
     return ParsedFile(
         path=file.path,
-        size=found.st_size,
-        mtime_ns=found.st_mtime_ns,
+        size=status.st_size,
+        mtime_ns=status.st_mtime_ns,
         outcome=outcome,
-        hash=digest,
+        hash=read.hash,
         language=language,
         extractor_version=EXTRACTOR_VERSION,
         error=error,
         symbols=symbols,
         references=references,
-        read_at_ns=read_at_ns,
+        read_at_ns=read.at_ns,
     )
 
 

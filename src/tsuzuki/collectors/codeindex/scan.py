@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tsuzuki.collectors.codeindex.git import git_paths
+from tsuzuki.collectors.codeindex.git import GitListing, git_paths
 from tsuzuki.collectors.codeindex.index_file import printable
 from tsuzuki.collectors.codeindex.walk import walk
 from tsuzuki.model.errors import NotFound, UsageError
@@ -36,6 +36,8 @@ class Scan:
 
     files: list[ScannedFile] = field(default_factory=list)
     unread_folders: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    """What git lists at the top, without what repositories inside have; empty where it cannot tell."""
 
     def may_have(self, path: str) -> bool:
         """Whether a file that was not found may be there all the same."""
@@ -43,11 +45,16 @@ class Scan:
 
 
 def scan_tree(
-    root: Path, *, files_max: int = FILES_MAX, on_tick: Callable[[], None] = lambda: None
+    root: Path,
+    *,
+    files_max: int = FILES_MAX,
+    on_tick: Callable[[], None] = lambda: None,
+    listing: GitListing | None = None,
 ) -> Scan:
-    """Scan a tree. `on_tick` is called every few thousand files, and may raise to end it."""
-    scan = Scan()
-    for found in _found_files(root, "", scan):
+    """Scan a tree. `on_tick` is called every few thousand files, and may raise to end it. `listing` is one of the root
+    that was started a moment ago."""
+    scan = Scan(listed=(listing.paths() if listing else git_paths(root)) or [])
+    for found in _found_files(root, "", scan, scan.listed):
         scan.files.append(found)
         if len(scan.files) > files_max:
             raise UsageError(
@@ -64,12 +71,12 @@ def scan_tree(
     return scan
 
 
-def _found_files(folder: Path, prefix: str, scan: Scan) -> Iterator[ScannedFile]:
+def _found_files(folder: Path, prefix: str, scan: Scan, listed: list[str]) -> Iterator[ScannedFile]:
     """The files of a folder, which is at `prefix` below the root. One look at each: most scans find no change."""
     top = os.fspath(folder)
     unread_folders: list[str] = []
     # Git lists nothing if there is no repository, or if it ignores the folder as a whole.
-    for path in git_paths(folder) or walk(folder, unread_folders):
+    for path in listed or walk(folder, unread_folders):
         name = path.rstrip("/")
         try:
             status = os.lstat(f"{top}/{name}")
@@ -82,7 +89,8 @@ def _found_files(folder: Path, prefix: str, scan: Scan) -> Iterator[ScannedFile]
             yield scanned_file(prefix + path, status)
         elif stat.S_ISDIR(status.st_mode) and is_repository_of_its_own(folder / name):
             # A folder is listed only for a repository in it. A submodule that was never checked out is empty.
-            yield from _found_files(folder / name, f"{prefix}{name}/", scan)
+            below = git_paths(folder / name) or []
+            yield from _found_files(folder / name, f"{prefix}{name}/", scan, below)
     scan.unread_folders += [f"{prefix}{below}" for below in unread_folders]
 
 

@@ -1,12 +1,12 @@
 """A new worktree starts from the index of another worktree of its repository.
 
-Only rows are copied, in one transaction that checks the writer's token. The build that follows reads every file and
+Its content is copied in one transaction that checks the writer's token. The build that follows reads every file and
 keeps what was copied for it only if its content has the stored hash, so no content ever gets another's symbols.
 """
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from pathlib import Path
 
 from tsuzuki.collectors.codeindex.git import git_top, git_worktrees
@@ -15,19 +15,9 @@ from tsuzuki.collectors.codeindex.queries import copies, meta
 from tsuzuki.model.errors import Conflict, Fenced, Unreachable
 
 
-def copy_from_worktree(
-    index: IndexFile, root: Path, is_ours: Callable[[sqlite3.Connection], bool]
-) -> bool:
-    """Fill an empty index from the newest one that another worktree has; whether that was done. An index that
-    cannot be read is passed over."""
-    with index.reading():
-        if not copies.is_empty(index.connection):
-            return False
-    return any(_copied(index, other, is_ours) for other in _other_indexes(root, index.path.parent))
-
-
-def _other_indexes(root: Path, folder: Path) -> list[Path]:
-    """The completed indexes of the same folder in other worktrees, the newest first."""
+def other_indexes(root: Path, folder: Path) -> list[Path]:
+    """The completed indexes of the same folder in other worktrees, the newest first. One that cannot be read is
+    passed over."""
     top = git_top(root)
     if top is None or not root.is_relative_to(top):
         return []
@@ -44,19 +34,28 @@ def _other_indexes(root: Path, folder: Path) -> list[Path]:
     return [path for _, path in sorted(found, reverse=True)]
 
 
-def _copied(index: IndexFile, other: Path, is_ours: Callable[[sqlite3.Connection], bool]) -> bool:
+def copy_from_worktree(
+    index: IndexFile, others: Iterable[Path], is_ours: Callable[[sqlite3.Connection], bool]
+) -> bool:
+    """Fill an empty index from the first of the others that can be read; whether that was done."""
+    with index.reading():
+        if not copies.is_empty(index.connection):
+            return False
+    return any(_is_copied(index, other, is_ours) for other in others)
+
+
+def _is_copied(index: IndexFile, path: Path, is_ours: Callable[[sqlite3.Connection], bool]) -> bool:
     try:
-        with index.reading():
-            copies.attach(index.connection, other)
-        try:
-            with index.transaction(is_ours) as connection:
-                copies.copy_rows(connection)
-        finally:
-            with suppress(sqlite3.Error):
-                copies.detach(index.connection)
-    except Fenced:
-        raise
-    except (Unreachable, Conflict, sqlite3.IntegrityError):
+        with IndexFile.open_path(path) as other, other.reading():
+            copy = copies.prepared_copy(other.connection, index.connection)
+        # Our own connection cannot be asked while it is written to.
+        with closing(copy), IndexFile.open_path(index.path) as asked, index.reading():
+            is_done = copies.put_copy(
+                copy, index.connection, may_write=lambda: is_ours(asked.connection)
+            )
+    except (Unreachable, Conflict, NewerIndex, sqlite3.IntegrityError):
         # Of the other file or of ours: if it was ours, the build meets it again.
         return False
+    if not is_done:
+        raise Fenced(f"another process writes {index.path} now")
     return True

@@ -32,9 +32,10 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def found(root: Path, text: str, *, limit: int = 100, **query: object) -> list[FoundLine]:
-    scanned = [file.path for file in scan_tree(root).files]
+    scan = scan_tree(root)
+    scanned = [file.path for file in scan.files]
     wanted = TextQuery(text=text, **query)  # type: ignore[arg-type]
-    return search_text(root, wanted, limit=limit, scanned=scanned)[0]
+    return search_text(root, wanted, limit=limit, scanned=scanned, listed=scan.listed)[0]
 
 
 def test_tracked_and_untracked_files_are_searched_and_binaries_are_not(root: Path) -> None:
@@ -61,8 +62,11 @@ def test_case_is_ignored_if_asked_beyond_ascii_too(root: Path) -> None:
 
 
 def test_a_limit_ends_the_search(root: Path) -> None:
-    scanned = [file.path for file in scan_tree(root).files]
-    lines, has_more = search_text(root, TextQuery(text="needle"), limit=2, scanned=scanned)
+    scan = scan_tree(root)
+    scanned = [file.path for file in scan.files]
+    lines, has_more = search_text(
+        root, TextQuery(text="needle"), limit=2, scanned=scanned, listed=scan.listed
+    )
     assert (len(lines), has_more) == (2, True)
 
 

@@ -4,11 +4,12 @@ Found by a scan, so a definition that was written a moment ago is found too. Bey
 then a build is what is needed.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION, language_of
+from tsuzuki.collectors.codeindex.git import GitListing
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files as stored_files
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
@@ -22,19 +23,24 @@ COMPARED_FILES_MAX = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class TreeChanges:
-    """`paths` are to be looked at beside what the index says; `pending` files differ from it and are not."""
+    """`paths` are to be looked at beside what the index says; `pending` files differ from it and are not. `listed` is
+    what git lists of what was scanned."""
 
     scanned: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     pending: int = 0
 
 
 def tree_changes(files: FreshFiles) -> TreeChanges:
     """Compare the tree with the index."""
-    scanned = [file for file in scan_tree(files.root).files if file.problem is None]
+    listing = GitListing(files.root)  # while the index is read
+    known = stored_files.known_files(files.connection) if files.connection else {}
+    scan = scan_tree(files.root, listing=listing)
+    scanned = [file for file in scan.files if file.problem is None]
+    found = TreeChanges(scanned=[file.path for file in scanned], listed=scan.listed)
     if files.connection is None:
-        return TreeChanges(scanned=[file.path for file in scanned])
-    known = stored_files.known_files(files.connection)
+        return found
     suspects = [file for file in scanned if _may_differ(file, known.get(file.path))]
     readable = [one for one in suspects if language_of(one.path, b"") or one.path in known]
     new = sum(one.path not in known for one in readable)
@@ -47,8 +53,8 @@ def tree_changes(files: FreshFiles) -> TreeChanges:
         paths = _really_changed(files, [one.path for one in readable])
         pending = len(paths)
     if pending > PARSED_FILES_MAX:
-        return TreeChanges(scanned=[file.path for file in scanned], pending=pending)
-    return TreeChanges(scanned=[file.path for file in scanned], paths=paths)
+        return replace(found, pending=pending)
+    return replace(found, paths=paths)
 
 
 def _may_differ(file: ScannedFile, stored: KnownFile | None) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from tsuzuki.collectors.codeindex.answers.source_file import read_source
-from tsuzuki.collectors.codeindex.git import SETTINGS, git_paths, quiet_environment
+from tsuzuki.collectors.codeindex.git import SETTINGS, quiet_environment
 from tsuzuki.model.errors import UsageError
 
 LINE_LENGTH_MAX = 300
@@ -72,12 +72,11 @@ class GitUnusable(Exception):
 
 
 def search_text(
-    root: Path, query: TextQuery, *, limit: int, scanned: Iterable[str]
+    root: Path, query: TextQuery, *, limit: int, scanned: Iterable[str], listed: Iterable[str]
 ) -> tuple[list[FoundLine], bool]:
-    """The first `limit` matching lines of the tree's files, and whether there are more."""
+    """The first `limit` matching lines of the tree's files, and whether there are more. `listed` is what git lists."""
     expression = query.expression
     paths = [path for path in scanned if query.path_filter(path)]
-    listed = git_paths(root) or []
     try:
         return _taken(_by_git_and_scan(root, query, expression, paths, {*listed}), limit)
     except GitUnusable:

@@ -10,13 +10,18 @@ import re
 
 import tree_sitter
 
-from tsuzuki.collectors.codeindex.extract.names import clean_name, clean_path
+from tsuzuki.collectors.codeindex.extract.names import CLEANED, clean_path
 from tsuzuki.collectors.codeindex.extract.nesting import Found
 from tsuzuki.collectors.codeindex.extract.symbols import ReferenceKind, SymbolKind
 
-_DEFINITION_KINDS = {
-    f"{role}.{kind}": (kind, role == "def") for kind in SymbolKind for role in ("def", "scope")
+_DEFINITIONS = {
+    f"{role}.{kind}": (kind, role == "def", CLEANED.get(kind))
+    for kind in SymbolKind
+    for role in ("def", "scope")
 }
+"""By capture: the kind, whether it is listed, and what its name is cleaned by."""
+
+_DEFAULT = (SymbolKind.VARIABLE, True, None)
 REFERENCE_RANKS = (
     ReferenceKind.READ,
     ReferenceKind.TYPE,
@@ -52,10 +57,11 @@ def captured(
     found: dict[int, Found] = {}
     used: dict[int, Used] = {}
     characters = text.decode("latin-1")  # each has the offset of its byte
+    is_ascii = text.isascii()
     rank_of = _RANK_BY_CAPTURE.get
     for _, captures in matches:
         if "name" in captures:
-            definition = _found(characters, captures)
+            definition = _found(characters, captures, is_ascii=is_ascii)
             known = found.get(definition.name_start)
             if definition.name and (known is None or _is_better(definition, known)):
                 found[definition.name_start] = definition
@@ -69,7 +75,7 @@ def captured(
                 start = node.start_byte
                 if start not in used or used[start][0] < rank:
                     used[start] = rank, characters[start : node.end_byte]
-    if not text.isascii():
+    if not is_ascii:
         used = {offset: (rank, _as_written(name)) for offset, (rank, name) in used.items()}
     return found, used
 
@@ -98,13 +104,15 @@ def _add_words(
             used[word.start()] = (READ_RANK, word[0].decode("latin-1"))
 
 
-def _found(characters: str, captures: Captured) -> Found:
+def _found(characters: str, captures: Captured, *, is_ascii: bool) -> Found:
     name = captures["name"][0]
-    whole, kind, listed, container, body = name, _VARIABLE, True, "", None
+    whole, body, container = name, None, ""
+    kind, listed, cleaned = _DEFAULT
+    definition_of = _DEFINITIONS.get
     for capture, nodes in captures.items():
-        if capture in _DEFINITION_KINDS:
+        if (definition := definition_of(capture)) is not None:
             whole = nodes[0]
-            kind, listed = _DEFINITION_KINDS[capture]
+            kind, listed, cleaned = definition
         elif capture == "container":
             parts = (characters[node.start_byte : node.end_byte] for node in nodes)
             container = clean_path(_as_written("/".join(parts)))
@@ -113,11 +121,14 @@ def _found(characters: str, captures: Captured) -> Found:
     if body is None and kind is not _VARIABLE:
         body = whole.child_by_field_name("body")
     start = name.start_byte
+    written = characters[start : name.end_byte]
+    if not is_ascii:
+        written = _as_written(written)
     return Found(
         whole.start_byte,
         whole.end_byte,
         start,
-        clean_name(kind, _as_written(characters[start : name.end_byte])),
+        cleaned(written) if cleaned else written,
         kind,
         container,
         body.start_byte if body else -1,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import tree_sitter
@@ -17,6 +17,7 @@ from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES
 from tsuzuki.collectors.codeindex.extract.symbols import ExtractionFailed
 from tsuzuki.model.clock import Clock
 
+_TAGS = Path(__file__).with_name("tags")
 CHUNK_BYTES = 4_096
 """Between two of them the deadline is checked; the recovery from errors can take long for each."""
 
@@ -34,9 +35,8 @@ class Grammar(NamedTuple):
 def grammar_of(name: str) -> Grammar:
     language = LANGUAGES[name]
     grammar = tree_sitter.Language(getattr(import_module(language.module), language.function)())
-    folder = files(__package__) / "tags"
     source = "\n".join(
-        (folder / f"{tags}.scm").read_text("utf-8") for tags in language.tags or (name,)
+        (_TAGS / f"{tags}.scm").read_text("utf-8") for tags in language.tags or (name,)
     )
     return Grammar(grammar, tree_sitter.Query(grammar, source))
 

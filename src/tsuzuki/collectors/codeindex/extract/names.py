@@ -14,11 +14,6 @@ _CONVERSION = re.compile(r"(operator\s+\w[^()]*?)\s*\(.*", re.DOTALL)
 _EXPORTS = re.compile(r"^(?:module/)?exports(?:/|$)")
 
 
-def clean_name(kind: SymbolKind, written: str) -> str:
-    cleaned = _CLEANED.get(kind)
-    return cleaned(written) if cleaned else written
-
-
 def clean_path(written: str) -> str:
     """`a::b`, `a.b` and `a\\b` as a container path, without type arguments and JavaScript's `prototype`."""
     plain = _TYPE_ARGUMENTS.sub("", written).translate(_SEPARATORS)
@@ -45,7 +40,7 @@ def _before_equals(written: str) -> str:
     return written.partition("=")[0]
 
 
-_CLEANED: dict[SymbolKind, Callable[[str], str]] = {
+CLEANED: dict[SymbolKind, Callable[[str], str]] = {
     SymbolKind.KEY: _unquoted,
     SymbolKind.TABLE: _unquoted,
     SymbolKind.ID: _unquoted,
@@ -54,3 +49,4 @@ _CLEANED: dict[SymbolKind, Callable[[str], str]] = {
     SymbolKind.METHOD: _method_name,
     SymbolKind.MACRO: _before_equals,
 }
+"""What makes a name of what is written; of the other kinds it is the name."""

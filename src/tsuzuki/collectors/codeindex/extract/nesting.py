@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from tsuzuki.collectors.codeindex.extract.names import clean_path
@@ -84,7 +85,7 @@ def nested(found: Iterable[Found]) -> tuple[list[Nested], list[Scope]]:
     scopes: list[Scope] = []
     stack: list[Scope] = []
     values: set[tuple[str, str]] = set()
-    for item in sorted(found, key=_outer_first):
+    for item in _outer_first(found):
         start, end, _, name, written_kind, written_container, body, listed = item
         while stack and (
             stack[-1].end <= start or (stack[-1].end == end and stack[-1].start == start)
@@ -119,8 +120,13 @@ def containers(scopes: Iterable[Scope]) -> Iterator[tuple[int, str]]:
     yield sys.maxsize, ""
 
 
-def _outer_first(item: Found) -> tuple[int, int, int]:
-    return item.start, -item.end, item.name_start
+def _outer_first(found: Iterable[Found]) -> list[Found]:
+    """By start, the longest first, then by the name. Each sort keeps the order of what is equal; three of them are
+    faster than one with a key that is made for each item."""
+    ordered = sorted(found, key=itemgetter(2))
+    ordered.sort(key=itemgetter(1), reverse=True)
+    ordered.sort(key=itemgetter(0))
+    return ordered
 
 
 def _enclosing(item: Found, parent: Scope | None) -> str:

@@ -20,14 +20,13 @@ _COMMENTS_BEFORE_BODY = re.compile(rb":\s*(?:#[^\n]*\s*)+$")
 
 
 def signature_of(text: bytes, found: Found) -> str:
-    end = found.body if found.body > found.start else found.end
-    head = text[found.start : min(end, found.start + _BYTES_MAX)]
-    if found.body >= 0 and b"#" in head:
-        head = _COMMENTS_BEFORE_BODY.sub(b"", head)
-    if found.body < 0:
-        head = head.lstrip()
-        head = (
-            head.partition(b"\n")[0] if found.kind in _FIRST_LINE_ONLY else head.partition(b"{")[0]
-        )
+    start, end, _, _, kind, _, body, _ = found
+    if body >= 0:
+        head = text[start : min(body if body > start else end, start + _BYTES_MAX)]
+        if b"#" in head:
+            head = _COMMENTS_BEFORE_BODY.sub(b"", head)
+    else:
+        head = text[start : min(end, start + _BYTES_MAX)].lstrip()
+        head = head.partition(b"\n" if kind in _FIRST_LINE_ONLY else b"{")[0]
     line = " ".join(head.decode("utf-8", "replace").split())
     return line[:SIGNATURE_CHARACTERS_MAX].rstrip(" {:=")

@@ -15,7 +15,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 def parts_of(name: str) -> list[str]:
     """The words of a camelCase or snake_case name in lower case, each once: `HTTPServer2` has http, server
     and 2."""
-    return list(dict.fromkeys(part.lower() for part in _WORDS.findall(name)))[:PARTS_MAX]
+    return list(dict.fromkeys(map(str.lower, _WORDS.findall(name))))[:PARTS_MAX]
 
 
 class NameIds:

@@ -146,6 +146,7 @@ class CodeAnswers:
                     line_query,
                     limit=search.lines_limit or search.limit,
                     scanned=changes.scanned,
+                    listed=changes.listed,
                 )
                 if line_query
                 else ([], False)
