@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
+from tsuzuki.engine.leader.group_search import GroupSearch
 from tsuzuki.engine.leader.placement import Placement
 from tsuzuki.engine.leader.selection import Selection
 from tsuzuki.engine.worker.local_start import LocalStart
@@ -42,7 +43,7 @@ two is faster: each finds everything."""
 SEARCH_SHARE_MAX = 0.01
 """How much of the time may be spent on searching a blocked backlog again that no wake-up speaks of."""
 
-SEARCH_INTERVAL_MAX_SECONDS = 5.0
+SEARCH_INTERVAL_MAX_SECONDS = 30.0
 """It is searched again after this time, however long the search takes: a wake-up may be lost."""
 
 RESERVATION_SECONDS = 2.0
@@ -88,6 +89,12 @@ class Assigner:
         """Whether the last round has taken every free slot: then another one waits for the end of a run."""
         self._front_blocked_until = 0.0
         self._search_again_at = 0.0
+        self._groups = GroupSearch(database.clock)
+
+    @property
+    def postponed_seconds(self) -> float | None:
+        """After how long to try again, because a part of the backlog was not searched in the last round."""
+        return self._groups.seconds_left
 
     def tick(self, term: Term, *, expects_change: bool = True) -> int:
         """Assign what can be assigned. Returns how many runs were. Unless `expects_change` (a wake-up, a run that
@@ -97,7 +104,7 @@ class Assigner:
             return 0
         with self._database.read() as connection:
             chosen = self._choose(connection)
-        if not chosen:
+        if not chosen and not self._groups.is_postponed:
             took = self._database.clock.monotonic() - started_at
             wait_seconds = min(took / SEARCH_SHARE_MAX, SEARCH_INTERVAL_MAX_SECONDS)
             self._search_again_at = started_at + wait_seconds
@@ -161,6 +168,7 @@ class Assigner:
 
     def _after_commit(self, chosen: Sequence[Assignment], assigned: frozenset[int]) -> None:
         self._coordination.release({run.id for run, _ in chosen} - assigned)
+        self._groups.forget({run.id for run, _ in chosen})
         own = self._local_worker.worker_id if self._local_worker else None
         workers = {worker_id for run, worker_id in chosen if run.id in assigned}
         self._coordination.wake(workers - {own})
@@ -179,6 +187,7 @@ class Assigner:
 
         First along the queue. If so much of its front is blocked that this finds too little, by groups: that
         passes what is blocked, and finds all the rest in the same order."""
+        self._groups.is_postponed = False
         now = self._database.clock.monotonic()
         is_front_blocked = now < self._front_blocked_until
         limit = self._free_slots
@@ -216,14 +225,7 @@ class Assigner:
         limit = BATCH_MAX
         while selection.wants_more:
             jobs_open = selection.placement.open_jobs(job.id for job in live)
-            found = queue_groups.due_runs_of(
-                connection,
-                limited_jobs=jobs_open.limited,
-                unlimited_jobs=jobs_open.unlimited,
-                limit=limit,
-                per_limited_job=jobs_open.slots_max,
-                per_key=jobs_open.per_key_max or limit,
-            )
+            found = self._groups.find(connection, jobs_open, limit=limit)
             self._place(connection, selection, found)
             if len(found) < limit:
                 return
@@ -231,7 +233,11 @@ class Assigner:
 
     def _place(self, connection: Connection, selection: Selection, found: Sequence[DueRun]) -> None:
         asked = {run.job_id: run.job_version for run in found}
-        self._load_jobs(connection, asked, selection.placement)
+        placement = selection.placement
+        self._load_jobs(connection, asked, placement)
+        if uncounted := placement.uncounted_keys(found):
+            held = capacity.held_by_key(connection, {key for _, key in uncounted})
+            placement.count_keys(uncounted, held)
         selection.place(found)
 
     def _knows(self, job_id: int, version: int) -> bool:

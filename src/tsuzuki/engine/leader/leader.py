@@ -147,6 +147,8 @@ class Leader:
         if done.next_at is not None:
             passed = self._database.clock.monotonic() - self._polled_at
             waits.append((done.next_at - polled.now).total_seconds() - passed)
+        if (postponed := self._assigner.postponed_seconds) is not None:
+            waits.append(postponed)
         if polled.needs_rescue:
             waits.append(self._silence_guard.seconds_left() or RESCUE_INTERVAL_SECONDS)
         done.seconds_to_next = min(waits, default=None)
