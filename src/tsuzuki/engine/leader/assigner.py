@@ -82,11 +82,11 @@ class Assigner:
         self._only_job = only_job
         self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
-        self._free_slots = 1
-        """After the last round. The first query reads this many runs: with a long queue and busy workers, reading
-        more of it than can be assigned would be most of the work."""
+        self._read_first = 1
+        """How many runs the first query of a round reads: as many as were assigned in the last round, or as slots were
+        left free. With a long queue and busy workers, reading more than can be assigned would be most of the work."""
         self.is_full = False
-        """Whether the last round has taken every free slot: then another one waits for the end of a run."""
+        """Whether runs wait and no slot is free after the last round: then another one waits for the end of a run."""
         self._front_blocked_until = 0.0
         self._search_again_at = 0.0
         self._groups = GroupSearch(database.clock)
@@ -188,9 +188,10 @@ class Assigner:
         First along the queue. If so much of its front is blocked that this finds too little, by groups: that
         passes what is blocked, and finds all the rest in the same order."""
         self._groups.is_postponed = False
+        self.is_full = False
         now = self._database.clock.monotonic()
         is_front_blocked = now < self._front_blocked_until
-        limit = self._free_slots
+        limit = self._read_first
         found = [] if is_front_blocked else queue.due_runs(connection, limit=limit)
         if not (found or is_front_blocked):
             return []
@@ -201,21 +202,28 @@ class Assigner:
         free = selection.free_slots
         if not is_front_blocked:
             self._place(connection, selection, found)
-            is_front_blocked = len(found) == limit and not self._walk(connection, selection)
+            is_front_blocked = len(found) == limit and not self._walk(connection, selection, limit)
         if is_front_blocked and selection.wants_more:
             self._front_blocked_until = now + FRONT_BLOCKED_SECONDS
             self._search_groups(connection, selection)
         self.is_full = free == len(selection.assignments)
-        self._free_slots = max(min(free - len(selection.assignments), BATCH_MAX), 1)
+        assigned = len(selection.assignments)
+        self._read_first = max(min(free - assigned, BATCH_MAX), assigned, 1)
         return selection.assignments
 
-    def _walk(self, connection: Connection, selection: Selection) -> bool:
-        """Read further along the queue; false if it was not enough."""
-        if not selection.wants_more:
-            return True
-        found = queue.due_runs(connection, limit=WALK_MAX)
-        self._place(connection, selection, found)
-        return len(found) < WALK_MAX or not selection.wants_more
+    def _walk(self, connection: Connection, selection: Selection, read: int) -> bool:
+        """Read further along the queue, after `read` runs of it: as many as slots are free, then more. False if that
+        was not enough."""
+        for limit in (min(selection.free_slots, WALK_MAX), WALK_MAX):
+            if not selection.wants_more:
+                return True
+            if limit <= read:
+                continue
+            found = queue.due_runs(connection, limit=limit)
+            self._place(connection, selection, found)
+            if len(found) < limit:
+                return True
+        return not selection.wants_more
 
     def _search_groups(self, connection: Connection, selection: Selection) -> None:
         """Place runs of the jobs that have room. That ends: each query leaves out the jobs that were found

@@ -102,7 +102,7 @@ class Leader:
 
     def _busy_round(self, term: Term) -> LeaderRound | None:
         assigned = self._assigner.tick(term)
-        if assigned and self._assigner.is_full:
+        if self._assigner.is_full:
             # A run that ends wakes us; without that, we poll.
             return LeaderRound(assigned=assigned, seconds_to_next=POLL_INTERVAL_BUSY_SECONDS)
         return LeaderRound(assigned=assigned, again_at_once=True) if assigned else None
