@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 
 from support.assigning import ALLOW, add_free_job, an_assigner, assigned_ids, create_runs, finish
-from support.factories import add_worker, create_run, read_run, spec
+from support.factories import add_worker, create_run, read_run, ref, spec
 from support.moving_clock import NOON, MovingClock
 from support.query_plans import last_sent, ways_to
 from support.statement_recorder import recorded
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import SEARCH_INTERVAL_MAX_SECONDS, WALK_MAX
+from tsuzuki.engine.leader.group_search import PAUSE_MAX_SECONDS
 from tsuzuki.model.job import JobSource
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import queue_groups
+from tsuzuki.store.runs import moves, queue_groups
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.usefixtures("history_is_valid")
@@ -112,35 +113,38 @@ def test_a_blocked_backlog_of_a_job_costs_the_same_statements_however_long_it_is
     assert counts[0] >= counts[1]
 
 
+@pytest.mark.parametrize("has_key", [True, False])
 def test_groups_are_found_through_their_index_and_nothing_is_sorted_whole(
-    live_database: Database,
+    live_database: Database, has_key: bool
 ) -> None:
     with live_database.read() as connection:
         with last_sent(connection) as sent:
-            queue_groups.due_runs_of(
-                connection,
-                limited_jobs=[1],
-                unlimited_jobs=[2],
-                limit=10,
-                per_limited_job=1,
-                per_key=1,
-            )
+            if has_key:
+                queue_groups.due_runs_with_key(connection, jobs=[1, 2], limit=10, per_key=1)
+            else:
+                queue_groups.due_runs_without_key(
+                    connection, limited_jobs=[1], unlimited_jobs=[2], limit=10, per_limited_job=1
+                )
         table = "run" if live_database.is_sqlite else "job_runs"
         ways = " ".join(ways_to(connection, table, sent[-1]))
     assert "ix_job_runs_waiting_by_key" in ways
-    assert "ix_job_runs_waiting_long_key" in ways
+    assert ("ix_job_runs_waiting_long_key" in ways) == has_key
     assert "ix_job_runs_state_scheduled_for" not in ways
     assert "Seq Scan" not in ways
+
+
+class SlowDatabase(UnreliableDatabase):
+    """Each read takes a second."""
+
+    def read(self) -> Any:
+        assert isinstance(self.clock, MovingClock)
+        self.clock.advance(1)
+        return super().read()
 
 
 def test_a_backlog_that_took_long_to_search_is_searched_again_when_something_may_have_changed(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
-    class SlowDatabase(UnreliableDatabase):
-        def read(self) -> Any:
-            clock.advance(1)
-            return super().read()
-
     create_runs(database, add_free_job(database, tags=frozenset({"gpu"})), 1)
     add_worker(database, "w", capacity=10)
     assigner = an_assigner(SlowDatabase(database))
@@ -154,3 +158,63 @@ def test_a_backlog_that_took_long_to_search_is_searched_again_when_something_may
         assert len(sent) > asked
     add_worker(database, "able", capacity=1, tags=frozenset({"gpu"}))
     assert assigner.tick(term) == 1
+
+
+@pytest.fixture
+def searches(clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When runs with a key were searched for: that takes a while here."""
+    search, searched_at = queue_groups.due_runs_with_key, list[float]()
+
+    def slow_search(*args: Any, **options: Any) -> Any:
+        searched_at.append(clock.monotonic())
+        clock.advance(0.3)
+        return search(*args, **options)
+
+    monkeypatch.setattr(queue_groups, "due_runs_with_key", slow_search)
+    return searched_at
+
+
+def test_a_search_that_took_long_is_postponed_and_what_it_found_is_kept(
+    database: Database, clock: MovingClock, term: Term, searches: list[float]
+) -> None:
+    keyed = block_keys(database, term)
+    held = assigned_ids(database)
+    found = [create_run(database, keyed, concurrency_key=f"open {n}").id for n in range(3)]
+    assigner = an_assigner(database)
+    order: list[int] = []
+    for number in range(2):
+        add_worker(database, f"w{number}", capacity=1)
+        assert assigner.tick(term) == 1
+        order += [run for run in assigned_ids(database) if run not in {*held, *order}]
+    assert order == found[:2]
+    assert len(searches) == 1
+    # A run without a key is found all the same; a key that got room waits for the next search.
+    urgent = create_run(database, add_free_job(database), priority=9).id
+    finish(database, held[0], "holder")
+    add_worker(database, "w2", capacity=3)
+    assert assigner.tick(term) == 2
+    assert set(assigned_ids(database)) == {*held[1:], *found, urgent}
+    left = assigner.postponed_seconds
+    assert left is not None
+    assert 0 < left <= PAUSE_MAX_SECONDS
+    clock.advance(left)
+    assert assigner.tick(term) == 1
+    assert assigner.postponed_seconds is None
+
+
+def test_a_kept_run_that_was_canceled_is_not_assigned_and_not_tried_again(
+    database: Database, term: Term, searches: list[float]
+) -> None:
+    keyed = block_keys(database, term)
+    found = [create_run(database, keyed, concurrency_key=f"open {n}").id for n in range(3)]
+    assigner = an_assigner(database)
+    add_worker(database, "w0", capacity=1)
+    assert assigner.tick(term) == 1
+    with database.write() as connection:
+        moves.cancel(connection, operator="ada", runs=[ref(database, found[1])])
+    add_worker(database, "w1", capacity=1)
+    assert assigner.tick(term) == 0
+    assert assigner.tick(term) == 1
+    assert found[2] in assigned_ids(database)
+    assert found[1] not in assigned_ids(database)
+    assert len(searches) == 1

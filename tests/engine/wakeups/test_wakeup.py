@@ -40,3 +40,13 @@ def test_a_name_wakes_the_loop_that_it_stands_for(
     wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
     wakeups.wake(names)
     assert (wakeups.leader.wait(0), wakeups.worker.wait(0)) == (leader, worker)
+
+
+def test_a_worker_that_its_own_process_wakes_was_not_called(clock: MovingClock) -> None:
+    wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
+    wakeups.worker.wake()
+    wakeups.wake({Channel.LEADER, "w-2"})
+    assert not wakeups.take_worker_call()
+    wakeups.wake({"w-1"})
+    assert wakeups.take_worker_call()
+    assert not wakeups.take_worker_call()

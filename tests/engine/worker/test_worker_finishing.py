@@ -43,3 +43,24 @@ def test_a_run_ends_under_the_epoch_it_started_under_also_with_a_new_leader(
     assert later.task.started.epoch == fixture.term.epoch == 2
     later.succeed()
     assert len(fixture.worker.tick().ended) == 1
+
+
+def test_a_busy_worker_lets_ends_gather_until_all_that_run_have_ended(
+    fixture: WorkerFixture,
+) -> None:
+    first, second, third = fixture.start(3)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        second.succeed()
+
+    fixture.worker.gather_ends(wait)
+    assert not waits
+    first.succeed()
+    fixture.worker.gather_ends(wait)
+    assert len(waits) == 1
+    third.succeed()
+    fixture.worker.gather_ends(wait)
+    assert len(waits) == 1
+    assert len(fixture.worker.tick(poll=False).ended) == 3

@@ -191,3 +191,13 @@ def test_under_clock_skew_retries_are_due_by_the_databases_clock(
     retry = fixture.retry_of(execution.task.run.id)
     assert retry is not None
     assert retry.scheduled_for == NOON
+
+
+def test_what_was_assigned_to_the_former_id_is_handed_back_with_the_new_one(
+    fixture: WorkerFixture,
+) -> None:
+    (run_id,) = fixture.assign()
+    fixture.worker.on_detached()
+    assert fixture.worker.reregister(replace(ME, id="new"))
+    run = fixture.run(run_id)
+    assert (run.state, run.orphan_count - run.orphans_free) == (RunState.ORPHANED, 0)

@@ -39,12 +39,13 @@ def running(database: Database, term: Term, state: RunState = RunState.RUNNING) 
 
 
 def is_ours(database: Database, run: Started, worker_id: str = WORKER) -> bool:
-    """What all three questions say; they must say the same."""
+    """What all four questions say; they must say the same."""
     with database.write() as connection:
         report = ProgressReport(run=run, processed=1, total=2)
         answers = {
             ownership.lock_if_owned(connection, worker_id=worker_id, run=run),
             bool(ownership.still_owned(connection, worker_id=worker_id, runs=[run])),
+            ownership.owns_exactly(connection, worker_id=worker_id, runs=[run]),
             bool(progress.report_progress(connection, worker_id=worker_id, reports=[report])),
         }
     (answer,) = answers

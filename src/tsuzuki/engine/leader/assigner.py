@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
+from tsuzuki.engine.leader.group_search import GroupSearch
 from tsuzuki.engine.leader.placement import Placement
 from tsuzuki.engine.leader.selection import Selection
 from tsuzuki.engine.worker.local_start import LocalStart
@@ -42,7 +43,7 @@ two is faster: each finds everything."""
 SEARCH_SHARE_MAX = 0.01
 """How much of the time may be spent on searching a blocked backlog again that no wake-up speaks of."""
 
-SEARCH_INTERVAL_MAX_SECONDS = 5.0
+SEARCH_INTERVAL_MAX_SECONDS = 30.0
 """It is searched again after this time, however long the search takes: a wake-up may be lost."""
 
 RESERVATION_SECONDS = 2.0
@@ -81,13 +82,19 @@ class Assigner:
         self._only_job = only_job
         self._coordination = coordination or NoCoordination()
         self._jobs: dict[int, Job] = {}
-        self._free_slots = 1
-        """After the last round. The first query reads this many runs: with a long queue and busy workers, reading
-        more of it than can be assigned would be most of the work."""
+        self._read_first = 1
+        """How many runs the first query of a round reads: as many as were assigned in the last round, or as slots were
+        left free. With a long queue and busy workers, reading more than can be assigned would be most of the work."""
         self.is_full = False
-        """Whether the last round has taken every free slot: then another one waits for the end of a run."""
+        """Whether runs wait and no slot is free after the last round: then another one waits for the end of a run."""
         self._front_blocked_until = 0.0
         self._search_again_at = 0.0
+        self._groups = GroupSearch(database.clock)
+
+    @property
+    def postponed_seconds(self) -> float | None:
+        """After how long to try again, because a part of the backlog was not searched in the last round."""
+        return self._groups.seconds_left
 
     def tick(self, term: Term, *, expects_change: bool = True) -> int:
         """Assign what can be assigned. Returns how many runs were. Unless `expects_change` (a wake-up, a run that
@@ -97,7 +104,7 @@ class Assigner:
             return 0
         with self._database.read() as connection:
             chosen = self._choose(connection)
-        if not chosen:
+        if not chosen and not self._groups.is_postponed:
             took = self._database.clock.monotonic() - started_at
             wait_seconds = min(took / SEARCH_SHARE_MAX, SEARCH_INTERVAL_MAX_SECONDS)
             self._search_again_at = started_at + wait_seconds
@@ -161,6 +168,7 @@ class Assigner:
 
     def _after_commit(self, chosen: Sequence[Assignment], assigned: frozenset[int]) -> None:
         self._coordination.release({run.id for run, _ in chosen} - assigned)
+        self._groups.forget({run.id for run, _ in chosen})
         own = self._local_worker.worker_id if self._local_worker else None
         workers = {worker_id for run, worker_id in chosen if run.id in assigned}
         self._coordination.wake(workers - {own})
@@ -179,9 +187,11 @@ class Assigner:
 
         First along the queue. If so much of its front is blocked that this finds too little, by groups: that
         passes what is blocked, and finds all the rest in the same order."""
+        self._groups.is_postponed = False
+        self.is_full = False
         now = self._database.clock.monotonic()
         is_front_blocked = now < self._front_blocked_until
-        limit = self._free_slots
+        limit = self._read_first
         found = [] if is_front_blocked else queue.due_runs(connection, limit=limit)
         if not (found or is_front_blocked):
             return []
@@ -192,21 +202,28 @@ class Assigner:
         free = selection.free_slots
         if not is_front_blocked:
             self._place(connection, selection, found)
-            is_front_blocked = len(found) == limit and not self._walk(connection, selection)
+            is_front_blocked = len(found) == limit and not self._walk(connection, selection, limit)
         if is_front_blocked and selection.wants_more:
             self._front_blocked_until = now + FRONT_BLOCKED_SECONDS
             self._search_groups(connection, selection)
         self.is_full = free == len(selection.assignments)
-        self._free_slots = max(min(free - len(selection.assignments), BATCH_MAX), 1)
+        assigned = len(selection.assignments)
+        self._read_first = max(min(free - assigned, BATCH_MAX), assigned, 1)
         return selection.assignments
 
-    def _walk(self, connection: Connection, selection: Selection) -> bool:
-        """Read further along the queue; false if it was not enough."""
-        if not selection.wants_more:
-            return True
-        found = queue.due_runs(connection, limit=WALK_MAX)
-        self._place(connection, selection, found)
-        return len(found) < WALK_MAX or not selection.wants_more
+    def _walk(self, connection: Connection, selection: Selection, read: int) -> bool:
+        """Read further along the queue, after `read` runs of it: as many as slots are free, then more. False if that
+        was not enough."""
+        for limit in (min(selection.free_slots, WALK_MAX), WALK_MAX):
+            if not selection.wants_more:
+                return True
+            if limit <= read:
+                continue
+            found = queue.due_runs(connection, limit=limit)
+            self._place(connection, selection, found)
+            if len(found) < limit:
+                return True
+        return not selection.wants_more
 
     def _search_groups(self, connection: Connection, selection: Selection) -> None:
         """Place runs of the jobs that have room. That ends: each query leaves out the jobs that were found
@@ -216,14 +233,7 @@ class Assigner:
         limit = BATCH_MAX
         while selection.wants_more:
             jobs_open = selection.placement.open_jobs(job.id for job in live)
-            found = queue_groups.due_runs_of(
-                connection,
-                limited_jobs=jobs_open.limited,
-                unlimited_jobs=jobs_open.unlimited,
-                limit=limit,
-                per_limited_job=jobs_open.slots_max,
-                per_key=jobs_open.per_key_max or limit,
-            )
+            found = self._groups.find(connection, jobs_open, limit=limit)
             self._place(connection, selection, found)
             if len(found) < limit:
                 return
@@ -231,7 +241,11 @@ class Assigner:
 
     def _place(self, connection: Connection, selection: Selection, found: Sequence[DueRun]) -> None:
         asked = {run.job_id: run.job_version for run in found}
-        self._load_jobs(connection, asked, selection.placement)
+        placement = selection.placement
+        self._load_jobs(connection, asked, placement)
+        if uncounted := placement.uncounted_keys(found):
+            held = capacity.held_by_key(connection, {key for _, key in uncounted})
+            placement.count_keys(uncounted, held)
         selection.place(found)
 
     def _knows(self, job_id: int, version: int) -> bool:

@@ -102,7 +102,7 @@ class Leader:
 
     def _busy_round(self, term: Term) -> LeaderRound | None:
         assigned = self._assigner.tick(term)
-        if assigned and self._assigner.is_full:
+        if self._assigner.is_full:
             # A run that ends wakes us; without that, we poll.
             return LeaderRound(assigned=assigned, seconds_to_next=POLL_INTERVAL_BUSY_SECONDS)
         return LeaderRound(assigned=assigned, again_at_once=True) if assigned else None
@@ -147,6 +147,8 @@ class Leader:
         if done.next_at is not None:
             passed = self._database.clock.monotonic() - self._polled_at
             waits.append((done.next_at - polled.now).total_seconds() - passed)
+        if (postponed := self._assigner.postponed_seconds) is not None:
+            waits.append(postponed)
         if polled.needs_rescue:
             waits.append(self._silence_guard.seconds_left() or RESCUE_INTERVAL_SECONDS)
         done.seconds_to_next = min(waits, default=None)

@@ -1,6 +1,6 @@
 """Placement: which worker gets a run, within the limits of jobs and keys; the least loaded one that may."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from types import MappingProxyType
@@ -88,11 +88,30 @@ class Placement:
         self._jobs = jobs
         self._only_job = only_job
         self._limits: dict[int, _JobLimits] = {}
+        self._counted_keys = set(capacity.held.by_key)
         self._able: dict[tuple[frozenset[str], str | None], _LeastLoaded] = {}
 
     def free_slots(self) -> int:
         held = self._held.by_worker
         return sum(max(w.capacity - held.get(w.id, 0), 0) for w in self._workers)
+
+    def uncounted_keys(self, found: Iterable[DueRun]) -> set[tuple[int, str]]:
+        """The jobs and keys of these runs that have a limit and are not counted yet; to be counted before `place`."""
+        asked = {
+            (run.job_id, run.concurrency_key) for run in found if run.concurrency_key is not None
+        }
+        return {
+            one
+            for one in asked - self._counted_keys
+            if self._jobs[one[0]].spec.max_concurrent_per_key is not None
+        }
+
+    def count_keys(
+        self, asked: Collection[tuple[int, str]], held: Mapping[tuple[int, str], int]
+    ) -> None:
+        """How many runs of each key that was asked for are held."""
+        self._counted_keys.update(asked)
+        self._held.by_key.update({one: held.get(one, 0) for one in asked})
 
     def place(self, run: DueRun) -> str | None:
         """The worker for a run; None if it cannot be assigned now."""

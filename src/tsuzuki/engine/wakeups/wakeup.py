@@ -33,6 +33,7 @@ class ProcessWakeUps:
         self.leader = WakeUp(clock)
         self.worker = WakeUp(clock)
         self._worker_id = worker_id
+        self._is_worker_called = False
 
     def wake(self, names: Iterable[str]) -> None:
         """Wake what is named: a channel, or a worker by its id, which may be another process's."""
@@ -40,4 +41,13 @@ class ProcessWakeUps:
             if name == Channel.LEADER:
                 self.leader.wake()
             elif name in (Channel.WORKERS, self._worker_id()):
+                self._is_worker_called = True
                 self.worker.wake()
+
+    def take_worker_call(self) -> bool:
+        """Whether the worker was named since this was last asked: there is something for it in the database. Its own
+        process wakes it without that."""
+        if not self._is_worker_called:
+            return False
+        self._is_worker_called = False
+        return True

@@ -13,7 +13,8 @@ from tsuzuki.store.sql.database import Connection
 
 def lost_of(connection: Connection, tasks: Sequence[Task], *, worker_id: str) -> list[Task]:
     """Those of the tasks that are not this worker's any more."""
-    owned = ownership.still_owned(
-        connection, worker_id=worker_id, runs=[task.started for task in tasks]
-    )
+    believed = [task.started for task in tasks]
+    if not believed or ownership.owns_exactly(connection, worker_id=worker_id, runs=believed):
+        return []
+    owned = ownership.still_owned(connection, worker_id=worker_id, runs=believed)
     return [task for task in tasks if task.started.id not in owned]

@@ -35,6 +35,9 @@ WATCH_SECONDS = 0.1
 LISTENING_FACTOR = 5.0
 """A worker that is woken by wake-ups polls this many times less often."""
 
+BUSY_SECONDS = 0.05
+"""A worker is busy while the last end was stored less than this ago: then it lets a few ends gather."""
+
 POLL_BUSY_SECONDS = 0.5
 """How often a busy worker checks that what it runs is still its own."""
 
@@ -73,6 +76,10 @@ class WorkerSteps:
         self._drain_until: float | None = None
         """Until when what runs may go on, if an operator has ordered the drain."""
         self._polled_at = clock.monotonic()
+        self._ended_at = -BUSY_SECONDS
+        self._was_woken = False
+        self._is_called = False
+        """Woken by another process, or by its leader through the database; until the next poll."""
         self._is_detached = False
         self._detach_lock = threading.Lock()
         self._leaving = threading.Event()
@@ -100,18 +107,34 @@ class WorkerSteps:
         if self._is_detached and not self._worker.running:
             self._rejoin()
         now = self._clock.monotonic()
-        has_work = self._worker.has_outcomes() or self._worker.has_adoptions()
-        poll = not has_work or now - self._polled_at >= POLL_BUSY_SECONDS
-        step = self._worker.tick(poll=poll)
+        if now - self._ended_at < BUSY_SECONDS:
+            self._worker.gather_ends(self._wakeups.worker.wait)
+        step = self._worker.tick(poll=self._must_poll(now))
         if step.polled:
             self._polled_at = now
+            self._is_called = False
+        if step.ended:
+            self._ended_at = now
         self._report(step)
         # A leader may judge us by new settings already. After the tick, because an unreachable database
         # must not keep it from stopping what has run too long.
         self._settings.refresh()
-        if not (self._worker.has_outcomes() or self._worker.has_adoptions()):
-            self._wakeups.worker.wait(self._wait_seconds())
+        goes_on = self._has_work() or self._is_called or self._may_rejoin()
+        self._was_woken = goes_on or self._wakeups.worker.wait(self._wait_seconds())
         return 0.0
+
+    def _may_rejoin(self) -> bool:
+        return self._is_detached and not (self._worker.running or self.drained.is_set())
+
+    def _has_work(self) -> bool:
+        return self._worker.has_outcomes() or self._worker.has_adoptions()
+
+    def _must_poll(self, now: float) -> bool:
+        """When called, when it is time, and after a wait that nothing has ended. What our own process wakes us for
+        (an outcome, a run to adopt, output) needs no poll."""
+        self._is_called = self._wakeups.take_worker_call() or self._is_called
+        is_time = now - self._polled_at >= POLL_BUSY_SECONDS
+        return is_time or (not self._has_work() and (self._is_called or not self._was_woken))
 
     def heartbeat_step(self) -> float:
         if self.drained.is_set() or self._is_detached:

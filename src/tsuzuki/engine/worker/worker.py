@@ -49,6 +49,10 @@ RUN_ENDS_MAX = 500
 RECONCILE_SECONDS = 30.0
 """How long after a lost reply the database may still commit what we sent."""
 
+GATHER_SECONDS_MAX = 0.004
+GATHER_ENDS_MAX = 32
+"""How long a busy worker waits for further ends, and for how many."""
+
 _Ended = tuple[Task, RunEnd, Outcome]
 
 
@@ -90,6 +94,8 @@ class Worker:
         """Held from the leader's statement that starts runs for us until they are in the queue; and by
         code that must not miss them: to change our id, to stop accepting, to reconcile."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
+        self._outcomes_wanted = 1
+        """How many are worth a wake-up."""
         self._unsaved: dict[int, _Ended] = {}
         self._jobs: dict[int, Job] = {}
         self._must_reconcile = False
@@ -121,6 +127,8 @@ class Worker:
                 return False
             with self._database.write() as connection:
                 former = workers.get(connection, self.identity.id)
+                # What was assigned to it at the last moment: it would wait until the leader notices its silence.
+                self._hand_back(connection)
                 workers.retire_id(connection, self.identity.id)
                 register(connection, identity)
             self.identity = identity
@@ -219,7 +227,19 @@ class Worker:
     def on_outcome(self, task: Task, outcome: Outcome) -> None:
         """An execution has ended. Called once per task, from any thread."""
         self._outcomes.append((task, outcome))
-        self._wake()
+        if len(self._outcomes) >= self._outcomes_wanted:
+            self._wake()
+
+    def gather_ends(self, wait: Callable[[float], object]) -> None:
+        """If a run has ended, let others end, so that they share a transaction: until all have, or enough, and only
+        for a moment. `wait` waits for our wake-up, at most so many seconds."""
+        wanted = min(len(self._slots) - len(self._unsaved), GATHER_ENDS_MAX)
+        if self._adopted_next or not 0 < len(self._outcomes) < wanted:
+            return
+        self._outcomes_wanted = wanted
+        if len(self._outcomes) < wanted:
+            wait(GATHER_SECONDS_MAX)
+        self._outcomes_wanted = 1
 
     def _adopt(self) -> list[Task]:
         """Execute every run in the queue. They leave it afterwards, so that `running` never misses one."""

@@ -1,10 +1,11 @@
 """Capacity: attached workers that were heard lately, how many runs each may hold, and how many are held by worker,
 job and key.
 
-Counted from the rows each time: a stored counter could drift, this cannot.
+Counted from the rows each time: a stored counter could drift, this cannot. Keys may be as many as runs, so a round
+counts only those it asks for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from sqlalchemy import (
     Integer,
     Select,
     Text,
+    and_,
+    case,
     cast,
     func,
     null,
@@ -30,6 +33,7 @@ from tsuzuki.store.runs.queue import DUE, DueRun
 from tsuzuki.store.runs.states import HELD
 from tsuzuki.store.schema.tables import job_runs, workers
 from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.value_list import in_long_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +54,7 @@ class WorkerCapacity(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """`due` is the most urgent due run, if it was queried and there is one."""
+    """`due` is the most urgent due run, if it was queried and there is one. Of the keys only its own is counted."""
 
     workers: list[WorkerCapacity]
     held: HeldRuns
@@ -67,6 +71,20 @@ _HELD = select(*_HELD_GROUP, func.count().label("runs")).where(HELD).group_by(*_
 
 def held_runs(connection: Connection) -> HeldRuns:
     return _held(execute(connection, _HELD).all())
+
+
+_HELD_KEY = (job_runs.c.job_definition_id, job_runs.c.concurrency_key)
+_HELD_BY_KEY = (
+    select(*_HELD_KEY, func.count())
+    .where(HELD, in_long_list(job_runs.c.concurrency_key, "keys"))
+    .group_by(*_HELD_KEY)
+)
+
+
+def held_by_key(connection: AnyConnection, keys: Collection[str]) -> dict[tuple[int, str], int]:
+    """How many runs with these keys are held, by job and key."""
+    rows = execute(connection, _HELD_BY_KEY, {"keys": keys}).all()
+    return {(job_id, key): count for job_id, key, count in rows}
 
 
 # The columns of a UNION of three kinds of rows; each kind fills its own.
@@ -98,14 +116,32 @@ _ATTACHED = _part(
     capacity=workers.c.capacity,
     tags=workers.c.tags,
 )
+_HELD_BY_JOB = (job_runs.c.assigned_worker_id, job_runs.c.job_definition_id)
 _HELD_PART = _part(
-    _HELD,
-    **dict(zip(("worker_id", "job_id", "key", "runs"), _HELD.selected_columns, strict=True)),
+    select(*_HELD_BY_JOB).where(HELD).group_by(*_HELD_BY_JOB),
+    worker_id=job_runs.c.assigned_worker_id,
+    job_id=job_runs.c.job_definition_id,
+    runs=func.count(),
 )
 _MOST_URGENT = DUE.limit(1).subquery()
+_DUE_COLUMNS = dict(
+    zip(("run_id", "version", "job_id", "key", "job_version"), _MOST_URGENT.c, strict=True)
+)
+_HAS_ITS_KEY = and_(
+    job_runs.c.job_definition_id == _DUE_COLUMNS["job_id"],
+    job_runs.c.concurrency_key == _DUE_COLUMNS["key"],
+)
+_HELD_WITH_ITS_KEY = (
+    select(func.count())
+    .select_from(job_runs)
+    .where(HELD, _HAS_ITS_KEY)
+    .correlate(_MOST_URGENT)
+    .scalar_subquery()
+)
 _FIRST = _part(
     select(_MOST_URGENT),
-    **dict(zip(("run_id", "version", "job_id", "key", "job_version"), _MOST_URGENT.c, strict=True)),
+    runs=case((_DUE_COLUMNS["key"].is_not(None), _HELD_WITH_ITS_KEY), else_=0),
+    **_DUE_COLUMNS,
 )
 _CAPACITY = union_all(_ATTACHED, _HELD_PART)
 _CAPACITY_AND_FIRST = union_all(_ATTACHED, _HELD_PART, _FIRST)
@@ -129,14 +165,18 @@ def _capacity(rows: Sequence[Sequence[Any]]) -> Capacity:
     attached: list[WorkerCapacity] = []
     held: list[Sequence[Any]] = []
     due: DueRun | None = None
+    by_key: dict[tuple[int, str], int] = {}
     for worker_id, job_id, key, runs, capacity, tags, run_id, version, job_version in rows:
         if capacity is not None:
             attached.append(WorkerCapacity(worker_id, capacity, frozenset(tags)))
         elif run_id is not None:
             due = DueRun(RunRef(run_id, version), job_id, key, job_version)
+            by_key = {} if key is None else {(job_id, key): runs}
         else:
-            held.append((worker_id, job_id, key, runs))
-    return Capacity(attached, _held(held), due)
+            held.append((worker_id, job_id, None, runs))
+    counted = _held(held)
+    counted.by_key.update(by_key)
+    return Capacity(attached, counted, due)
 
 
 def _held(rows: Iterable[Sequence[Any]]) -> HeldRuns:

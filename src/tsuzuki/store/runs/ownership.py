@@ -104,6 +104,25 @@ def _select_owned(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
     return select(job_runs.c.id).where(by_key(job_runs.c.id, believed.c.id), *is_owned(believed.c))
 
 
+_TOTALS = select(
+    func.count(),
+    func.sum(job_runs.c.id),
+    func.sum(job_runs.c.version),
+    func.sum(job_runs.c.leader_epoch),
+).where(job_runs.c.assigned_worker_id == _ME, in_indexed_state(RunState.RUNNING))
+
+
+def owns_exactly(connection: Connection, *, worker_id: str, runs: Sequence[Started]) -> bool:
+    """Whether these runs and no others run on this worker, by totals: much cheaper than `still_owned` for many.
+
+    True only if each is still owned, provided that no other run is RUNNING in the worker's name; if one is, it will be
+    among `runs` of the next check. False says nothing about any one of them.
+    """
+    ids, versions, epochs = zip(*runs, strict=True)
+    believed = len(runs), sum(ids), sum(versions), sum(epochs)
+    return tuple(execute(connection, _TOTALS, {"me": worker_id}).one()) == believed
+
+
 _UNCONFIRMED = select(func.count()).where(
     job_runs.c.assigned_worker_id == _ME,
     in_indexed_state(RunState.RUNNING),

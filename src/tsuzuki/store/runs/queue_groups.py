@@ -4,7 +4,8 @@ A group is the waiting runs of one job with one concurrency key. A long backlog 
 its limit is one step into an index, however many runs wait in it. The order of what is found is that of the queue.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -75,29 +76,48 @@ def live_jobs(connection: Connection) -> list[LiveJob]:
     return [LiveJob._make(row) for row in execute(connection, _LIVE_JOBS).all()]
 
 
-def due_runs_of(
+class GroupedRun(NamedTuple):
+    """A due run, and its place in the order of the queue."""
+
+    order: tuple[int, datetime, int]
+    run: DueRun
+
+
+def due_runs_without_key(
     connection: Connection,
     *,
     limited_jobs: Collection[int],
     unlimited_jobs: Collection[int],
     limit: int,
     per_limited_job: int,
-    per_key: int,
-) -> list[DueRun]:
-    """The first due runs of these jobs whose key is not at its limit, in the order of the queue. Of those without
-    a key at most `per_limited_job` of each limited job, of those with one at most `per_key` of each key."""
+) -> list[GroupedRun]:
+    """The first due runs of these jobs that have no key, in the order of the queue; at most `per_limited_job` of each
+    limited job. One step into the index per job."""
     values = {
         "limited": limited_jobs,
         "unlimited": unlimited_jobs,
-        "jobs": [*limited_jobs, *unlimited_jobs],
         "limit": limit,
         "per_limited_job": min(per_limited_job, limit),
-        "per_key": min(per_key, limit),
     }
-    rows = execute(connection, _due_runs_of(connection.dialect), values).all()
+    return _grouped(execute(connection, _due_without_key(connection.dialect), values).all())
+
+
+def due_runs_with_key(
+    connection: Connection, *, jobs: Collection[int], limit: int, per_key: int
+) -> list[GroupedRun]:
+    """The first due runs of these jobs whose key is not at its limit, in the order of the queue; at most `per_key` of
+    each key. One step into the index per key."""
+    values = {"jobs": jobs, "limit": limit, "per_key": min(per_key, limit)}
+    return _grouped(execute(connection, _due_with_key(connection.dialect), values).all())
+
+
+def _grouped(rows: Iterable[Any]) -> list[GroupedRun]:
     return [
-        DueRun(RunRef(run_id, version), job_id, key, job_version)
-        for run_id, version, job_id, key, job_version, _, _ in rows
+        GroupedRun(
+            (-priority, scheduled_for, run_id),
+            DueRun(RunRef(run_id, version), job_id, key, job_version),
+        )
+        for run_id, version, job_id, key, job_version, priority, scheduled_for in rows
     ]
 
 
@@ -110,24 +130,27 @@ _LONG_KEY = and_(_WAITING, func.length(_KEY) > literal_column("200"))
 
 
 @lru_cache
-def _due_runs_of(dialect: Dialect) -> Select[Any]:
-    full, groups = _full_keys(), _groups()
-    limited, unlimited, jobs = (_listed(name) for name in ("limited", "unlimited", "jobs"))
-    parts = [
+def _due_without_key(dialect: Dialect) -> Select[Any]:
+    limited, unlimited = _listed("limited"), _listed("unlimited")
+    return _first(
+        _found(dialect, limited, _BY_KEY, _is_of(limited), _KEY.is_(None), limit="per_limited_job"),
+        _found(dialect, unlimited, _BY_KEY, _is_of(unlimited), _KEY.is_(None), limit="limit"),
+    )
+
+
+@lru_cache
+def _due_with_key(dialect: Dialect) -> Select[Any]:
+    full, groups, jobs = _full_keys(), _groups(), _listed("jobs")
+    is_open = _is_in_none(full, _RUN.c.job_definition_id, _KEY)
+    return _first(
         _found(dialect, groups, _BY_KEY, _is_of(groups), groups.c.key == _KEY, limit="per_key")
         .where(groups.c.key.is_not(None))
         .where(_is_in_none(full, groups.c.job, groups.c.key)),
-        _found(dialect, limited, _BY_KEY, _is_of(limited), _KEY.is_(None), limit="per_limited_job"),
-        _found(dialect, unlimited, _BY_KEY, _is_of(unlimited), _KEY.is_(None), limit="limit"),
-        _found(
-            dialect,
-            jobs,
-            _LONG_KEY,
-            _is_of(jobs),
-            _is_in_none(full, _RUN.c.job_definition_id, _KEY),
-            limit="limit",
-        ),
-    ]
+        _found(dialect, jobs, _LONG_KEY, _is_of(jobs), is_open, limit="limit"),
+    )
+
+
+def _first(*parts: Select[Any]) -> Select[Any]:
     found = union_all(*parts).subquery("found")
     return (
         select(found)
@@ -189,10 +212,12 @@ def _found(
     dialect: Dialect, groups: FromClause, *which: ColumnElement[bool], limit: str
 ) -> Select[Any]:
     """The first due runs of each group, looked up group by group."""
+    # By the key too, though it is one key or none: PostgreSQL would sort what has none, or read the whole queue.
+    by_key = [] if which[0] is _LONG_KEY else [_KEY]
     ids = (
         select(_RUN.c.id)
         .where(*which, _RUN.c.scheduled_for <= db_now())
-        .order_by(_RUN.c.priority.desc(), _RUN.c.scheduled_for, _RUN.c.id)
+        .order_by(*by_key, _RUN.c.priority.desc(), _RUN.c.scheduled_for, _RUN.c.id)
         .limit(bindparam(limit, type_=Integer()))
         .correlate(groups)
     )

@@ -21,6 +21,12 @@ def in_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     return InList(column, bindparam(name, type_=ListText()))
 
 
+def in_long_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The same for a list of hundreds and a column without an index: PostgreSQL hashes it instead of comparing each
+    row with each value."""
+    return InLongList(column, bindparam(name, type_=ListText()))
+
+
 class ListText(TypeDecorator[Collection[Any]]):
     impl = Text
     cache_ok = True
@@ -45,3 +51,14 @@ def _in_list(element: InList, compiler: SQLCompiler, **kw: Any) -> str:
     column, values = (compiler.process(side, **kw) for side in element.clauses)
     kind = compiler.dialect.type_compiler_instance.process(next(iter(element.clauses)).type)
     return f"{column} = ANY (CAST({values} AS {kind}[]))"
+
+
+class InLongList(InList):
+    inherit_cache = True
+
+
+@compiles(InLongList, "postgresql")
+def _in_long_list(element: InLongList, compiler: SQLCompiler, **kw: Any) -> str:
+    column, values = (compiler.process(side, **kw) for side in element.clauses)
+    kind = compiler.dialect.type_compiler_instance.process(next(iter(element.clauses)).type)
+    return f"{column} IN (SELECT unnest(CAST({values} AS {kind}[])))"

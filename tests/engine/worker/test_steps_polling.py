@@ -1,0 +1,56 @@
+"""When a worker asks the database: when it is called, when it is time, and not for what its own process tells it."""
+
+from random import Random
+
+import pytest
+
+from support.moving_clock import MovingClock
+from support.scripted_executors import ScriptedExecutor
+from support.statement_recorder import recorded
+from tsuzuki.engine.process import Engine
+from tsuzuki.engine.role import Role
+from tsuzuki.engine.worker.steps import POLL_BUSY_SECONDS
+from tsuzuki.store.sql.database import Database
+
+
+@pytest.fixture
+def engine(database: Database, clock: MovingClock) -> Engine:
+    engine = Engine(
+        database=database,
+        executor=ScriptedExecutor(),
+        clock=clock,
+        random=Random(1),
+        role=Role(lead=False, capacity=3),
+        software_version="test",
+    )
+    engine.worker_steps.register()
+    engine.wakeups.worker.wake()
+    engine.worker_steps.work_step()
+    return engine
+
+
+def asks(engine: Engine, database: Database) -> bool:
+    """Whether the next step asks for assigned runs; then it is woken, so that no time passes."""
+    engine.wakeups.worker.wake()
+    with recorded(database) as sent:
+        engine.worker_steps.work_step()
+    return any("'ASSIGNED'" in statement for statement in sent)
+
+
+def test_a_wake_up_of_its_own_process_makes_a_worker_ask_nothing(
+    engine: Engine, database: Database, clock: MovingClock
+) -> None:
+    assert not asks(engine, database)
+    clock.advance(POLL_BUSY_SECONDS)
+    assert asks(engine, database)
+
+
+def test_a_worker_that_is_called_asks_at_once(engine: Engine, database: Database) -> None:
+    engine.wakeups.wake({engine.worker.identity.id})
+    assert asks(engine, database)
+    assert not asks(engine, database)
+
+
+def test_a_worker_that_nothing_has_woken_asks(engine: Engine, database: Database) -> None:
+    engine.worker_steps.work_step()
+    assert asks(engine, database)
