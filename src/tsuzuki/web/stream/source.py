@@ -96,12 +96,18 @@ class LogOfRun:
         self._logs = application.logs
         self._runs = application.runs
         self._run_id = run_id
+        self._end: str | None = None
 
     def now(self) -> str:
+        if self._end is not None:
+            return self._end
         # In this order: the last lines are written with the end of the run.
         ended = self._run_id not in self._runs.live([self._run_id])
         last = self._logs.tail(self._run_id, 1)
-        return f"{last[-1].seq if last else 0}{ENDED if ended else ''}"
+        seq = last[-1].seq if last else 0
+        if ended:
+            self._end = f"{seq}{ENDED}"
+        return self._end or str(seq)
 
     def first(self, now: str) -> str:
         return now
