@@ -106,6 +106,7 @@ async def examine(
         used, started = processor_seconds(pid), monotonic()
         told += await move(application, rate, seconds)
         share = (processor_seconds(pid) - used) / (monotonic() - started)
+        figures[f"seconds_at_{rate}_moves_per_second"] = round(monotonic() - started, 1)
         figures[f"core_percent_at_{rate}_moves_per_second"] = round(100 * share, 1)
     await asyncio.sleep(GRACE_SECONDS)
     figures["moves"] = told

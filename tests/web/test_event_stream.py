@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from sqlalchemy import Connection
 
 from support.databases import PostgresServer, opened
 from support.event_stream import EventReader, cancel_all, waiting_runs
 from support.waiting import wait_until
 from support.web_client import FixedAuthenticator, Served, served_application
+from tsuzuki.collectors.feeds.tables import items
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run import RunRef
@@ -21,7 +24,13 @@ from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.schema.history_tables import pruned_history
 from tsuzuki.web.stream.rendering import JsonRenderer
 
-TOPICS = ["runs", "job:hello", "run:1", "progress", "logs:1", "workers"]
+TOPICS = {
+    **dict.fromkeys(
+        ["runs", "job:hello", "run:1", "created", "progress", "logs:1"], Right.RUNS_READ
+    ),
+    "workers": Right.WORKERS_READ,
+    "items": Right.COLLECTORS_READ,
+}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -234,6 +243,54 @@ def test_lines_progress_and_workers_are_told(served: Served, database_url: str) 
             assert event.name == "runs"
 
 
+def test_a_new_run_is_told_by_its_id(served: Served) -> None:
+    (before,) = waiting_runs(served.application, 1)
+    with EventReader(served.server.url, "created") as reader:
+        assert next(reader.events("created")).data["created"] == [{"run_id": before}]
+        (after,) = waiting_runs(served.application, 1)
+        told = next(reader.events("created")).data
+        assert told == {"created": [{"run_id": after}], "gone": [], "is_whole": False}
+    with EventReader(served.server.url, "created,workers", last_id=reader.last_id) as reader:
+        assert next(reader.events("workers")).data["is_whole"]
+        (newest,) = waiting_runs(served.application, 1)
+        assert next(reader.events("created")).data["created"] == [{"run_id": newest}]
+
+
+def test_items_of_feeds_are_told_when_they_change(served: Served, database_url: str) -> None:
+    def add(connection: Connection, count: int, status: int) -> None:
+        now = served.application.statistics._database.clock.now()
+        rows = [
+            {
+                "url": f"https://example.org/{status}/{uuid4()}",
+                "title": "t",
+                "published_at": now,
+                "status": status,
+                "retry_count": 0,
+                "created_at": now,
+                "last_checked_at": now,
+            }
+            for _ in range(count)
+        ]
+        connection.execute(items.insert(), rows)
+
+    with opened(database_url) as database:
+        with database.write() as connection:
+            add(connection, 1, 0)
+        with EventReader(served.server.url, "items") as reader:
+            (first,) = next(reader.events("items")).data["items"]
+            assert (first["status"], first["reason"]) == ("unprocessed", None)
+            with database.write() as connection:
+                add(connection, 1, 2)
+            told = next(reader.events("items")).data
+            assert [item["status"] for item in told["items"]] == ["pending"]
+            assert not told["is_whole"]
+            with database.write() as connection:
+                add(connection, 60, 2)
+            event = reader.read()
+            assert event is not None
+            assert (event.name, event.data) == ("reload", {"topic": "items"})
+
+
 def test_one_rendering_serves_every_stream_with_the_same_bytes(
     served: Served, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,8 +372,7 @@ def test_a_topic_that_is_misspelt_is_answered_with_the_right_one(served: Served)
 def test_each_topic_needs_its_right(served: Served, caller: str | None) -> None:
     waiting_runs(served.application, 1)
     principal = FixedAuthenticator.PRINCIPALS.get(caller or "")
-    for topic in TOPICS:
-        right = Right.WORKERS_READ if topic == "workers" else Right.RUNS_READ
+    for topic, right in TOPICS.items():
         expected = 401 if principal is None else 200 if principal.may(right) else 403
         with EventReader(served.server.url, topic, token=caller) as reader:
             # Run 1 may be pruned by another test: who may read is told so.

@@ -5,7 +5,7 @@ A `Position` is written as a text that any process on the same database continue
 
 from collections.abc import Iterator
 
-from tsuzuki.store.runs import changes, progress
+from tsuzuki.store.runs import changes, progress, runs
 from tsuzuki.store.runs.changes import Change, Page, Position
 from tsuzuki.store.runs.progress import RunProgress
 from tsuzuki.store.sql.database import Database
@@ -54,6 +54,11 @@ class Changes:
                     raise PositionLost(str(known))
             known, more = page.position, page.more
             yield page
+
+    def newest_run_id(self) -> int:
+        """The id of the run that was stored last; 0 if there is none."""
+        with self._database.read() as connection:
+            return runs.newest_id(connection)
 
     def progress(self) -> list[RunProgress]:
         """How far the running runs are, the newest first."""

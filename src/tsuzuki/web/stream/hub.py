@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.model.errors import NotFound, TsuzukiError
 from tsuzuki.services.changes import Listener, PositionLost
 from tsuzuki.services.server_log import log
 from tsuzuki.web.problems import RequestError
 from tsuzuki.web.stream.credentials import Credentials, LiveCredentials
 from tsuzuki.web.stream.frames import frame, heartbeat, write_id
-from tsuzuki.web.stream.rendering import Renderer
+from tsuzuki.web.stream.rendering import Renderer, write_json
 from tsuzuki.web.stream.source import Source, Step
 from tsuzuki.web.stream.subscription import RELOAD, Group, Subscription, rendered
 from tsuzuki.web.stream.topics import Selection, Topics
@@ -217,27 +217,34 @@ class Hub:
         followed = self._followed.get(name)
         if followed is None:
             return False
-        has_published = False
         try:
-            until = await run_in_threadpool(followed.source.now)
-            steps = followed.source.between(followed.position, until)
-            while True:
-                wanted = {(s, g.renderer.key): g.renderer for g, s in self._followers(name)}
-                found = await run_in_threadpool(_next_step, steps, wanted)
-                if found is None or self._followed.get(name) is not followed:
-                    return has_published
-                step, texts = found
-                followed.position = step.position
-                has_published |= self._publish(name, step, texts)
-        except PositionLost:
-            followed.position = await run_in_threadpool(followed.source.now)
+            try:
+                return await self._tell_new(name, followed)
+            except PositionLost:
+                followed.position = await run_in_threadpool(followed.source.now)
+                for group, _ in self._followers(name):
+                    group.put(frame(RELOAD, write_json({"topic": name}), self._id_for(group)))
+                return True
+        except NotFound:
             for group, _ in self._followers(name):
-                group.put(frame(RELOAD, f'{{"topic":"{name}"}}', self._id_for(group)))
-            return True
+                group.end("not_found")
         except TsuzukiError as problem:
             # Nothing is lost: what could not be read comes with the next look.
             log.warning("stream_source_unreadable", source=name, error=problem.specific_code)
-            return has_published
+        return False
+
+    async def _tell_new(self, name: str, followed: _Followed) -> bool:
+        has_published = False
+        until = await run_in_threadpool(followed.source.now)
+        steps = followed.source.between(followed.position, until)
+        while True:
+            wanted = {(s, g.renderer.key): g.renderer for g, s in self._followers(name)}
+            found = await run_in_threadpool(_next_step, steps, wanted)
+            if found is None or self._followed.get(name) is not followed:
+                return has_published
+            step, texts = found
+            followed.position = step.position
+            has_published |= self._publish(name, step, texts)
 
     def _followers(self, name: str) -> Iterator[tuple[Group, Selection]]:
         for group in [*self._groups.values()]:

@@ -19,7 +19,7 @@ class Renderer(Protocol):
 
     def render(self, kind: Kind, data: Any) -> str | None:
         """The text of an event; None for no event. `data` is a sequence of `Change` for runs, `NewLines` for logs,
-        and `StateChange` for progress and workers."""
+        and `StateChange` for all else."""
 
 
 class JsonRenderer:

@@ -1,14 +1,16 @@
 """Where events come from: each source has positions, and tells what came between two of them.
 
-Moves of runs and lines of a log are a sequence: nothing of it is missed. Progress and workers are a state: what is told
+Moves of runs and lines of a log are a sequence: nothing of it is missed. All else is a state: what is told
 is the state that is newer than the known one, and its position is a digest of it.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import NotFound
 from tsuzuki.services.changes import PositionLost
@@ -18,11 +20,16 @@ from tsuzuki.web.stream.topics import Kind, Selection
 from tsuzuki.wiring.application import Application
 
 STATES_KEPT = 8
+ITEMS_OF_EACH_STATUS = 50
 LOG_PAGE_LINES = 200
 LOG_PAGE_CHARACTERS = 64 * 1024
 """What one event has at most, but for a line that is longer."""
 ENDED = "!"
 """Behind the number of the last line of a log to which none will be added."""
+
+
+State = Mapping[str, Mapping[str, Any]]
+"""What there is, by its id."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +96,18 @@ class LogOfRun:
         self._logs = application.logs
         self._runs = application.runs
         self._run_id = run_id
+        self._end: str | None = None
 
     def now(self) -> str:
+        if self._end is not None:
+            return self._end
         # In this order: the last lines are written with the end of the run.
         ended = self._run_id not in self._runs.live([self._run_id])
         last = self._logs.tail(self._run_id, 1)
-        return f"{last[-1].seq if last else 0}{ENDED if ended else ''}"
+        seq = last[-1].seq if last else 0
+        if ended:
+            self._end = f"{seq}{ENDED}"
+        return self._end or str(seq)
 
     def first(self, now: str) -> str:
         return now
@@ -138,11 +151,15 @@ def _line(position: str) -> int:
 
 
 class CurrentState:
-    """Its steps have `StateChange`. `read` answers what there is now, by its id."""
+    """Its steps have `StateChange`. `read` answers what there is now. If that is only the newest part, nothing is said
+    about what is missing in it, and `is_overrun` says of two states whether more may have changed than they show."""
 
-    def __init__(self, read: Callable[[], Mapping[str, Mapping[str, Any]]]) -> None:
+    def __init__(
+        self, read: Callable[[], State], *, is_overrun: Callable[[State, State], bool] | None = None
+    ) -> None:
         self._read = read
-        self._kept: dict[str, Mapping[str, Mapping[str, Any]]] = {}
+        self._is_overrun = is_overrun
+        self._kept: dict[str, State] = {}
 
     def now(self) -> str:
         state = self._read()
@@ -160,7 +177,7 @@ class CurrentState:
             return
         kept = self._kept
         before, after = kept.get(known), kept.get(until)
-        if after is None:
+        if after is None or (self._is_overrun and before and self._is_overrun(before, after)):
             raise PositionLost(until)
         changed = (
             value for name, value in after.items() if before is None or before.get(name) != value
@@ -169,7 +186,9 @@ class CurrentState:
             position=until,
             data=StateChange(
                 changed=tuple(changed),
-                gone=tuple(name for name in before or () if name not in after),
+                gone=()
+                if self._is_overrun
+                else tuple(name for name in before or () if name not in after),
                 is_whole=before is None,
             ),
         )
@@ -183,10 +202,37 @@ def source_of(application: Application, selection: Selection) -> Source:
             return LogOfRun(application, selection.run_id)
         case Kind.PROGRESS:
             return CurrentState(lambda: _progress(application))
+        case Kind.CREATED:
+            return CurrentState(lambda: _newest(application))
+        case Kind.ITEMS:
+            return CurrentState(lambda: _items(application), is_overrun=_items_overrun)
         case Kind.WORKERS:
             return CurrentState(lambda: _workers(application))
         case _:
             raise ValueError(selection)
+
+
+def _newest(application: Application) -> dict[str, dict[str, Any]]:
+    return {"newest": {"run_id": application.changes.newest_run_id()}}
+
+
+def _items(application: Application) -> dict[str, dict[str, Any]]:
+    feeds: FeedsService = application.service("feeds")
+    return {
+        str(item.id): {
+            **item._asdict(),
+            "status": item.status.name.lower(),
+            "reason": None if item.reason is None else item.reason.name.lower(),
+            "last_checked_at": to_utc_text(item.last_checked_at),
+        }
+        for item in feeds.items.last_checked(of_each_status=ITEMS_OF_EACH_STATUS)
+    }
+
+
+def _items_overrun(before: State, after: State) -> bool:
+    """Whether all that is shown of a status is new: then there may be more."""
+    fresh = Counter(item["status"] for name, item in after.items() if before.get(name) != item)
+    return any(count >= ITEMS_OF_EACH_STATUS for count in fresh.values())
 
 
 def _progress(application: Application) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from tsuzuki.services.changes import PositionLost
+from tsuzuki.services.server_log import log
 from tsuzuki.web.stream.credentials import Credentials
 from tsuzuki.web.stream.frames import frame, opening, write_id
 from tsuzuki.web.stream.rendering import Renderer, write_json
@@ -35,6 +36,10 @@ class Group:
         for subscription in [*self.subscriptions]:
             subscription.put(written)
 
+    def end(self, code: str) -> None:
+        for subscription in [*self.subscriptions]:
+            subscription.end(code)
+
 
 def rendered(selection: Selection, renderer: Renderer, step: Step) -> str | None:
     """The text of a step for those who selected this; None if there is nothing for them."""
@@ -43,7 +48,11 @@ def rendered(selection: Selection, renderer: Renderer, step: Step) -> str | None
         data = selection.changes(data)
         if not data:
             return None
-    return renderer.render(selection.kind, data)
+    try:
+        return renderer.render(selection.kind, data)
+    except Exception:  # noqa: BLE001 -- a renderer that fails must not silence the streams of others
+        log.exception("stream_not_rendered", kind=selection.kind.value, renderer=renderer.key)
+        return None
 
 
 @dataclass(eq=False, kw_only=True)

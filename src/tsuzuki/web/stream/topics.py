@@ -1,4 +1,5 @@
-"""What a stream can be asked for: `runs`, `job:NAME`, `run:ID`, `progress`, `logs:RUN`, `logs:RUN:LINE`, `workers`.
+"""What a stream can be asked for: `runs`, `job:NAME`, `run:ID`, `created`, `progress`, `logs:RUN`, `logs:RUN:LINE`,
+`workers`, `items`.
 
 Topics of one source are one selection from it, so that no change is told twice to one stream.
 """
@@ -16,24 +17,30 @@ from tsuzuki.web.security.bodies import INTEGER_MAX
 
 TOPICS_MAX = 20
 LINE_MAX = 2**31 - 1
-FORMS = "runs, job:NAME, run:ID, progress, logs:RUN, logs:RUN:LINE, workers"
+FORMS = "runs, job:NAME, run:ID, created, progress, logs:RUN, logs:RUN:LINE, workers, items"
 
 
 class Kind(StrEnum):
     """What an event is about; also its name."""
 
     RUNS = "runs"
+    CREATED = "created"
     PROGRESS = "progress"
     LOGS = "logs"
     WORKERS = "workers"
+    ITEMS = "items"
 
 
 RIGHTS = {
     Kind.RUNS: Right.RUNS_READ,
+    Kind.CREATED: Right.RUNS_READ,
     Kind.PROGRESS: Right.RUNS_READ,
     Kind.LOGS: Right.RUNS_READ,
     Kind.WORKERS: Right.WORKERS_READ,
+    Kind.ITEMS: Right.COLLECTORS_READ,
 }
+STATES = (Kind.CREATED, Kind.PROGRESS, Kind.WORKERS, Kind.ITEMS)
+"""What is told as a state, and has nothing to select from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +98,7 @@ def parse_topics(text: str) -> Topics:
     asked = [part.strip() for part in text.split(",") if part.strip()]
     if not asked or len(asked) > TOPICS_MAX:
         _refuse(f"name from 1 to {TOPICS_MAX} topics", f"There are: {FORMS}.")
-    plain = {Kind(part) for part in asked if part in (Kind.RUNS, Kind.PROGRESS, Kind.WORKERS)}
+    plain = {Kind(part) for part in asked if part in (Kind.RUNS, *STATES)}
     jobs: set[str] = set()
     runs: set[int] = set()
     logs: dict[int, int | None] = {}
@@ -124,7 +131,7 @@ def _selections(
         yield Selection(kind=Kind.RUNS)
     elif jobs or runs:
         yield Selection(kind=Kind.RUNS, jobs=frozenset(jobs), runs=frozenset(runs))
-    for kind in (Kind.PROGRESS, Kind.WORKERS):
+    for kind in STATES:
         if kind in plain:
             yield Selection(kind=kind)
     for run_id in sorted(logs):

@@ -3,9 +3,21 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, case, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Select,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.queries.items import SELECT_ITEMS, Item, item_from
@@ -149,3 +161,40 @@ def is_worked_on(connection: Connection, item_id: int) -> bool:
 def id_of_url(connection: Connection, url: str) -> int | None:
     item_id: int | None = execute(connection, _IDS_BY_URL, {"that_url": url}).scalar_one_or_none()
     return item_id
+
+
+class CheckedItem(NamedTuple):
+    """How an item stands since it was last looked at."""
+
+    id: int
+    status: ItemStatus
+    reason: ItemReason | None
+    retry_count: int
+    last_checked_at: datetime
+
+
+def _last_of(status: ItemStatus) -> Select[Any]:
+    """Served by the index on status and time, read from its end."""
+    found = (
+        select(
+            items.c.id, items.c.status, items.c.reason, items.c.retry_count, items.c.last_checked_at
+        )
+        .where(items.c.status == literal_column(str(int(status))))
+        .order_by(items.c.last_checked_at.desc())
+        .limit(bindparam("limit", type_=Integer()))
+    )
+    return select(found.subquery())
+
+
+_LAST_CHECKED = union_all(*map(_last_of, ItemStatus))
+
+
+def last_checked(connection: Connection, *, of_each_status: int) -> list[CheckedItem]:
+    """The items of each status that were looked at last."""
+    rows = execute(connection, _LAST_CHECKED, {"limit": of_each_status}).all()
+    return [
+        CheckedItem(
+            item_id, ItemStatus(status), None if reason is None else ItemReason(reason), tries, at
+        )
+        for item_id, status, reason, tries, at in rows
+    ]

@@ -10,7 +10,7 @@ from tsuzuki.collectors.feeds.channels.protocol import Sent
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.options import AccountType, FeedsSection
 from tsuzuki.collectors.feeds.queries import decisions, item_lists, item_moves, items, posts
-from tsuzuki.collectors.feeds.queries.item_lists import ItemFilter
+from tsuzuki.collectors.feeds.queries.item_lists import CheckedItem, ItemFilter
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
@@ -79,6 +79,11 @@ class Items:
         with self._database.read() as connection:
             found = item_lists.find(connection, wanted, limit=limit)
         return [ItemView(item=item, feed=feeds[item.feed_id]) for item in found]
+
+    def last_checked(self, *, of_each_status: int) -> list[CheckedItem]:
+        """The items of each status that were looked at last: what changed a moment ago is among them."""
+        with self._database.read() as connection:
+            return item_lists.last_checked(connection, of_each_status=of_each_status)
 
     def count(self, *, at_most: int, **narrowing: Any) -> int:
         """How many items there are, counted no further than `at_most`."""
