@@ -83,6 +83,18 @@ def test_a_log_reads_the_same_wherever_it_is(archiving: ArchivingFixture, run_id
     assert list(reader.follow(run_id, wait=never, after_seq=4)) == LINES[4:]
 
 
+def test_the_whole_log_is_searched_wherever_it_is(archiving: ArchivingFixture, run_id: int) -> None:
+    search = archiving.reader.search
+    word = LINES[1].body
+
+    assert search(run_id, word.upper()) == [line for line in LINES if word in line.body]
+    assert search(run_id, "") == LINES
+    assert search(run_id, "", after_seq=1, limit=2) == LINES[1:3]
+    assert search(run_id, "no such text") == []
+    for special in ("%", "_", "\\", "%_"):
+        assert search(run_id, special) == [line for line in LINES if special in line.body]
+
+
 def test_a_run_that_says_nothing_has_an_empty_log(archiving: ArchivingFixture) -> None:
     run_id = archiving.ended_run([])
 

@@ -62,6 +62,23 @@ class RunLogs:
             return lines
         return list(deque(self._archived(run, run.log_ref), maxlen=count))
 
+    def search(
+        self, run_id: int, text: str, *, after_seq: int = 0, limit: int = 1000
+    ) -> list[LogLine]:
+        """The lines of the whole log that have a text in them, in order, at most `limit`. Upper and lower case are
+        the same for ASCII letters."""
+        _check_count("limit", limit)
+        with self._database.read() as connection:
+            lines = logs.search(
+                connection, run_id=run_id, text=text, after_seq=after_seq, limit=limit
+            )
+            run = require_run(connection, run_id)
+        if run.log_ref is None:
+            return lines
+        wanted = _folded(text)
+        archived = self._archived(run, run.log_ref, after_seq=after_seq)
+        return list(islice((line for line in archived if wanted in _folded(line.body)), limit))
+
     def follow(
         self, run_id: int, *, wait: Callable[[float], object], after_seq: int = 0
     ) -> Iterator[LogLine]:
@@ -103,6 +120,14 @@ class RunLogs:
                 code="log_archive_missing",
             )
         return self._archive.read(ref, after_seq=after_seq)
+
+
+def _folded(text: str) -> str:
+    """Without the difference of upper and lower case, of ASCII letters alone, as the database compares."""
+    return text.translate(_LOWER)
+
+
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def _check_count(name: str, count: int) -> None:

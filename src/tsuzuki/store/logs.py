@@ -113,6 +113,20 @@ def tail(connection: Connection, *, run_id: int, count: int) -> list[LogLine]:
     return [LogLine(**row) for row in reversed(rows)]
 
 
+_WITH_TEXT = _AFTER.where(
+    job_run_logs.c.body.ilike(bindparam("pattern", type_=Text()), escape="\\")
+)
+
+
+def search(
+    connection: Connection, *, run_id: int, text: str, after_seq: int = 0, limit: int = 1000
+) -> list[LogLine]:
+    """Lines after `after_seq` that have the text in them, whatever the case of its ASCII letters; in order."""
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    wanted = {"run": run_id, "after": after_seq, "limit": limit, "pattern": f"%{escaped}%"}
+    return [LogLine(**row) for row in execute(connection, _WITH_TEXT, wanted).mappings()]
+
+
 # --- leaving the table --------------------------------------------------------------------------
 
 

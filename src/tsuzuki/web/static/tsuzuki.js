@@ -9,6 +9,7 @@ const body = document.body;
 const POLL_MS = 10_000;
 const OPEN_WITHIN_MS = 5_000;
 const REFRESH_MIN_MS = 1_500;
+const STREAMS_MAX = 3;
 const KEY_SEQUENCE_MS = 1_500;
 
 // Only answers of our own server are parsed, and every text in them was escaped there.
@@ -70,9 +71,9 @@ let refreshing = false;
 let isWaiting = false;
 let refreshedAt = 0;
 let timer = 0;
-let poll = 0;
 let tookMs = 0;
 let heardAt = 0;
+let isConnecting = false;
 
 function isBusy() {
   // What a person does now must not move: a dialog, a selected row, marked text, a field that is typed in.
@@ -185,16 +186,41 @@ function announce(count) {
   if (count) $("a", bar).textContent = count === 1 ? bar.dataset.one : bar.dataset.many.replace("{n}", count);
 }
 
-function connect() {
-  if (!body.dataset.topics || document.hidden || source) return;
+// A browser has six connections for a server. Tabs that are seen at the same time share three of them for streams; a
+// further one polls, so that pages and forms always get through.
+async function takeStreamSlot() {
+  if (!navigator.locks) return () => {};
+  for (let slot = 0; slot < STREAMS_MAX; slot += 1) {
+    const release = await new Promise((done) => {
+      navigator.locks.request(`tsuzuki-stream-${slot}`, { ifAvailable: true }, (lock) =>
+        lock ? new Promise((free) => done(free)) : done(null),
+      );
+    });
+    if (release) return release;
+  }
+  return null;
+}
+
+async function connect() {
+  if (!body.dataset.topics || document.hidden || source || isConnecting) return;
   if (!body.hasAttribute("data-stream")) return startPolling();
+  isConnecting = true;
+  const release = await takeStreamSlot();
+  isConnecting = false;
+  if (document.hidden) return release?.();
+  if (!release) return startPolling();
+  open(release);
+}
+
+function open(release) {
   const opened = new EventSource(`/api/v1/stream?topics=${encodeURIComponent(body.dataset.topics)}`);
   let isOpen = false;
-  source = opened;
-  const fallBack = setTimeout(() => { if (!isOpen) startPolling(opened); }, OPEN_WITHIN_MS);
-  opened.onopen = () => { isOpen = true; clearTimeout(fallBack); stopPolling(); show(currentState()); wanted(); };
+  source = { close() { opened.close(); release(); } };
+  const own = source;
+  const fallBack = setTimeout(() => { if (!isOpen) startPolling(own); }, OPEN_WITHIN_MS);
+  opened.onopen = () => { isOpen = true; clearTimeout(fallBack); show(currentState()); wanted(); };
   opened.onerror = () => {
-    if (opened.readyState === EventSource.CLOSED) { clearTimeout(fallBack); startPolling(opened); } else if (isOpen) show("lost");
+    if (opened.readyState === EventSource.CLOSED) { clearTimeout(fallBack); startPolling(own); } else if (isOpen) show("lost");
   };
   for (const name of ["message", "runs", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, heard);
 }
@@ -202,25 +228,19 @@ function connect() {
 function startPolling(opened) {
   opened?.close();
   if (source === opened) source = null;
-  stopPolling();
   show("poll");
-  poll = setInterval(wanted, POLL_MS);
-}
-
-function stopPolling() {
-  clearInterval(poll);
-  poll = 0;
 }
 
 function disconnect() {
   source?.close();
   source = null;
-  stopPolling();
 }
 
 function startLive() {
   if (!body.dataset.topics) return;
   connect();
+  // Beside the stream too: it tells of moves, and a run that was only created has made none.
+  setInterval(wanted, POLL_MS);
   // A browser has six connections for a server: a tab that is not seen holds none.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) disconnect();

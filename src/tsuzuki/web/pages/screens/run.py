@@ -20,14 +20,12 @@ from tsuzuki.web.problems import Problem, problem_of
 screen = Screen()
 
 LINES_SHOWN = 500
-SEARCHED_MAX = 200_000
 FOUND_MAX = 500
 LineNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
 class LogView(Model):
-    """A part of the log. `search` is the text that the lines were searched for; `is_cut`: more lines have it, or
-    the log was not searched to its end."""
+    """A part of the log. `search` is the text that the lines were searched for; `is_cut`: more lines have it."""
 
     lines: list[LogLineOut]
     search: str | None = None
@@ -80,17 +78,11 @@ def _log(context: PageContext, run_id: int, line: int | None, search: str | None
 
 
 def _found(context: PageContext, run_id: int, search: str) -> LogView:
-    """The text is looked for in what is shown: in the masked lines."""
-    wanted, found, is_cut = search.casefold(), [], False
-    for number, line in enumerate(context.application.logs.read_all(run_id), 1):
-        if wanted in line.body.casefold():
-            shown = line_out(context, line)
-            if wanted in shown.body.casefold():
-                found.append(shown)
-        if len(found) >= FOUND_MAX or number >= SEARCHED_MAX:
-            is_cut = True
-            break
-    return LogView(lines=found, search=search, is_cut=is_cut)
+    """Only what is shown can be found: a line whose match is in a secret is left out."""
+    lines = context.application.logs.search(run_id, search, limit=FOUND_MAX + 1)
+    shown = [line_out(context, line) for line in lines[:FOUND_MAX]]
+    is_visible = [line for line in shown if search.casefold() in line.body.casefold()]
+    return LogView(lines=is_visible, search=search, is_cut=len(lines) > FOUND_MAX)
 
 
 class ConfirmView(Model):
