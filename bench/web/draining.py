@@ -35,12 +35,17 @@ def drain(url: str, per_second: int) -> int:
     with Tsuzuki(url, environ={}, cwd=Path("/")) as app:
         app.job("drained-meanwhile", concurrency_policy="allow")(handler.nothing)
         freeze_loaded_objects()
-        threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+        threading.Thread(target=_set_at_end_of_input, args=[stop], daemon=True).start()
         with app.running(capacity=CAPACITY):
             while not stop.wait(1 / BATCHES_PER_SECOND):
                 batch = [Request(job="drained-meanwhile")] * (per_second // BATCHES_PER_SECOND)
                 app.submit_many(batch)
     return handler.ended
+
+
+def _set_at_end_of_input(stop: threading.Event) -> None:
+    sys.stdin.read()
+    stop.set()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Every list, count and overview of the API, as the requests that are measured.
 
-Each filter is there, as an exclusion too, alone and in pairs, for what is frequent, what is rare and what does not exist.
+Each filter is there, as an exclusion too, alone and in pairs, for what is frequent, rare, and not there at all.
 A request with `deep` continues at a cursor in the middle of the list.
 """
 
