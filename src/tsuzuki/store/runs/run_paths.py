@@ -62,8 +62,11 @@ class Path:
             run_id = self._id()
             return chosen.where(run_id >= low, run_id < high)
         pair = tuple_(self.key, job_runs.c.id)
-        value = literal(self.value, self.key.type)
-        return chosen.where(pair >= tuple_(value, low), pair < tuple_(value, high))
+        first, end = (
+            tuple_(literal(self.value, self.key.type), literal(bound, job_runs.c.id.type))
+            for bound in (low, high)
+        )
+        return chosen.where(pair >= first, pair < end)
 
     def _order(self) -> list[ColumnElement[Any]]:
         return [*([] if self.key is None else [self.key.desc()]), self._id().desc()]

@@ -20,6 +20,7 @@ from tsuzuki.store.runs.run_filter import conditions_of_runs
 from tsuzuki.store.runs.run_paths import Path, paths_of
 from tsuzuki.store.runs.states import in_states
 from tsuzuki.store.schema.tables import job_definitions, job_runs
+from tsuzuki.store.sql.plan_hints import guard
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.value_list import in_list
 
@@ -107,12 +108,14 @@ def _prepare(connection: Connection, wanted: RunFilter) -> _Search:
     choice = paths_of(connection, wanted, job_ids, low=low, high=high)
     states = () if "states" in choice.stands_for else tuple(sorted(wanted.wanted_states))
     refusing = (
-        *([in_states(states)] if states else []),
+        *([in_states(states)] if states else ()),
         *conditions_of_runs(wanted, without={"states", *choice.stands_for}),
-        *([] if choice.stands_for_jobs or not job_ids else [_of_jobs(job_ids)]),
-        *([~_of_jobs(excluded)] if excluded else []),
+        *(() if choice.stands_for_jobs or not job_ids else [_of_jobs(job_ids)]),
+        *([~_of_jobs(excluded)] if excluded else ()),
     )
-    return _Search(wanted=wanted, refusing=refusing, paths=choice.paths, low=low, high=high)
+    # Out of the planner's reach: the path must be gone along, not one that a refusing condition suggests.
+    guarded = tuple(guard(condition) for condition in refusing)
+    return _Search(wanted=wanted, refusing=guarded, paths=choice.paths, low=low, high=high)
 
 
 def _of_jobs(job_ids: frozenset[int]) -> ColumnElement[bool]:
