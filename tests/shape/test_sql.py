@@ -42,6 +42,7 @@ DRIVER = {
     "store/sql/connection_pool.py",
     "store/sql/database.py",
     "store/sql/postgresql.py",
+    "store/sql/read_limit.py",
     "store/sql/sqlite.py",
     "store/wakeups/listeners.py",
 }
