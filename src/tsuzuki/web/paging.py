@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
 from fastapi import Query
@@ -37,7 +38,8 @@ class Count(BaseModel):
 
 
 class Page(BaseModel, Generic[Item]):
-    """One page of a list. `next_cursor` asks for the next one, with the same filters; null at the end."""
+    """One page of a list. `next_cursor` asks for the next one, with the same filters; null at the end. With
+    `stopped_early` the page has fewer items than asked for, maybe none, and there may be more."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,6 +49,11 @@ class Page(BaseModel, Generic[Item]):
         description="What the list is filtered by, as it was understood."
     )
     count: Count | None = Field(None, description="Only with `count=true`.")
+    stopped_early: bool = Field(
+        False,
+        description="The search ended after it had looked at as many rows as one request may. `next_cursor` goes on"
+        " from there; a narrower filter, such as a job or a time, finds more at once.",
+    )
 
 
 class PageRequest(BaseModel):
@@ -66,6 +73,14 @@ class PageRequest(BaseModel):
 
 COUNT_MAX = 50_000
 PageQuery = Annotated[PageRequest, Query()]
+
+
+@dataclass(frozen=True)
+class Found(Generic[Row]):
+    """Rows of a search that may have been ended early: then `continue_at` is the position to go on from."""
+
+    rows: Sequence[Row]
+    continue_at: int | str | None = None
 
 
 def count_of(found: int) -> Count:
@@ -109,7 +124,7 @@ def _refuse() -> NoReturn:
 
 
 def page_of(
-    rows: Sequence[Row],
+    found: Found[Row],
     *,
     limit: int,
     cursors: Cursors,
@@ -118,14 +133,16 @@ def page_of(
     filters: Mapping[str, Any],
     count: Count | None = None,
 ) -> Page[Item]:
-    """A page of `rows`, of which one more than `limit` was read if there are more."""
-    shown = rows[:limit]
-    more = len(rows) > limit
+    """A page of rows, of which one more than `limit` was read if there are more."""
+    shown = found.rows[:limit]
+    has_more = len(found.rows) > limit
+    next_at = position(shown[-1]) if has_more else found.continue_at
     return Page(
         items=[item(row) for row in shown],
-        next_cursor=cursors.write(position(shown[-1])) if more else None,
+        next_cursor=None if next_at is None else cursors.write(next_at),
         filters=dict(filters),
         count=count,
+        stopped_early=next_at is not None and not has_more,
     )
 
 

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.services.access.permissions import require
+from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.services.server_log import log
 from tsuzuki.web import idempotency
 from tsuzuki.web.parameters import check_query, invalid_parts
@@ -122,9 +123,10 @@ class ApiRoute(APIRoute):
 
     async def _answer(self, request: BoundedRequest, answer: Handler) -> Response:
         key = request.headers.get(idempotency.HEADER) if self.takes_key else None
-        if key is None:
-            return await answer(request)
-        return await idempotency.answer_once(request, key, answer)
+        with limited_reads(READ_SECONDS):
+            if key is None:
+                return await answer(request)
+            return await idempotency.answer_once(request, key, answer)
 
 
 def _declared_right(path: str, dependencies: Sequence[Depends]) -> RequiredRight:
