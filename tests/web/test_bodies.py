@@ -100,7 +100,7 @@ def test_what_cannot_be_asked_is_refused(client: Client, path: str, status: int,
 def test_a_method_that_a_path_does_not_have_is_refused(client: Client) -> None:
     answer = client.delete("runs")
     assert (answer.status, answer.code) == (405, "method_not_allowed")
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_a_problem_has_what_where_and_next(client: Client) -> None:

@@ -58,8 +58,12 @@ class FailureGroup:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a failure that was not acknowledged."""
-        return self.acknowledged_run_id is None or self.last_run_id > self.acknowledged_run_id
+        """Whether there is a failure that was not acknowledged: of a newer run, or later. An older run can fail
+        after a newer one."""
+        if self.acknowledged_run_id is None or self.acknowledged_at is None:
+            return True
+        is_of_newer_run = self.last_run_id > self.acknowledged_run_id
+        return is_of_newer_run or self.last_failed_at > self.acknowledged_at
 
 
 _GROUP_COLUMNS: Columns = {"id": Text(), "signature": PlainText()}
@@ -120,7 +124,8 @@ _LIST = (
     .limit(bindparam("limit", type_=Integer()))
 )
 _LIST_OPEN = _LIST.having(
-    func.max(run_failures.c.run_id) > func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+    (func.max(run_failures.c.run_id) > func.coalesce(failure_groups.c.acknowledged_run_id, 0))
+    | (func.max(run_failures.c.failed_at) > failure_groups.c.acknowledged_at)
 )
 _IS_WANTED = failure_groups.c.id == bindparam("wanted", type_=Text())
 _ONE = _GROUPS.where(_IS_WANTED)
@@ -188,8 +193,11 @@ _ACKNOWLEDGE = (
     update(failure_groups)
     .where(
         _IS_WANTED,
-        func.coalesce(failure_groups.c.acknowledged_run_id, 0)
-        < bindparam("through", type_=BigInteger()),
+        (
+            func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+            < bindparam("through", type_=BigInteger())
+        )
+        | (failure_groups.c.acknowledged_at < bindparam("last_failed_at", type_=UtcTime())),
     )
     .values(
         **parameters_for(failure_groups, "acknowledged_by"),
@@ -199,9 +207,14 @@ _ACKNOWLEDGE = (
 )
 
 
-def acknowledge(connection: Connection, group_id: str, *, through: int, actor: str) -> bool:
-    """Acknowledge the failures of runs up to `through`. False if that was done before."""
-    values = {"wanted": group_id, "through": through, "acknowledged_by": actor}
+def acknowledge(connection: Connection, group: FailureGroup, *, through: int, actor: str) -> bool:
+    """Acknowledge the failures of runs up to `through`, as `group` has them. False if that was done before."""
+    values = {
+        "wanted": group.id,
+        "through": through,
+        "last_failed_at": group.last_failed_at,
+        "acknowledged_by": actor,
+    }
     return execute(connection, _ACKNOWLEDGE, values).rowcount == 1
 
 

@@ -9,6 +9,7 @@ import anyio.to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from tsuzuki.model.errors import NotFound
 from tsuzuki.web import documents, health, hooks, sign_in
@@ -116,15 +117,38 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         hint = "The routes are listed at /docs."
         return problem_response(NotFound(f"there is no {path}", hint=hint, code="no_such_path"))
+    if error.status_code == 405:
+        return _answer_other_method(request)
     message = f"{request.method} {path}: {error.detail}"
+    status, headers = error.status_code, error.headers
+    return problem_response(RequestError(message, status=status, headers=headers))
+
+
+def _answer_other_method(request: Request) -> Response:
+    """A method that the path has not; or OPTIONS, which asks for those that it has. The router itself knows only
+    those of the first route of a path."""
+    headers = {"Allow": ", ".join(_methods(request))}
+    if request.method == "OPTIONS":
+        return Response(status_code=204, headers=headers)
     return problem_response(
         RequestError(
-            message,
-            status=error.status_code,
-            headers=error.headers,
-            code="method_not_allowed" if error.status_code == 405 else "bad_request",
+            f"there is no {request.method} of {request.url.path}",
+            status=405,
+            headers=headers,
+            hint=f"It has: {headers['Allow']}.",
+            code="method_not_allowed",
         )
     )
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods of a path. HEAD is answered like GET, without the body."""
+    found = {"OPTIONS"}
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            found |= {"GET", "HEAD"} if method == "GET" else {method}
+    return sorted(found)
 
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> Response:

@@ -89,13 +89,14 @@ class ApiRoute(APIRoute):
         return handle
 
     async def _handle(self, request: BoundedRequest, answer: Handler) -> Response:
+        mask = request.app.state.application.mask
         try:
             await self._admit(request)
             return await self._answer(request, answer)
         except RequestValidationError as problem:
-            return problem_response(InvalidRequest(invalid_parts(problem, self)))
+            return problem_response(InvalidRequest(invalid_parts(problem, self)), mask)
         except TsuzukiError as problem:
-            return problem_response(problem)
+            return problem_response(problem, mask)
         except HTTPException:
             raise
         except Exception:  # noqa: BLE001 - the outermost net: logged here, told without a traceback

@@ -33,7 +33,7 @@ def run_start(call: Call) -> ToolAnswer:
     )
     with told_next("job_list", {}):
         application.jobs.apply()
-        submission = application.runs.submit(request)
+        submission = application.runs.start(request)
     try:
         view = application.runs.get(submission.run_id)
         facts = _facts(application, view)
