@@ -36,6 +36,12 @@ def _written_out(value: Any) -> Any:
     raise ValueError("write it out, as in 2026-11-17T09:30:00Z; of a day, as in 2026-11-17")
 
 
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("it must be a number")  # noqa: TRY004 -- pydantic asks for a ValueError
+    return value
+
+
 def _in_utc(moment: datetime) -> datetime:
     """A time near the ends of the calendar may have no date in UTC."""
     try:
@@ -58,7 +64,8 @@ GivenMoment = Annotated[
 GivenDay = Annotated[date, BeforeValidator(_written_out)]
 """A day of a request: `2026-11-17`."""
 
-Integer = Annotated[int, Field(strict=True)]
-Number = Annotated[float, Field(strict=True)]
+IS_NUMBER = BeforeValidator(_number)
+Integer = Annotated[int, IS_NUMBER]
+Number = Annotated[float, IS_NUMBER]
 Flag = Annotated[bool, Field(strict=True)]
 """Of a body, where a text is no number and `true` is not 1."""

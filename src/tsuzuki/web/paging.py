@@ -53,9 +53,17 @@ class PageRequest(BaseModel):
     """Which page is asked for. A list adds its filters as further fields."""
 
     limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
-    cursor: Annotated[str, Field(max_length=CURSOR_LENGTH_MAX)] | None = Field(
-        None, description="`next_cursor` of the page before."
-    )
+    cursor: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=CURSOR_LENGTH_MAX,
+                json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
+            ),
+        ]
+        | None
+    ) = Field(None, description="`next_cursor` of the page before.")
     count: bool = Field(False, description="Count them too, up to 50,000.")
 
     def filters(self) -> dict[str, Any]:
