@@ -5,7 +5,7 @@ from typing import Any
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import UsageError
-from tsuzuki.store import events, jobs
+from tsuzuki.store import audit, events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
@@ -31,17 +31,19 @@ class Events:
         *,
         dedupe_key: str | None = None,
         connection: Connection | None = None,
+        actor: str | None = None,
     ) -> tuple[Event, bool]:
-        """Store an event; the second value is False if its key was used before."""
+        """Store an event; the second value is False if its key was used before. With an `actor` a new one is
+        audited under that name."""
         if not event_type or len(event_type) > 200:
             raise UsageError("an event type has from 1 to 200 characters")
         body = {} if payload is None else payload
         jsontext.encode(body)
         if connection is not None:
             self._database.adopt(connection)
-            return self._emit(connection, event_type, body, dedupe_key)
+            return self._emit(connection, event_type, body, dedupe_key, actor)
         with self._database.write() as own:
-            stored = self._emit(own, event_type, body, dedupe_key)
+            stored = self._emit(own, event_type, body, dedupe_key, actor)
         self._wake_others({Channel.LEADER})
         return stored
 
@@ -63,10 +65,24 @@ class Events:
             return events.count(connection, event_type=event_type, at_most=at_most)
 
     def _emit(
-        self, connection: Connection, event_type: str, payload: Any, dedupe_key: str | None
+        self,
+        connection: Connection,
+        event_type: str,
+        payload: Any,
+        dedupe_key: str | None,
+        actor: str | None,
     ) -> tuple[Event, bool]:
-        stored = events.emit(
+        stored = event, is_new = events.emit(
             connection, event_type=event_type, payload=payload, dedupe_key=dedupe_key
         )
+        if actor is not None and is_new:
+            audit.record(
+                connection,
+                actor=actor,
+                action="event.emit",
+                object_type="event",
+                object_id=str(event.id),
+                after={"event_type": event_type},
+            )
         channels.notify(connection, Channel.LEADER)
         return stored

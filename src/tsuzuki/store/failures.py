@@ -61,8 +61,12 @@ class FailureGroup:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a failure that was not acknowledged."""
-        return self.acknowledged_run_id is None or self.last_run_id > self.acknowledged_run_id
+        """Whether there is a failure that was not acknowledged: of a newer run, or later. An older run can fail
+        after a newer one."""
+        if self.acknowledged_run_id is None or self.acknowledged_at is None:
+            return True
+        is_of_newer_run = self.last_run_id > self.acknowledged_run_id
+        return is_of_newer_run or self.last_failed_at > self.acknowledged_at
 
 
 _GROUP_COLUMNS: Columns = {"id": Text(), "signature": PlainText()}
@@ -145,7 +149,8 @@ _LIST = (
     .limit(bindparam("limit", type_=Integer()))
 )
 _LIST_OPEN = _LIST.where(
-    _GROUPS.selected_columns.last_run_id > func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+    (_GROUPS.selected_columns.last_run_id > func.coalesce(failure_groups.c.acknowledged_run_id, 0))
+    | (failure_groups.c.acknowledged_at < _LAST)
 )
 _IS_WANTED = failure_groups.c.id == bindparam("wanted", type_=Text())
 _ONE = _grouped(_OF_GROUP)
@@ -208,8 +213,11 @@ _ACKNOWLEDGE = (
     update(failure_groups)
     .where(
         _IS_WANTED,
-        func.coalesce(failure_groups.c.acknowledged_run_id, 0)
-        < bindparam("through", type_=BigInteger()),
+        (
+            func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+            < bindparam("through", type_=BigInteger())
+        )
+        | (failure_groups.c.acknowledged_at < bindparam("last_failed_at", type_=UtcTime())),
     )
     .values(
         **parameters_for(failure_groups, "acknowledged_by"),
@@ -219,9 +227,14 @@ _ACKNOWLEDGE = (
 )
 
 
-def acknowledge(connection: Connection, group_id: str, *, through: int, actor: str) -> bool:
-    """Acknowledge the failures of runs up to `through`. False if that was done before."""
-    values = {"wanted": group_id, "through": through, "acknowledged_by": actor}
+def acknowledge(connection: Connection, group: FailureGroup, *, through: int, actor: str) -> bool:
+    """Acknowledge the failures of runs up to `through`, as `group` has them. False if that was done before."""
+    values = {
+        "wanted": group.id,
+        "through": through,
+        "last_failed_at": group.last_failed_at,
+        "acknowledged_by": actor,
+    }
     return execute(connection, _ACKNOWLEDGE, values).rowcount == 1
 
 

@@ -20,7 +20,7 @@ class RequestContext:
 
     application: Application
     principal: Principal
-    route_path: str
+    path: str
     request_id: str | None
 
     def mask(self, value: Any) -> Any:
@@ -39,7 +39,7 @@ class RequestContext:
         """The page that `query` asks for. `find` is given the position to continue after, or None, and how
         many rows to read; a bounded search answers with `Found`."""
         filters: Mapping[str, Any] = query.filters()
-        cursors = Cursors(self.application.api_requests.cursor_key, self.route_path, filters)
+        cursors = Cursors(self.application.api_requests.cursor_key, self.path, filters)
         after = None if query.cursor is None else cursors.read(query.cursor)
         found = find(after, query.limit + 1)
         return page_of(
@@ -58,7 +58,7 @@ async def request_context(request: Request) -> RequestContext:
     return RequestContext(
         application=request.app.state.application.acting_as(principal.actor),
         principal=principal,
-        route_path=request.scope["route"].path,
+        path=request.scope["path"],
         request_id=getattr(request.state, "request_id", None),
     )
 

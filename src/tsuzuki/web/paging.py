@@ -1,7 +1,7 @@
 """Pages of lists: opaque, signed keyset cursors, and counts that stop counting in time.
 
-A cursor is the position after which a page continues, bound to the route and to the filter it was made for, and
-signed with a key of the database: another route, another filter or another position is refused. Every process on
+A cursor is the position after which a page continues, bound to the path and to the filter it was made for, and
+signed with a key of the database: another path, another filter or another position is refused. Every process on
 the same database takes the cursors of the others. Nothing is ever skipped by OFFSET, so rows that are added meanwhile
 move none.
 """
@@ -60,9 +60,17 @@ class PageRequest(BaseModel):
     """Which page is asked for. A list adds its filters as further fields."""
 
     limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
-    cursor: Annotated[str, Field(max_length=CURSOR_LENGTH_MAX)] | None = Field(
-        None, description="`next_cursor` of the page before."
-    )
+    cursor: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=CURSOR_LENGTH_MAX,
+                json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
+            ),
+        ]
+        | None
+    ) = Field(None, description="`next_cursor` of the page before.")
     count: bool = Field(False, description="Count them too, up to 50,000.")
 
     def filters(self) -> dict[str, Any]:
@@ -89,10 +97,10 @@ def count_of(found: int) -> Count:
 
 
 class Cursors:
-    """Signs and reads the cursors of one list: a route with its filter."""
+    """Signs and reads the cursors of one list: a path with its filter."""
 
-    def __init__(self, key: bytes, route: str, filters: Mapping[str, Any]) -> None:
-        bound = jsontext.encode([route, dict(filters)]).encode("utf-8")
+    def __init__(self, key: bytes, path: str, filters: Mapping[str, Any]) -> None:
+        bound = jsontext.encode([path, dict(filters)]).encode("utf-8")
         self._key = hashlib.sha256(key + bound).digest()
 
     def write(self, position: int | str) -> str:

@@ -104,9 +104,9 @@ class ApiRoute(APIRoute):
             log.exception("web_request_failed", method=request.method, route=self.path)
             return self._refuse(request, unexpected())
 
-    def _refuse(self, _request: Request, error: TsuzukiError) -> Response:
+    def _refuse(self, request: Request, error: TsuzukiError) -> Response:
         """The answer to a request that is refused."""
-        return problem_response(error)
+        return problem_response(error, request.app.state.application.mask)
 
     async def _admit(self, request: BoundedRequest) -> None:
         """Raises why the request is refused before its endpoint sees it."""

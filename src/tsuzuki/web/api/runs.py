@@ -12,7 +12,7 @@ from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.model.run import Run
 from tsuzuki.services.runs import DELAY_MAX_SECONDS
 from tsuzuki.services.runs import Request as RunRequest
-from tsuzuki.web.answers import Model
+from tsuzuki.web.answers import IS_NUMBER, Model, Number
 from tsuzuki.web.api.explanations import RunExplanation, explanation_out
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_out, run_out
@@ -33,8 +33,8 @@ class StartRun(Model):
     """How a run is started. Everything has a default."""
 
     arguments: dict[str, JsonValue] = Field(default_factory=dict, examples=[{"month": 11}])
-    priority: int | None = Field(default=None, ge=PRIORITY_MIN, le=PRIORITY_MAX)
-    delay_seconds: float = Field(default=0.0, ge=0, le=DELAY_MAX_SECONDS)
+    priority: Annotated[int, Field(ge=PRIORITY_MIN, le=PRIORITY_MAX), IS_NUMBER] | None = None
+    delay_seconds: Number = Field(default=0.0, ge=0, le=DELAY_MAX_SECONDS)
     concurrency_key: str | None = Field(default=None, max_length=500)
 
 
