@@ -23,6 +23,7 @@ from tsuzuki.store.jobs import Named
 from tsuzuki.store.runs import moves, run_search, runs
 from tsuzuki.store.runs.run_search import Counted, FoundRuns
 from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -77,23 +78,25 @@ class Runs(ActingService):
 
     def submit(self, request: Request, *, connection: Connection | None = None) -> Submission:
         """Ask for one run. With a `connection` it becomes part of that transaction."""
-        if connection is None and (run_id := self._submit_known(request)) is not None:
-            return Submission(run_id=run_id, is_new=True)
+        if connection is None and (known := self._known(request)) is not None:
+            with self._database.statement() as statement:
+                run_id = _create(statement, *known)
+            if run_id is not None:
+                return self._told(run_id)
         return self.submit_many([request], connection=connection)[0]
 
     def start(self, request: Request) -> Submission:
         """The same for a caller from outside: who started a new run is in the audit log, in the same transaction."""
+        if (known := self._known(request)) is not None:
+            with self._database.statements() as statements:
+                if (run_id := _create(statements, *known)) is not None:
+                    self._note_start(statements, run_id, request)
+            if run_id is not None:
+                return self._told(run_id)
         with self._database.write() as connection:
             (submission,) = self._submit(connection, [request])
             if submission.is_new:
-                audit.record(
-                    connection,
-                    actor=self._actor,
-                    action="run.start",
-                    object_type="run",
-                    object_id=str(submission.run_id),
-                    after={"job": request.job},
-                )
+                self._note_start(connection, submission.run_id, request)
         self.tell_leader()
         return submission
 
@@ -245,21 +248,20 @@ class Runs(ActingService):
                 raise Interrupted(f"waiting for run {run_id} was stopped; it is {run.state}")
             pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
 
-    def _submit_known(self, request: Request) -> int | None:
-        """One statement, for a job we have seen before. None if that job has changed meanwhile, or the
-        key has a run already, or anything else calls for a closer look; then nothing was stored."""
+    def _known(self, request: Request) -> tuple[Job, NewRun] | None:
+        """A job that we have seen before, and the run of it: one statement may store it. None if the request calls
+        for a closer look."""
         job = self._jobs.get(request.job)
         if job is None or request.delay_seconds:
             return None
         try:
-            wanted = _new_run(request, job, None)
+            return job, _new_run(request, job, None)
         except UsageError:
             return None
-        with self._database.statement() as connection:
-            (run_id,) = runs.create(connection, [wanted], of=job)
-        if run_id is not None:
-            self.tell_leader()
-        return run_id
+
+    def _told(self, run_id: int) -> Submission:
+        self.tell_leader()
+        return Submission(run_id=run_id, is_new=True)
 
     def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
         found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}
@@ -279,6 +281,16 @@ class Runs(ActingService):
         self._jobs[name] = found.job
         return found
 
+    def _note_start(self, connection: AnyConnection, run_id: int, request: Request) -> None:
+        audit.record(
+            connection,
+            actor=self._actor,
+            action="run.start",
+            object_type="run",
+            object_id=str(run_id),
+            after={"job": request.job},
+        )
+
     def _note(self, connection: Connection, action: str, run: Run, *, after: Any) -> None:
         audit.record(
             connection,
@@ -289,6 +301,12 @@ class Runs(ActingService):
             before={"state": run.state},
             after=after,
         )
+
+
+def _create(connection: AnyConnection, job: Job, wanted: NewRun) -> int | None:
+    """None if the job has changed meanwhile, or the key has a run already; then nothing was stored."""
+    (run_id,) = runs.create(connection, [wanted], of=job)
+    return run_id
 
 
 def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
