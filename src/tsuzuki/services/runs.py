@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import Conflict, Interrupted, UsageError, WaitTimedOut
+from tsuzuki.model.errors import (
+    Conflict,
+    Interrupted,
+    NotFound,
+    TsuzukiError,
+    UsageError,
+    WaitTimedOut,
+)
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
@@ -92,6 +99,22 @@ class Runs(ActingService):
             submissions = self._submit(own, requests)
         self.tell_leader()
         return submissions
+
+    def submit_each(self, requests: Sequence[Request]) -> list[Run | TsuzukiError]:
+        """Ask for runs that have nothing to do with each other, in one transaction if possible. Answers for each the
+        run, or what is wrong with this request."""
+        try:
+            submissions = (
+                self.submit_many(requests) if len(requests) > 1 else [self.submit(requests[0])]
+            )
+        except (NotFound, UsageError, Conflict) as problem:
+            if len(requests) == 1:
+                return [problem]
+            return [answer for request in requests for answer in self.submit_each([request])]
+        with self._database.read() as connection:
+            found = runs.get_many(connection, [submission.run_id for submission in submissions])
+        by_id = {run.id: run for run in found}
+        return [by_id[submission.run_id] for submission in submissions]
 
     def tell_leader(self) -> None:
         """There are new runs, and they are committed."""

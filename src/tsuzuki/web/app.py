@@ -34,9 +34,11 @@ from tsuzuki.web.api import (
 )
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
+from tsuzuki.web.run_intake import RunIntake
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.guard import Guard
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
+from tsuzuki.web.security.shared_lookup import SharedLookup
 from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application
 
@@ -86,6 +88,7 @@ def build_app(
     )
     app.state.application = application
     app.state.authenticator = authenticator
+    app.state.lookups = SharedLookup()
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
     app.include_router(sign_in.router, prefix=PREFIX)
@@ -102,6 +105,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS_MAX
     app.state.stopping = asyncio.Event()
     app.state.run_waits = RunWaits(app.state.application, app.state.stopping)
+    app.state.run_intake = RunIntake(app.state.application.runs)
     yield
 
 

@@ -84,18 +84,16 @@ async def start_run(
 ) -> RunOut:
     """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""
     asked = body or StartRun()
-    runs = context.application.runs
     key = None if context.request_id is None else f"api:{context.request_id}"
-    submission = await run_in_threadpool(
-        runs.submit, RunRequest(job=name, idempotency_key=key, **asked.model_dump())
-    )
+    wanted = RunRequest(job=name, idempotency_key=key, **asked.model_dump())
+    run = await request.app.state.run_intake.submit(wanted)
     seconds = preferred_wait_seconds(prefer)
     if seconds:
-        await request.app.state.run_waits.wait(submission.run_id, seconds)
+        await request.app.state.run_waits.wait(run.id, seconds)
         response.headers["Preference-Applied"] = f"wait={seconds}"
-    view = await run_in_threadpool(runs.get, submission.run_id)
-    response.headers["Location"] = f"/api/v1/runs/{submission.run_id}"
-    return run_out(context, view.run)
+        run = (await run_in_threadpool(context.application.runs.get, run.id)).run
+    response.headers["Location"] = f"/api/v1/runs/{run.id}"
+    return run_out(context, run)
 
 
 @router.get(
