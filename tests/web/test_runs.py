@@ -59,7 +59,8 @@ def test_without_a_preference_the_answer_does_not_wait(client: Client) -> None:
     assert (again.status, again.code) == (409, "run_ended")
     audit = client.get(f"audit?object_type=run&object_id={run_id}").json["items"]
     assert [(entry["action"], entry["actor"]) for entry in audit] == [
-        ("run.cancel", "user:operator")
+        ("run.cancel", "user:operator"),
+        ("run.start", "user:admin"),
     ]
 
 
