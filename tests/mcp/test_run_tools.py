@@ -251,8 +251,9 @@ def test_what_is_started_is_audited_as_the_agents_deed(idle: RunServer) -> None:
     run_id = started(idle, "print")
     idle.call("run_cancel", run_id=run_id)
     audit = application_of(idle.state).audit
-    (line,) = [one for one in audit.find(object_type="run") if one.object_id == str(run_id)]
-    assert line.actor.startswith("mcp:")
+    lines = [one for one in audit.find(object_type="run") if one.object_id == str(run_id)]
+    assert [one.action for one in lines] == ["run.cancel", "run.start"]
+    assert all(one.actor.startswith("mcp:") for one in lines)
 
 
 def test_code_and_runs_together_have_all_tools() -> None:
