@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import Conflict, Interrupted, UsageError, WaitTimedOut
+from tsuzuki.model.errors import (
+    Conflict,
+    Interrupted,
+    NotFound,
+    TsuzukiError,
+    UsageError,
+    WaitTimedOut,
+)
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
@@ -56,6 +63,13 @@ class Submission(NamedTuple):
     is_new: bool
 
 
+class StartRequest(NamedTuple):
+    """A request, and for whom the run is started."""
+
+    request: Request
+    actor: str
+
+
 class Runs(ActingService):
     def __init__(
         self,
@@ -90,13 +104,13 @@ class Runs(ActingService):
         if (known := self._known(request)) is not None:
             with self._database.statements() as statements:
                 if (run_id := _create(statements, *known)) is not None:
-                    self._note_start(statements, run_id, request)
+                    _note_start(statements, run_id, request, self._actor)
             if run_id is not None:
                 return self._told(run_id)
         with self._database.write() as connection:
             (submission,) = self._submit(connection, [request])
             if submission.is_new:
-                self._note_start(connection, submission.run_id, request)
+                _note_start(connection, submission.run_id, request, self._actor)
         self.tell_leader()
         return submission
 
@@ -109,6 +123,32 @@ class Runs(ActingService):
             return self._submit(connection, requests)
         with self._database.write() as own:
             submissions = self._submit(own, requests)
+        self.tell_leader()
+        return submissions
+
+    def start_each(self, wanted: Sequence[StartRequest]) -> list[Run | TsuzukiError]:
+        """`start` for callers that have nothing to do with each other, in one transaction if possible. Answers for
+        each the run, or what is wrong with its request."""
+        try:
+            submissions = self._start_together(wanted)
+        except (NotFound, UsageError, Conflict) as problem:
+            if len(wanted) == 1:
+                return [problem]
+            return [answer for one in wanted for answer in self.start_each([one])]
+        with self._database.read() as connection:
+            found = runs.get_many(connection, [submission.run_id for submission in submissions])
+        by_id = {run.id: run for run in found}
+        return [by_id[submission.run_id] for submission in submissions]
+
+    def _start_together(self, wanted: Sequence[StartRequest]) -> list[Submission]:
+        if len(wanted) == 1:
+            (request, actor) = wanted[0]
+            return [self.acting_as(actor).start(request)]
+        with self._database.write() as connection:
+            submissions = self._submit(connection, [one.request for one in wanted])
+            for submission, (request, actor) in zip(submissions, wanted, strict=True):
+                if submission.is_new:
+                    _note_start(connection, submission.run_id, request, actor)
         self.tell_leader()
         return submissions
 
@@ -281,16 +321,6 @@ class Runs(ActingService):
         self._jobs[name] = found.job
         return found
 
-    def _note_start(self, connection: AnyConnection, run_id: int, request: Request) -> None:
-        audit.record(
-            connection,
-            actor=self._actor,
-            action="run.start",
-            object_type="run",
-            object_id=str(run_id),
-            after={"job": request.job},
-        )
-
     def _note(self, connection: Connection, action: str, run: Run, *, after: Any) -> None:
         audit.record(
             connection,
@@ -356,4 +386,15 @@ def _moved(connection: Connection, before: Run) -> Conflict:
         else f"run {before.id} moved to {state} at the same moment",
         hint=f"See: tsuzuki run show {before.id}",
         code="run_ended" if state.is_final else "run_moved",
+    )
+
+
+def _note_start(connection: AnyConnection, run_id: int, request: Request, actor: str) -> None:
+    audit.record(
+        connection,
+        actor=actor,
+        action="run.start",
+        object_type="run",
+        object_id=str(run_id),
+        after={"job": request.job},
     )

@@ -204,10 +204,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         sessions=Sessions(database=database, passwords=passwords),
         setup_codes=SetupCodes(database=database, passwords=passwords),
         webhooks=Webhooks(
-            database=database,
-            webhooks=resources.configuration.webhooks,
-            events=events,
-            clock=database.clock,
+            database=database, webhooks=resources.configuration.webhooks, events=events
         ),
         maintenance=Maintenance(
             database=database,

@@ -222,7 +222,7 @@ function open(release) {
   opened.onerror = () => {
     if (opened.readyState === EventSource.CLOSED) { clearTimeout(fallBack); startPolling(own); } else if (isOpen) show("lost");
   };
-  for (const name of ["runs", "created", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, heard);
+  for (const name of ["message", "runs", "created", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, heard);
 }
 
 function startPolling(opened) {

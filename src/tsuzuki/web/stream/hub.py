@@ -82,8 +82,7 @@ class Hub:
         self._check_limits(credentials)
         given = {**dict(topics.first_lines), **(known or {})}
         await self._reach(given)
-        start = await self._positions(topics)
-        self._check_limits(credentials)
+        start = await self._positions(topics, credentials)
         key = (topics.selections, renderer.key)
         group = self._groups.setdefault(key, Group(selections=topics.selections, renderer=renderer))
         sources = {name: self._followed[name].source for name in start}
@@ -166,7 +165,7 @@ class Hub:
                         retry_after_seconds=2,
                     )
 
-    async def _positions(self, topics: Topics) -> dict[str, str]:
+    async def _positions(self, topics: Topics, credentials: Credentials) -> dict[str, str]:
         """The position of each source, which is followed from now on."""
         fresh: dict[str, _Followed] = {}
         while True:
@@ -184,6 +183,8 @@ class Hub:
                 fresh[selection.source] = _Followed(
                     source=source, position=position, read_at=started
                 )
+        # Others may have come meanwhile. From here on nothing waits, so that no source is followed for no stream.
+        self._check_limits(credentials)
         for name, followed in fresh.items():
             self._followed.setdefault(name, followed)
         return {s.source: self._followed[s.source].position for s in topics.selections}
