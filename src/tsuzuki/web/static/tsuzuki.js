@@ -8,7 +8,7 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const body = document.body;
 const POLL_MS = 10_000;
 const OPEN_WITHIN_MS = 5_000;
-const REFRESH_MIN_MS = 1_500;
+const REFRESH_MIN_MS = 2_000;
 const STREAMS_MAX = 3;
 const KEY_SEQUENCE_MS = 1_500;
 
