@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import UsageError
-from tsuzuki.store import events, jobs
+from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.store import audit, events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
@@ -31,8 +31,10 @@ class Events:
         *,
         dedupe_key: str | None = None,
         connection: Connection | None = None,
+        actor: str | None = None,
     ) -> tuple[Event, bool]:
-        """Store an event; the second value is False if its key was used before."""
+        """Store an event; the second value is False if its key was used before. A new one is audited if an `actor`
+        is named: a person, not a program that emits many."""
         if not event_type or len(event_type) > 200:
             raise UsageError("an event type has from 1 to 200 characters")
         body = {} if payload is None else payload
@@ -42,6 +44,8 @@ class Events:
             return self._emit(connection, event_type, body, dedupe_key)
         with self._database.write() as own:
             stored = self._emit(own, event_type, body, dedupe_key)
+            if actor is not None and stored[1]:
+                _note(own, stored[0], actor)
         self._wake_others({Channel.LEADER})
         return stored
 
@@ -57,6 +61,18 @@ class Events:
         with self._database.read() as connection:
             return events.find(connection, event_type=event_type, before_id=before_id, limit=limit)
 
+    def get(self, event_id: int) -> Event:
+        """Raises `NotFound`."""
+        with self._database.read() as connection:
+            event = events.get(connection, event_id)
+        if event is None:
+            raise NotFound(
+                f"there is no event {event_id}",
+                hint="List them with: tsuzuki event ls",
+                code="event_unknown",
+            )
+        return event
+
     def count(self, *, event_type: str | None = None, at_most: int) -> int:
         """How many events there are; counting ends at `at_most`."""
         with self._database.read() as connection:
@@ -70,3 +86,14 @@ class Events:
         )
         channels.notify(connection, Channel.LEADER)
         return stored
+
+
+def _note(connection: Connection, event: Event, actor: str) -> None:
+    audit.record(
+        connection,
+        actor=actor,
+        action="event.emit",
+        object_type="event",
+        object_id=str(event.id),
+        after={"event_type": event.event_type, "payload": event.payload},
+    )

@@ -28,6 +28,7 @@ from tsuzuki.store.schema import (
     api_tables,  # noqa: F401 -- adds to the metadata
     bulk_tables,  # noqa: F401 -- adds to the metadata
     failure_tables,  # noqa: F401 -- adds to the metadata
+    leader_tables,  # noqa: F401 -- adds to the metadata
     rollup_tables,  # noqa: F401 -- adds to the metadata
     tables,
 )
