@@ -92,6 +92,19 @@ def test_an_acknowledged_group_is_open_again_after_another_failure(
     assert (entry.actor, entry.action) == ("cli:ada", "failures.acknowledge")
 
 
+def test_an_acknowledged_group_is_open_again_if_an_older_run_fails_later(
+    service: Failures, database: Database, clock: MovingClock
+) -> None:
+    fail(database, (7, "it broke"))
+    assert not service.acknowledge(BROKEN).is_open
+    clock.advance(60)
+    fail(database, (3, "it broke"))
+    (group,) = service.find()
+    assert group.is_open
+    assert not service.acknowledge(BROKEN).is_open
+    assert service.find() == []
+
+
 def test_the_runs_of_a_group_are_retried_once(
     service: Failures, database: Database, term: Term
 ) -> None:

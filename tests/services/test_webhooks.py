@@ -36,7 +36,9 @@ def events(database: Database) -> Events:
 def webhooks(tmp_path: Path, events: Events, database: Database) -> Webhooks:
     (tmp_path / "tsuzuki.yaml").write_text(FILE)
     configuration = load_configuration(environ=ENVIRON, cwd=tmp_path)
-    return Webhooks(webhooks=configuration.webhooks, events=events, clock=database.clock)
+    return Webhooks(
+        database=database, webhooks=configuration.webhooks, events=events, clock=database.clock
+    )
 
 
 def signed(body: bytes = BODY, delivery_id: str = "one") -> dict[str, str]:
@@ -66,7 +68,11 @@ def test_of_ten_times_the_same_delivery_one_is_new(webhooks: Webhooks, events: E
     received = at_once(10, lambda _: webhooks.receive("shop", headers=signed(), body=BODY))
     assert sum(one.is_new for one in received) == 1
     assert len({one.event.id for one in received}) == 1
-    assert webhooks.receive("shop", headers=signed(delivery_id="two"), body=BODY).is_new
+    with pytest.raises(NotAuthenticated) as replayed:
+        webhooks.receive("shop", headers=signed(delivery_id="two"), body=BODY)
+    assert replayed.value.specific_code == "signature_replayed"
+    other = BODY + b"\n"
+    assert webhooks.receive("shop", headers=signed(other, "two"), body=other).is_new
     assert len(events.find()) == 2
 
 

@@ -24,6 +24,10 @@ FILTERS = {
     "store/audit.py: find",
     "store/events.py: count",
     "store/events.py: find",
+    "store/runs/run_paths.py: _candidates",
+    "store/runs/run_search.py: _end_of_look",
+    "store/runs/run_search.py: count",
+    "store/runs/run_search.py: search",
     "store/runs/runs.py: count",
     "store/runs/runs.py: find",
     "store/runs/runs.py: page_of",
@@ -38,6 +42,7 @@ DRIVER = {
     "store/sql/connection_pool.py",
     "store/sql/database.py",
     "store/sql/postgresql.py",
+    "store/sql/read_limit.py",
     "store/sql/sqlite.py",
     "store/wakeups/listeners.py",
 }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
+from support.processes import keep_together
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.run import Run, RunRef, Started
 from tsuzuki.model.states import Reason, RunState
@@ -12,6 +13,7 @@ from tsuzuki.store.runs.moves import Assignment, RunEnd
 from tsuzuki.store.sql.database import Connection, Database, open_database
 
 BATCH = 12
+ROUNDS_TOGETHER = 10
 Accepted = list[tuple[int, int]]
 """Moves that took effect: the run, and the version it has now."""
 
@@ -19,9 +21,17 @@ Accepted = list[tuple[int, int]]
 def move_at_random_in_process(
     url: str, term: Term, workers: Sequence[str], ids: Sequence[int], rounds: int, seed: int
 ) -> Accepted:
+    """All processes make as many rounds as the others at any time, however the system schedules them."""
     database = open_database(url, clock=SystemClock())
+    random = Random(seed)
+    accepted: Accepted = []
     try:
-        return move_at_random(database, term, workers, ids, rounds, seed)
+        for _ in range(0, rounds, ROUNDS_TOGETHER):
+            keep_together()
+            accepted += move_at_random(
+                database, term, workers, ids, ROUNDS_TOGETHER, random.randrange(2**32)
+            )
+        return accepted
     finally:
         database.close()
 

@@ -23,11 +23,16 @@ def in_processes(work: Callable[..., T], calls: Sequence[Sequence[Any]]) -> list
         return [future.result(TIMEOUT_SECONDS) for future in futures]
 
 
+def keep_together() -> None:
+    """In `work`: wait until all of the processes are here, so that none is done before another has started."""
+    _gate.wait(TIMEOUT_SECONDS)
+
+
 def _hold_gate(gate: Any) -> None:
     global _gate  # noqa: PLW0603 -- a barrier can only be inherited, not pickled
     _gate = gate
 
 
 def _enter(work: Callable[..., T], *call: Any) -> T:
-    _gate.wait(TIMEOUT_SECONDS)
+    keep_together()
     return work(*call)

@@ -20,7 +20,8 @@ NO_GITLAB = "http://127.0.0.1:9"
 
 
 class FixedAuthenticator:
-    """Tokens by role name; `narrow` is an operator's for reading runs only. Sessions have the same names."""
+    """Tokens by role name; `narrow` is an operator's for reading runs only, `only-RIGHT` and `without-RIGHT` are an
+    admin's with one scope and with all but one. Sessions have the same names."""
 
     PRINCIPALS: Mapping[str, Principal] = {
         **{role.value: Principal(actor=f"user:{role.value}", role=role) for role in Role},
@@ -28,9 +29,17 @@ class FixedAuthenticator:
             actor="user:narrow", role=Role.OPERATOR, scopes=frozenset({Right.RUNS_READ})
         ),
     }
+    SCOPED: Mapping[str, Principal] = {
+        f"{word}-{right}": Principal(actor=f"token:{word}", role=Role.ADMIN, scopes=scopes)
+        for right in Right
+        for word, scopes in (
+            ("only", frozenset({right})),
+            ("without", frozenset(Right) - {right}),
+        )
+    }
 
     def by_token(self, text: str) -> Principal | None:
-        return self.PRINCIPALS.get(text)
+        return self.PRINCIPALS.get(text) or self.SCOPED.get(text)
 
     def by_session(self, secret: str) -> Principal | None:
         return self.PRINCIPALS.get(secret)

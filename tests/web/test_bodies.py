@@ -82,6 +82,8 @@ def test_a_body_that_does_not_say_it_is_json_is_refused(client: Client, kind: st
             "filter_impossible",
         ),
         ("runs?created_from=2026-01-02T00:00:00", 422, "invalid_value"),
+        ("runs?created_from=0", 422, "invalid_value"),
+        ("commits/stats?until=0", 422, "invalid_value"),
         ("runs?worker=%00", 422, "not_text"),
         ("runs/0", 422, "invalid_value"),
         ("runs/9223372036854775808", 422, "invalid_value"),
@@ -97,10 +99,24 @@ def test_what_cannot_be_asked_is_refused(client: Client, path: str, status: int,
     assert (answer.status, answer.code) == (status, code), answer.body
 
 
-def test_a_method_that_a_path_does_not_have_is_refused(client: Client) -> None:
-    answer = client.delete("runs")
-    assert (answer.status, answer.code) == (405, "method_not_allowed")
-    assert answer.headers["allow"] == "GET"
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("jobs/hello/runs", {"priority": "5"}),
+        ("jobs/hello/runs", {"priority": True}),
+        ("jobs/hello/runs", {"delay_seconds": "5"}),
+        ("jobs/hello/runs", {"delay_seconds": True}),
+        ("jobs/hello/runs", {"arguments": []}),
+        ("tokens", {"name": "t", "role": "viewer", "expires_in_seconds": "3600"}),
+        ("failures/x/acknowledge", {"through": "1"}),
+        ("bulk", {"verb": "cancel", "filter": {"created_from": 0}}),
+        ("books/jobs/x/reset", {"confirm": 1}),
+    ],
+)
+def test_a_value_of_another_type_is_not_converted(client: Client, path: str, body: Any) -> None:
+    answer = client.post(path, body)
+    assert (answer.status, answer.code) == (422, "invalid_value"), answer.body
+    assert answer.json["problems"][0]["where"].startswith("body.")
 
 
 def test_a_problem_has_what_where_and_next(client: Client) -> None:

@@ -70,11 +70,27 @@ def test_a_wrong_delivery_is_refused_in_the_same_words_and_becomes_no_event(
     assert client.get("events?count=true").json["count"] == before
 
 
+def test_the_same_bytes_under_another_id_are_a_replay(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = b'{"ref": "refs/heads/replayed"}'
+    assert deliver(client, body, delivery_id="first").status == 202
+    before = client.get("events?count=true").json["count"]
+    for other in ("second", ""):
+        replayed = deliver(client, body, delivery_id=other)
+        assert (replayed.status, replayed.code) == (401, "webhook_refused")
+    assert "signature_replayed" in caplog.text
+    assert deliver(client, body, delivery_id="first").status == 200
+    assert client.get("events?count=true").json["count"] == before
+
+
 def test_what_cannot_be_taken_is_told(client: Client) -> None:
     unknown = deliver(client, delivery_id="four", name="none")
     assert (unknown.status, unknown.code) == (404, "webhook_unknown")
     signed = deliver(client, b"{", delivery_id="five")
     assert (signed.status, signed.code) == (422, "webhook_body")
+    deep = deliver(client, b"[" * 900 + b"]" * 900, delivery_id="deep")
+    assert (deep.status, deep.code) == (422, "webhook_body")
     large = deliver(client, b" " * (BODY_BYTES_MAX + 1), delivery_id="six")
     assert large.status == 413
     unset = deliver(client, delivery_id="seven", name="unset")

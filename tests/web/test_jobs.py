@@ -118,6 +118,37 @@ def test_secrets_of_a_definition_are_masked(client: Client, served: Served) -> N
     assert served.application.jobs.get("secretive").spec.arguments["password"] == "hunter22"
 
 
+def test_secrets_of_a_refused_change_are_masked(client: Client) -> None:
+    environment = {"GITLAB_TOKEN": "glpat-1234567890", "PLAIN": "seen"}
+    tag = created(client, "outdated", environment=environment)
+    body = {"definition": {**ECHO, "priority": 3, "environment": environment}}
+    assert client.put("jobs/outdated", body, If_Match=tag).status == 200
+    changed = {**environment, "GITLAB_TOKEN": "glpat-0987654321", "PLAIN": "other"}
+    body = {"definition": {**ECHO, "environment": changed}}
+    refused = client.put("jobs/outdated", body, If_Match=tag)
+    assert refused.code == "version_mismatch"
+    text = refused.body.decode()
+    assert "glpat" not in text
+    assert "other" in text
+
+
+def test_a_secret_in_a_file_is_masked_like_one_of_the_environment(tmp_path: Path) -> None:
+    secrets = {"file": "key-of-the-books-1", "direct": "smtp-password-1", "url": "redis%20word"}
+    (tmp_path / "key").write_text(secrets["file"] + "\n", encoding="utf-8")
+    environ = {
+        "TSUZUKI_BOOKS_API_KEY_FILE": "key",
+        "TSUZUKI_BOOKS_MAIL_PASSWORD": secrets["direct"],
+        "TSUZUKI_REDIS_URL": f"redis://user:{secrets['url']}@127.0.0.1:1/0",
+    }
+    with served_application(tmp_path, environ=environ) as served:
+        text = " ".join([*secrets.values(), "redis word"])
+        served.application.events.emit("told", {"text": text})
+        answer = served.client.get("events").json
+        assert answer["items"][0]["payload"] == {"text": "*** *** *** ***"}
+        unknown = served.client.get(f"jobs/{secrets['file']}")
+        assert (unknown.status, unknown.json["detail"]) == (404, "there is no job '***'")
+
+
 def test_a_value_of_the_environment_is_masked_wherever_it_stands(tmp_path: Path) -> None:
     secret = "s3cret-of-the-environment"
     text = "log_archive: ./logs-${OUR_SECRET}\njobs: {}\n"

@@ -1,11 +1,14 @@
 """Which requests are taken at all: by Host, by where a browser sends them from, and by their credentials."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import pytest
 
-from support.web_client import Client, FixedAuthenticator, Served
+from support.web_client import TIMEOUT_SECONDS, Client, FixedAuthenticator, Served
 from tsuzuki.model.errors import NotAuthenticated, UsageError
 from tsuzuki.services.access.sessions import SignInPlace
 from tsuzuki.web.security.guard import SECURITY_HEADERS
@@ -26,10 +29,53 @@ CHANGE = "leader/step-down"
         ("127.0.0.1.attacker.example", 421),
         ("localhost.attacker.example:8420", 421),
         ("", 421),
+        ("[::1].attacker.example", 421),
+        ("[::1]attacker.example:80", 421),
+        ("localhost@attacker.example", 421),
+        ("attacker.example@localhost", 421),
+        ("localhost:80:80", 421),
+        ("localhost/", 421),
+        ("LOCALHOST.", 200),
     ],
 )
 def test_a_name_that_is_not_ours_is_refused(client: Client, host: str, status: int) -> None:
     assert client.get("/livez", Host=host).status == status
+
+
+def test_two_names_are_none(client: Client) -> None:
+    with closing(HTTPConnection(urlsplit(client.url).netloc, timeout=TIMEOUT_SECONDS)) as line:
+        line.putrequest("GET", "/livez", skip_host=True)
+        line.putheader("Host", "localhost")
+        line.putheader("Host", "attacker.example")
+        line.endheaders()
+        assert line.getresponse().status in (400, 421)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//attacker.example/",
+        "/%2f%2fattacker.example/",
+        "/docs/",
+        "/docs/%0d%0aSet-Cookie:%20a=b",
+        "/api/v1/jobs/%0d%0aSet-Cookie:%20a=b",
+        "/api/v1/jobs/hello/",
+        "/hooks/%0d%0aLocation:%20https:%2f%2fattacker.example",
+    ],
+)
+def test_no_path_sets_a_header_or_leads_elsewhere(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status in (404, 405)
+    assert not {"location", "set-cookie"} & answer.headers.keys()
+
+
+def test_no_value_of_a_request_comes_back_in_a_header(client: Client) -> None:
+    name = "a\r\nSet-Cookie: a=b"
+    made = client.post("jobs", {"name": name, "definition": {"command": ["true"]}})
+    assert (made.status, made.json["problems"][0]["where"]) == (422, "body.name")
+    assert "set-cookie" not in made.headers
+    waited = client.post("jobs/hello/runs", Prefer='wait=0, "x: y"; a="b"')
+    assert "preference-applied" not in waited.headers
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

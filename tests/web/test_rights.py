@@ -61,6 +61,16 @@ def test_every_route_answers_each_caller_as_its_right_says(served: Served, clien
     assert {status for _, status in seen} >= {200, 401, 403, 404}
 
 
+def test_every_route_needs_its_scope_and_no_other(served: Served, client: Client) -> None:
+    for method, path, right in operations(served):
+        if right == "public":
+            continue
+        without = client.as_(f"without-{right}").request(method, path)
+        assert (without.status, without.code) == (403, "right_missing"), (method, path)
+        only = client.as_(f"only-{right}").request(method, path)
+        assert only.status not in (401, 403, 500), (method, path, only.body)
+
+
 def test_no_route_of_a_noun_is_public() -> None:
     for noun in NOUNS:
         for route in noun.router.routes:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from support.moving_clock import MovingClock
 from support.web_client import Client
-from tsuzuki.model.access import Right, Role
+from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.web.security.authentication import PROXY_HEADERS
 from tsuzuki.web.server import Address, WebServer
 from tsuzuki.wiring.application import Application, opened
 
@@ -37,6 +39,12 @@ def test_without_users_this_machine_needs_no_token_and_with_one_it_does(
     assert status(url, None) == 401
 
 
+@pytest.mark.parametrize("header", PROXY_HEADERS)
+def test_through_a_proxy_a_token_is_needed_in_any_case(url: str, header: str) -> None:
+    answer = Client(url, None).request("GET", "jobs", headers={header: "1.1 proxy"})
+    assert (answer.status, answer.code) == (401, "not_authenticated")
+
+
 def test_a_token_opens_what_its_scopes_say_until_it_is_revoked(
     application: Application, url: str
 ) -> None:
@@ -47,9 +55,41 @@ def test_a_token_opens_what_its_scopes_say_until_it_is_revoked(
         by=application.principal,
     )
     assert (status(url, made.text), status(url, made.text, "runs")) == (200, 403)
-    assert status(url, made.text[:-1] + "x") == 401
+    assert status(url, made.text[:-1] + ("x" if made.text[-1] != "x" else "y")) == 401
     application.tokens.revoke(made.token.id, by=application.principal)
     assert status(url, made.text) == 401
+
+
+def test_a_token_that_expired_or_whose_user_is_disabled_opens_nothing(tmp_path: Path) -> None:
+    clock = MovingClock()
+    with opened(environ={}, cwd=tmp_path, clock=clock) as application:
+        ada = application.users.add(
+            "ada", "correct horse battery", role=Role.ADMIN, by=application.principal
+        )
+        bob = application.users.add(
+            "bob", "correct horse battery", role=Role.VIEWER, by=application.principal
+        )
+        by = {
+            user.name: Principal(actor="x", role=user.role, user_id=user.id) for user in (ada, bob)
+        }
+        short = application.tokens.create(
+            "short", role=Role.ADMIN, by=by["ada"], expires_in_seconds=60
+        )
+        of_bob = application.tokens.create("of-bob", role=Role.VIEWER, by=by["bob"])
+        server = WebServer(application, Address(host="127.0.0.1", port=0))
+        server.start()
+        try:
+            paths = ("jobs", "runs", "/metrics", "tokens")
+            for path in paths:
+                assert status(server.url, short.text, path) == 200
+                assert status(server.url, of_bob.text, path) == 200
+            clock.advance(61)
+            application.users.disable("bob", by=application.principal)
+            for path in paths:
+                assert status(server.url, short.text, path) == 401
+                assert status(server.url, of_bob.text, path) == 401
+        finally:
+            server.stop()
 
 
 def test_a_wrong_token_is_refused_although_none_would_be_needed(url: str) -> None:

@@ -150,6 +150,24 @@ def _database_files(served: Served) -> list[Path]:
     return [path for path in folder.iterdir() if ".db" in path.name]
 
 
+def test_a_key_of_a_token_is_not_that_of_another_by_the_same_name(
+    client: Client, ada: Browser, served: Served
+) -> None:
+    added(ada, "dave", "operator")
+    served.application.jobs.define("hello", {"command": ["true"]})
+    started = []
+    for user, password in (("ada", PASSWORD), ("dave", OTHER)):
+        browser = Browser(client, user, password)
+        made = browser.request("POST", "tokens", {"name": "deploy", "role": "operator"})
+        program = client.as_(made.json["token"])
+        answer = program.post("jobs/hello/runs", {}, Idempotency_Key="one")
+        again = program.post("jobs/hello/runs", {}, Idempotency_Key="one")
+        assert again.json["id"] == answer.json["id"]
+        started.append(answer.json["id"])
+        browser.request("DELETE", "tokens/deploy")
+    assert len(set(started)) == 2
+
+
 def test_users_are_added_changed_and_removed_and_the_last_admin_stays(
     client: Client, ada: Browser
 ) -> None:

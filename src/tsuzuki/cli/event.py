@@ -43,7 +43,9 @@ def emit_event(
     tsuzuki event emit order.created --payload '{"order": 7}' --key order-7
     """
     with open_application(invocation) as application:
-        stored, is_new = application.events.emit(event_type, payload, dedupe_key=dedupe_key)
+        stored, is_new = application.events.emit(
+            event_type, payload, dedupe_key=dedupe_key, actor=application.principal.actor
+        )
         listeners = application.events.listeners(event_type)
     emit(invocation, {**asdict(stored), "is_new": is_new, "listeners": listeners}, columns=COLUMNS)
     if not is_new:

@@ -65,7 +65,7 @@ def run(
     arguments = arguments_of(whole, pairs)
     with open_application(invocation) as application:
         apply_file(invocation, application)
-        submission = application.runs.submit(Request(job=name, arguments=arguments, **options))
+        submission = application.runs.start(Request(job=name, arguments=arguments, **options))
         if not submission.is_new:
             say(invocation, "That key was used before; this is the run of then.")
         if not application.jobs.get(name).spec.enabled:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from tsuzuki.config.environment.expansion import expand, required_names, variable_names
-from tsuzuki.config.environment.urls import check_redis_url, normalise_database_url
+from tsuzuki.config.environment.urls import check_redis_url, normalise_database_url, passwords_in
 from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
 from tsuzuki.config.location import (
     DEFAULT_DATABASE,
@@ -69,6 +69,14 @@ class Configuration:
     """The variables without a default that sections and the `environment` of jobs refer to and that are not set. A
     command may still find them where its worker runs."""
     document: Document | None = field(default=None, compare=False, repr=False)
+
+    def secrets(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """The texts that are secret here: what variables hold, or the files that `…_FILE` names, and passwords."""
+        yield from (environ.get(name, "") for name in self.secret_variables)
+        for section in self.sections.values():
+            yield from section.secrets()
+        for url in (self.database_url, self.redis_url, self.log_archive):
+            yield from passwords_in(url)
 
     def place_of_job(self, name: str) -> Place | None:
         """Where a job stands in the file; None if it does not."""

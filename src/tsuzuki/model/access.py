@@ -93,6 +93,13 @@ class Principal:
     """The session that it was authenticated by."""
 
     @property
+    def identity(self) -> str:
+        """By what it is told from others. Names are given again, to other users and tokens; ids are not."""
+        if self.token_id is not None:
+            return f"token {self.token_id}"
+        return self.actor if self.user_id is None else f"user {self.user_id}"
+
+    @property
     def rights(self) -> frozenset[Right]:
         rights = self.role.rights
         return rights if self.scopes is None else rights & self.scopes

@@ -2,6 +2,7 @@
 
     TsuzukiError
     ├── UsageError            the call itself is wrong
+    │   └── ReadTimedOut      it asks for more than can be read in the time it may take
     ├── ConfigurationError    a file, a variable or a definition is wrong
     │   └── ScheduleError     a schedule that cannot be parsed or is never due
     ├── NotFound              no such job, run, worker, setting
@@ -82,6 +83,12 @@ class UsageError(TsuzukiError):
     """The call itself is wrong: an option missing, a value out of bounds."""
 
     code = "usage"
+
+
+class ReadTimedOut(UsageError):
+    """A read was cancelled because it took longer than it may. A narrower one will do."""
+
+    code = "read_timed_out"
 
 
 class ConfigurationError(TsuzukiError):

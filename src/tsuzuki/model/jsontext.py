@@ -1,6 +1,7 @@
 """Canonical JSON, as it is stored: compact and deterministic. Values that JSON cannot express are refused early."""
 
 import json
+import re
 from typing import Any
 
 from tsuzuki.model.errors import UsageError
@@ -8,6 +9,22 @@ from tsuzuki.model.errors import UsageError
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 )
+
+DEPTH_MAX = 64
+"""How deep a value that comes from outside may be nested. Deeper ones could be stored, but not read by every reader."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_NOT_BRACKET = re.compile(rb"[^\[\]{}]+")
+
+
+def is_too_deep(text: bytes) -> bool:
+    """Whether the value of a JSON text is nested deeper than `DEPTH_MAX`; told without reading it."""
+    depth = 0
+    for bracket in _NOT_BRACKET.sub(b"", _STRING.sub(b"", text)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH_MAX:
+            return True
+    return False
 
 
 def encode(value: Any) -> str:

@@ -6,7 +6,8 @@ everything up to the last '@' of the word. More may be masked than is secret, ne
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 MASK = "***"
@@ -34,10 +35,16 @@ class SecretMask:
     """Masks what is secret in values that are shown: by key (`password`, `apiKey`, `GITLAB_TOKEN`), by a value that
     is known to be secret, and in URLs."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        found = sorted({value for value in known if len(value) >= KNOWN_LENGTH_MIN}, key=len)
+    def __init__(self, known: Callable[[], Iterable[str]] = tuple) -> None:
+        """`known` is called when the first text is masked: it may have to read files."""
+        self._read_known = known
+
+    @cached_property
+    def _known(self) -> re.Pattern[str] | None:
+        known = {value for value in self._read_known() if len(value) >= KNOWN_LENGTH_MIN}
         # The longest first: one secret may be part of another.
-        self._known = re.compile("|".join(map(re.escape, reversed(found)))) if found else None
+        longest_first = sorted(known, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first))) if known else None
 
     def text(self, text: str) -> str:
         masked = self._known.sub(MASK, text) if self._known else text

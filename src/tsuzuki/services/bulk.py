@@ -68,7 +68,7 @@ class BulkActions(ActingService):
         self._runs = runs
 
     def preview(self, verb: BulkVerb, wanted: RunFilter) -> BulkView:
-        """Freeze the filter, and count what it matches. Nothing is changed but the preview stored."""
+        """Freeze the filter, and count what it matches. No run is changed."""
         wanted = _within(verb, wanted)
         with self._database.write() as connection:
             now = self._database.now(connection)
@@ -88,7 +88,9 @@ class BulkActions(ActingService):
                 matched=_count(connection, wanted, ceiling_id),
                 actor=self._actor,
             )
-            return replace(self._view(connection, bulk_id), samples=samples)
+            view = self._view(connection, bulk_id)
+            self._note(connection, "bulk.preview", view.action)
+            return replace(view, samples=samples)
 
     def confirm(self, bulk_id: int) -> BulkView:
         """Have it carried out. Raises `Conflict` if it was confirmed before, is older than an hour, or would

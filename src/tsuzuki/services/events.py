@@ -33,19 +33,17 @@ class Events:
         connection: Connection | None = None,
         actor: str | None = None,
     ) -> tuple[Event, bool]:
-        """Store an event; the second value is False if its key was used before. A new one is audited if an `actor`
-        is named: a person, not a program that emits many."""
+        """Store an event; the second value is False if its key was used before. With an `actor` a new one is
+        audited under that name."""
         if not event_type or len(event_type) > 200:
             raise UsageError("an event type has from 1 to 200 characters")
         body = {} if payload is None else payload
         jsontext.encode(body)
         if connection is not None:
             self._database.adopt(connection)
-            return self._emit(connection, event_type, body, dedupe_key)
+            return self._emit(connection, event_type, body, dedupe_key, actor)
         with self._database.write() as own:
-            stored = self._emit(own, event_type, body, dedupe_key)
-            if actor is not None and stored[1]:
-                _note(own, stored[0], actor)
+            stored = self._emit(own, event_type, body, dedupe_key, actor)
         self._wake_others({Channel.LEADER})
         return stored
 
@@ -79,21 +77,24 @@ class Events:
             return events.count(connection, event_type=event_type, at_most=at_most)
 
     def _emit(
-        self, connection: Connection, event_type: str, payload: Any, dedupe_key: str | None
+        self,
+        connection: Connection,
+        event_type: str,
+        payload: Any,
+        dedupe_key: str | None,
+        actor: str | None,
     ) -> tuple[Event, bool]:
-        stored = events.emit(
+        stored = event, is_new = events.emit(
             connection, event_type=event_type, payload=payload, dedupe_key=dedupe_key
         )
+        if actor is not None and is_new:
+            audit.record(
+                connection,
+                actor=actor,
+                action="event.emit",
+                object_type="event",
+                object_id=str(event.id),
+                after={"event_type": event_type},
+            )
         channels.notify(connection, Channel.LEADER)
         return stored
-
-
-def _note(connection: Connection, event: Event, actor: str) -> None:
-    audit.record(
-        connection,
-        actor=actor,
-        action="event.emit",
-        object_type="event",
-        object_id=str(event.id),
-        after={"event_type": event.event_type, "payload": event.payload},
-    )

@@ -106,7 +106,7 @@ class Failures:
         with self._database.write() as connection:
             group = _require(connection, group_id)
             last = group.last_run_id if through is None else min(through, group.last_run_id)
-            if not failures.acknowledge(connection, group_id, through=last, actor=self._actor):
+            if not failures.acknowledge(connection, group, through=last, actor=self._actor):
                 raise Conflict(
                     "these failures were acknowledged before",
                     hint="A later failure opens the group again.",

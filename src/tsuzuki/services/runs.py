@@ -3,7 +3,7 @@
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -20,12 +20,13 @@ from tsuzuki.services.lookup import job_unknown, require_jobs, require_run
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
-from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs import moves, run_search, runs
+from tsuzuki.store.runs.run_search import Counted, FoundRuns
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
-__all__ = ["Request", "RunFilter", "RunView", "Runs", "Submission"]
+__all__ = ["Counted", "FoundRuns", "Request", "RunFilter", "RunView", "Runs", "Submission"]
 
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
@@ -114,15 +115,31 @@ class Runs(ActingService):
         self._wake_others({Channel.LEADER})
 
     def find(self, wanted: RunFilter) -> list[Run]:
-        """Runs, newest first."""
+        """Runs, newest first, however long it takes to find them."""
+        found: list[Run] = []
+        before: int | None = wanted.before_id
+        while True:
+            left = replace(wanted, before_id=before, limit=wanted.limit - len(found))
+            page, before = self.search(left)
+            found += page
+            if before is None:
+                return found
+
+    def search(self, wanted: RunFilter) -> FoundRuns:
+        """Runs, newest first, as far as they are found in bounded time."""
         with self._database.read() as connection:
             require_jobs(connection, wanted)
-            return runs.find(connection, wanted)
+            return run_search.search(connection, wanted)
 
     def count(self, wanted: RunFilter, *, at_most: int) -> int:
-        """How many runs there are; counting ends at `at_most`."""
+        """How many runs there are, however long it takes; counting ends at `at_most`."""
         with self._database.read() as connection:
             return runs.count(connection, wanted, at_most=at_most)
+
+    def counted(self, wanted: RunFilter, *, at_most: int) -> Counted:
+        """How many runs there are, as far as they are counted in bounded time and up to `at_most`."""
+        with self._database.read() as connection:
+            return run_search.count(connection, wanted, at_most=at_most)
 
     def live(self, run_ids: Collection[int]) -> set[int]:
         """Those of these runs that have not ended."""

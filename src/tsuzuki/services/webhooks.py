@@ -1,20 +1,28 @@
 """Webhooks: requests of other services that become events, once each, after their signature was checked.
 
 The bytes of the body are checked as they came, before anything is read out of them. The id of a delivery is the
-dedupe key of its event, so that one that is sent again, or replayed, emits nothing.
+dedupe key of its event, so that one that is sent again, or replayed, emits nothing. GitHub signs the body alone: the
+same bytes under another id are a replay, and refused for as long as they are remembered.
 """
 
+import hashlib
 import json
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.config import Webhook
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import NotFound, UsageError
-from tsuzuki.model.webhook_signatures import verify
+from tsuzuki.model.errors import NotAuthenticated, NotFound, UsageError
+from tsuzuki.model.jsontext import is_too_deep
+from tsuzuki.model.webhook_signatures import WebhookKind, verify
 from tsuzuki.services.events import Events
+from tsuzuki.store import api_requests
 from tsuzuki.store.events import Event
+from tsuzuki.store.sql.database import Database
+
+EXPIRED_AT_ONCE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +34,10 @@ class Received:
 
 
 class Webhooks:
-    def __init__(self, *, webhooks: Iterable[Webhook], events: Events, clock: Clock) -> None:
+    def __init__(
+        self, *, database: Database, webhooks: Iterable[Webhook], events: Events, clock: Clock
+    ) -> None:
+        self._database = database
         self._webhooks = {webhook.name: webhook for webhook in webhooks}
         self._events = events
         self._clock = clock
@@ -37,8 +48,8 @@ class Webhooks:
 
     def receive(self, name: str, *, headers: Mapping[str, str], body: bytes) -> Received:
         """Check a delivery and store its event. Header names in any case. Raises `NotFound` (`webhook_unknown`),
-        `NotAuthenticated` (`signature_missing`, `signature_wrong`, `signature_stale`), `UsageError` for a body
-        that is not JSON, `ConfigurationError` if the secret is not set."""
+        `NotAuthenticated` (`signature_missing`, `signature_wrong`, `signature_stale`, `signature_replayed`),
+        `UsageError` for a body that is not JSON, `ConfigurationError` if the secret is not set."""
         webhook = self._webhooks.get(name)
         if webhook is None:
             raise NotFound(
@@ -55,6 +66,8 @@ class Webhooks:
             secret_header=webhook.header,
         )
         parsed = _parsed(body)
+        if webhook.kind is WebhookKind.GITHUB:
+            self._refuse_replay(name, body, delivery.id)
         payload = {
             "webhook": name,
             "id": delivery.id,
@@ -62,22 +75,53 @@ class Webhooks:
             "body": parsed,
         }
         key = None if delivery.id is None else f"webhook:{name}:{delivery.id}"
-        event, is_new = self._events.emit(webhook.event, payload, dedupe_key=key)
+        event, is_new = self._events.emit(
+            webhook.event, payload, dedupe_key=key, actor=f"webhook:{name}"
+        )
         return Received(event=event, is_new=is_new)
+
+    def _refuse_replay(self, name: str, body: bytes, delivery_id: str | None) -> None:
+        """Remember under which id these bytes came, for a day. The same id may come again: its event is stored
+        after this, and the process can die in between."""
+        sender, key = f"webhook {name}", f"body {hashlib.sha256(body).hexdigest()}"
+        came_as = delivery_id or f"without an id, {secrets.token_hex(16)}"
+        with self._database.write() as connection:
+            api_requests.delete_expired(connection, limit=EXPIRED_AT_ONCE)
+            is_new = api_requests.claim(
+                connection,
+                actor=sender,
+                key=key,
+                request_id=secrets.token_hex(16),
+                fingerprint=came_as,
+                claim=secrets.token_hex(16),
+            )
+            earlier = None if is_new else api_requests.get(connection, actor=sender, key=key)
+        if earlier is not None and earlier.fingerprint != came_as:
+            raise NotAuthenticated(
+                "the same body came before under another id",
+                hint="A sender whose bodies can be equal should be of the kind standard.",
+                code="signature_replayed",
+            )
 
 
 def _parsed(body: bytes) -> Any:
     """The JSON of a body; None for an empty one."""
     if not body.strip():
         return None
+    if is_too_deep(body):
+        raise _not_json()
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        raise UsageError(
-            "the body of this webhook is not JSON",
-            hint="Let the sender use the content type application/json.",
-            code="webhook_body",
-        ) from None
+    except ValueError:
+        raise _not_json() from None
+
+
+def _not_json() -> UsageError:
+    return UsageError(
+        "the body of this webhook is not JSON, or is nested too deep",
+        hint="Let the sender use the content type application/json.",
+        code="webhook_body",
+    )
 
 
 def _refuse_constant(name: str) -> Any:

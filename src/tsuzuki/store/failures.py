@@ -13,10 +13,13 @@ from sqlalchemy import (
     BigInteger,
     Connection,
     Integer,
+    Select,
+    Subquery,
     Text,
     bindparam,
     delete,
     func,
+    literal_column,
     select,
     update,
 )
@@ -58,8 +61,12 @@ class FailureGroup:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a failure that was not acknowledged."""
-        return self.acknowledged_run_id is None or self.last_run_id > self.acknowledged_run_id
+        """Whether there is a failure that was not acknowledged: of a newer run, or later. An older run can fail
+        after a newer one."""
+        if self.acknowledged_run_id is None or self.acknowledged_at is None:
+            return True
+        is_of_newer_run = self.last_run_id > self.acknowledged_run_id
+        return is_of_newer_run or self.last_failed_at > self.acknowledged_at
 
 
 _GROUP_COLUMNS: Columns = {"id": Text(), "signature": PlainText()}
@@ -94,36 +101,59 @@ def _add_failures(dialect: Dialect, varying: tuple[str, ...]) -> Any:
     ).on_conflict_do_nothing(index_elements=[run_failures.c.run_id])
 
 
+LOOKED_MAX = 50_000
+"""Failures that groups are made of: the newest. What is older is not counted."""
+
+_LOOKED = select(
+    run_failures.c.group_id,
+    run_failures.c.job_definition_id,
+    run_failures.c.failed_at,
+    run_failures.c.run_id,
+).limit(literal_column(str(LOOKED_MAX)))
 _SINCE = run_failures.c.failed_at >= bindparam("since", type_=UtcTime())
-_LAST = func.max(run_failures.c.failed_at).label("last_failed_at")
-_GROUPS = (
-    select(
-        *failure_groups.c,
-        func.count().label("failures"),
-        func.count(func.distinct(run_failures.c.job_definition_id)).label("jobs"),
-        func.min(run_failures.c.failed_at).label("first_failed_at"),
-        _LAST,
-        func.max(run_failures.c.run_id).label("last_run_id"),
+_IN_GROUP = run_failures.c.group_id == bindparam("wanted", type_=Text())
+_OF_GROUP = _LOOKED.where(_IN_GROUP).order_by(run_failures.c.run_id.desc()).subquery("looked")
+
+
+def _grouped(looked: Subquery) -> Select[Any]:
+    """Counted by group first, and only then joined with what is known of the group."""
+    counted = (
+        select(
+            looked.c.group_id,
+            func.count().label("failures"),
+            func.count(func.distinct(looked.c.job_definition_id)).label("jobs"),
+            func.min(looked.c.failed_at).label("first_failed_at"),
+            func.max(looked.c.failed_at).label("last_failed_at"),
+            func.max(looked.c.run_id).label("last_run_id"),
+        )
+        .group_by(looked.c.group_id)
+        .subquery("counted")
     )
-    .select_from(run_failures.join(failure_groups, failure_groups.c.id == run_failures.c.group_id))
-    .group_by(*failure_groups.c)
+    figures = [column for column in counted.c if column.name != "group_id"]
+    return select(*failure_groups.c, *figures).join_from(
+        counted, failure_groups, failure_groups.c.id == counted.c.group_id
+    )
+
+
+_GROUPS = _grouped(
+    _LOOKED.where(_SINCE).order_by(run_failures.c.failed_at.desc()).subquery("looked")
 )
+_LAST = _GROUPS.selected_columns.last_failed_at
 _BEFORE_AT = bindparam("before_at", type_=UtcTime())
-_IS_AFTER = (func.max(run_failures.c.failed_at) < _BEFORE_AT) | (
-    (func.max(run_failures.c.failed_at) == _BEFORE_AT)
-    & (failure_groups.c.id > bindparam("after_id", type_=Text()))
+_IS_AFTER = (_LAST < _BEFORE_AT) | (
+    (_LAST == _BEFORE_AT) & (failure_groups.c.id > bindparam("after_id", type_=Text()))
 )
 _LIST = (
-    _GROUPS.where(_SINCE)
-    .having(_IS_AFTER)
+    _GROUPS.where(_IS_AFTER)
     .order_by(_LAST.desc(), failure_groups.c.id)
     .limit(bindparam("limit", type_=Integer()))
 )
-_LIST_OPEN = _LIST.having(
-    func.max(run_failures.c.run_id) > func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+_LIST_OPEN = _LIST.where(
+    (_GROUPS.selected_columns.last_run_id > func.coalesce(failure_groups.c.acknowledged_run_id, 0))
+    | (failure_groups.c.acknowledged_at < _LAST)
 )
 _IS_WANTED = failure_groups.c.id == bindparam("wanted", type_=Text())
-_ONE = _GROUPS.where(_IS_WANTED)
+_ONE = _grouped(_OF_GROUP)
 
 
 class GroupPosition(NamedTuple):
@@ -152,12 +182,11 @@ def find(
 
 
 def get(connection: Connection, group_id: str) -> FailureGroup | None:
-    """A group with all its failures that are still stored."""
+    """A group with its failures that are still stored."""
     row = execute(connection, _ONE, {"wanted": group_id}).mapping_or_none()
     return None if row is None else _group(row)
 
 
-_IN_GROUP = run_failures.c.group_id == bindparam("wanted", type_=Text())
 _RUN_IDS = (
     select(run_failures.c.run_id)
     .where(_IN_GROUP)
@@ -166,11 +195,7 @@ _RUN_IDS = (
 )
 _JOB_NAMES = (
     select(job_definitions.c.name)
-    .where(
-        job_definitions.c.id.in_(
-            select(run_failures.c.job_definition_id).where(_IN_GROUP).correlate(None)
-        )
-    )
+    .where(job_definitions.c.id.in_(select(_OF_GROUP.c.job_definition_id).correlate(None)))
     .order_by(job_definitions.c.name)
 )
 
@@ -188,8 +213,11 @@ _ACKNOWLEDGE = (
     update(failure_groups)
     .where(
         _IS_WANTED,
-        func.coalesce(failure_groups.c.acknowledged_run_id, 0)
-        < bindparam("through", type_=BigInteger()),
+        (
+            func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+            < bindparam("through", type_=BigInteger())
+        )
+        | (failure_groups.c.acknowledged_at < bindparam("last_failed_at", type_=UtcTime())),
     )
     .values(
         **parameters_for(failure_groups, "acknowledged_by"),
@@ -199,9 +227,14 @@ _ACKNOWLEDGE = (
 )
 
 
-def acknowledge(connection: Connection, group_id: str, *, through: int, actor: str) -> bool:
-    """Acknowledge the failures of runs up to `through`. False if that was done before."""
-    values = {"wanted": group_id, "through": through, "acknowledged_by": actor}
+def acknowledge(connection: Connection, group: FailureGroup, *, through: int, actor: str) -> bool:
+    """Acknowledge the failures of runs up to `through`, as `group` has them. False if that was done before."""
+    values = {
+        "wanted": group.id,
+        "through": through,
+        "last_failed_at": group.last_failed_at,
+        "acknowledged_by": actor,
+    }
     return execute(connection, _ACKNOWLEDGE, values).rowcount == 1
 
 

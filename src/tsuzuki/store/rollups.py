@@ -37,7 +37,9 @@ from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import insert_into, is_sqlite
 from tsuzuki.store.sql.prepared import execute, execute_batch
+from tsuzuki.store.sql.stored_values import to_text
 from tsuzuki.store.sql.types import UtcTime
+from tsuzuki.store.sql.value_list import in_list
 
 HOUR = timedelta(hours=1)
 _FROM = bindparam("from_", type_=UtcTime())
@@ -198,33 +200,67 @@ def delete_before(connection: Connection, moment: datetime, *, term: Term) -> in
     return execute(connection, _DELETE, {"before": moment, "epoch": term.epoch}).rowcount
 
 
-_BETWEEN = (
+_COLUMNS_OF_HOURS = select(
+    run_hours.c.hour,
+    run_hours.c.job_definition_id,
+    run_hours.c.outcome,
+    run_hours.c.bucket,
+    run_hours.c.runs,
+    run_hours.c.seconds,
+)
+_BETWEEN = _COLUMNS_OF_HOURS.where(run_hours.c.hour >= _FROM, run_hours.c.hour < _TO).order_by(
+    run_hours.c.hour
+)
+# Each hour is looked up with its job: a range of hours would pass the rows of every job.
+_OF_JOB = _COLUMNS_OF_HOURS.where(
+    in_list(run_hours.c.hour, "hours"), run_hours.c.job_definition_id == _JOB
+)
+_IN_RANGE = (run_hours.c.hour >= _FROM, run_hours.c.hour < _TO)
+_SUMS = (
+    func.sum(run_hours.c.runs, type_=Integer()).label("runs"),
+    func.sum(run_hours.c.seconds, type_=Float()).label("seconds"),
+)
+
+
+def hours_between(connection: Connection, start: datetime, end: datetime) -> list[HourRow]:
+    """The stored hours from `start` to `end`, itself not included."""
+    return _hour_rows(execute(connection, _BETWEEN, {"from_": start, "to": end}).all())
+
+
+def hours_of_job(connection: Connection, hours: Sequence[datetime], job_id: int) -> list[HourRow]:
+    """These hours of a job, as far as they are stored."""
+    values = {"hours": [to_text(hour) for hour in hours], "job": job_id}
+    return _hour_rows(execute(connection, _OF_JOB, values).all())
+
+
+_BY_HOUR = (
     select(
         run_hours.c.hour,
-        run_hours.c.job_definition_id,
+        literal_column("0", Integer()),
         run_hours.c.outcome,
         run_hours.c.bucket,
-        run_hours.c.runs,
-        run_hours.c.seconds,
+        *_SUMS,
     )
-    .where(run_hours.c.hour >= _FROM, run_hours.c.hour < _TO)
-    .order_by(run_hours.c.hour)
+    .where(*_IN_RANGE)
+    .group_by(run_hours.c.hour, run_hours.c.outcome, run_hours.c.bucket)
 )
-_BETWEEN_OF_JOB = _BETWEEN.where(run_hours.c.job_definition_id == _JOB)
+_OF_EACH_JOB = (run_hours.c.job_definition_id, run_hours.c.outcome, run_hours.c.bucket)
+_BY_JOB = select(*_OF_EACH_JOB, *_SUMS).where(*_IN_RANGE).group_by(*_OF_EACH_JOB)
 
 
-def hours_between(
-    connection: Connection, start: datetime, end: datetime, *, job_id: int | None = None
-) -> list[HourRow]:
-    """The stored hours from `start` to `end`, itself not included."""
-    values: dict[str, Any] = {"from_": start, "to": end}
-    statement = _BETWEEN
-    if job_id is not None:
-        statement, values["job"] = _BETWEEN_OF_JOB, job_id
-    return [
-        HourRow(row[0], _count_from(row[1:]))
-        for row in execute(connection, statement, values).all()
-    ]
+def sums_by_hour(connection: Connection, start: datetime, end: datetime) -> list[HourRow]:
+    """The stored hours of all jobs together, which have the id 0 here."""
+    return _hour_rows(execute(connection, _BY_HOUR, {"from_": start, "to": end}).all())
+
+
+def sums_by_job(connection: Connection, start: datetime, end: datetime) -> list[HourCount]:
+    """The stored hours together, of each job."""
+    rows = execute(connection, _BY_JOB, {"from_": start, "to": end}).all()
+    return [_count_from(row) for row in rows]
+
+
+def _hour_rows(rows: Sequence[Sequence[Any]]) -> list[HourRow]:
+    return [HourRow(row[0], _count_from(row[1:])) for row in rows]
 
 
 def _count_from(row: Sequence[Any]) -> HourCount:

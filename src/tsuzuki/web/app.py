@@ -10,6 +10,7 @@ import anyio.to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from tsuzuki.model.errors import NotFound, TsuzukiError
 from tsuzuki.web import agents, documents, health, hooks, sign_in
@@ -146,18 +147,41 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
         hint = "Use the menu, or go back." if is_page else "The routes are listed at /docs."
         unknown = NotFound(f"there is no {path}", hint=hint, code="no_such_path")
         return _refusal(request, unknown)
+    if error.status_code == 405:
+        return _answer_other_method(request)
     message = f"{request.method} {path}: {error.detail}"
+    status, headers = error.status_code, error.headers
+    return _refusal(request, RequestError(message, status=status, headers=headers))
+
+
+def _answer_other_method(request: Request) -> Response:
+    """A method that the path has not; or OPTIONS, which asks for those that it has. The router itself knows only
+    those of the first route of a path."""
+    headers = {"Allow": ", ".join(_methods(request))}
+    if request.method == "OPTIONS":
+        return Response(status_code=204, headers=headers)
     refused = RequestError(
-        message,
-        status=error.status_code,
-        headers=error.headers,
-        code="method_not_allowed" if error.status_code == 405 else "bad_request",
+        f"there is no {request.method} of {request.url.path}",
+        status=405,
+        headers=headers,
+        hint=f"It has: {headers['Allow']}.",
+        code="method_not_allowed",
     )
     return _refusal(request, refused)
 
 
 def _refusal(request: Request, error: TsuzukiError) -> Response:
     return error_page(request, error) if wants_page(request) else problem_response(error)
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods of a path. HEAD is answered like GET, without the body."""
+    found = {"OPTIONS"}
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            found |= {"GET", "HEAD"} if method == "GET" else {method}
+    return sorted(found)
 
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> Response:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Request
 
 from tsuzuki.model.access import Principal
-from tsuzuki.web.paging import Count, Cursors, Page, PageRequest, page_of
+from tsuzuki.web.paging import Count, Cursors, Found, Page, PageRequest, page_of
 from tsuzuki.wiring.application import Application
 
 Row = TypeVar("Row")
@@ -20,7 +20,7 @@ class RequestContext:
 
     application: Application
     principal: Principal
-    route_path: str
+    path: str
     request_id: str | None
 
     def mask(self, value: Any) -> Any:
@@ -31,18 +31,19 @@ class RequestContext:
         self,
         query: PageRequest,
         *,
-        find: Callable[[Any, int], Sequence[Row]],
+        find: Callable[[Any, int], Sequence[Row] | Found[Row]],
         position: Callable[[Row], int | str],
         item: Callable[[Row], Item],
         count: Callable[[], Count] | None = None,
     ) -> Page[Item]:
         """The page that `query` asks for. `find` is given the position to continue after, or None, and how
-        many rows to read."""
+        many rows to read; a bounded search answers with `Found`."""
         filters: Mapping[str, Any] = query.filters()
-        cursors = Cursors(self.application.api_requests.cursor_key, self.route_path, filters)
+        cursors = Cursors(self.application.api_requests.cursor_key, self.path, filters)
         after = None if query.cursor is None else cursors.read(query.cursor)
+        found = find(after, query.limit + 1)
         return page_of(
-            find(after, query.limit + 1),
+            found if isinstance(found, Found) else Found(found),
             limit=query.limit,
             cursors=cursors,
             position=position,
@@ -57,7 +58,7 @@ async def request_context(request: Request) -> RequestContext:
     return RequestContext(
         application=request.app.state.application.acting_as(principal.actor),
         principal=principal,
-        route_path=request.scope["route"].path,
+        path=request.scope["path"],
         request_id=getattr(request.state, "request_id", None),
     )
 

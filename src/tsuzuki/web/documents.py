@@ -7,6 +7,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, JSONResponse
 
+from tsuzuki.web.links import add_links
 from tsuzuki.web.route import ApiRoute
 from tsuzuki.web.security.authentication import SESSION_COOKIE
 from tsuzuki.web.security.rights import public
@@ -58,6 +59,7 @@ def _build(app: FastAPI) -> dict[str, Any]:
     }
     for schema in ("HTTPValidationError", "ValidationError"):
         components.get("schemas", {}).pop(schema, None)
+    add_links(document)
     return document
 
 

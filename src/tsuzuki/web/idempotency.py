@@ -41,7 +41,7 @@ async def answer_once(
     requests: ApiRequests = request.app.state.application.api_requests
     claim = await run_in_threadpool(
         requests.claim,
-        actor=request.state.principal.actor,
+        actor=request.state.principal.identity,
         key=key,
         fingerprint=_fingerprint(request, await request.body()),
     )

@@ -1,7 +1,7 @@
 """Pages of lists: opaque, signed keyset cursors, and counts that stop counting in time.
 
-A cursor is the position after which a page continues, bound to the route and to the filter it was made for, and
-signed with a key of the database: another route, another filter or another position is refused. Every process on
+A cursor is the position after which a page continues, bound to the path and to the filter it was made for, and
+signed with a key of the database: another path, another filter or another position is refused. Every process on
 the same database takes the cursors of the others. Nothing is ever skipped by OFFSET, so rows that are added meanwhile
 move none.
 """
@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
 from fastapi import Query
@@ -37,7 +38,8 @@ class Count(BaseModel):
 
 
 class Page(BaseModel, Generic[Item]):
-    """One page of a list. `next_cursor` asks for the next one, with the same filters; null at the end."""
+    """One page of a list. `next_cursor` asks for the next one, with the same filters; null at the end. With
+    `stopped_early` the page has fewer items than asked for, maybe none, and there may be more."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,15 +49,28 @@ class Page(BaseModel, Generic[Item]):
         description="What the list is filtered by, as it was understood."
     )
     count: Count | None = Field(None, description="Only with `count=true`.")
+    stopped_early: bool = Field(
+        False,
+        description="The search ended after it had looked at as many rows as one request may. `next_cursor` goes on"
+        " from there; a narrower filter, such as a job or a time, finds more at once.",
+    )
 
 
 class PageRequest(BaseModel):
     """Which page is asked for. A list adds its filters as further fields."""
 
     limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
-    cursor: Annotated[str, Field(max_length=CURSOR_LENGTH_MAX)] | None = Field(
-        None, description="`next_cursor` of the page before."
-    )
+    cursor: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=CURSOR_LENGTH_MAX,
+                json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
+            ),
+        ]
+        | None
+    ) = Field(None, description="`next_cursor` of the page before.")
     count: bool = Field(False, description="Count them too, up to 50,000.")
 
     def filters(self) -> dict[str, Any]:
@@ -68,16 +83,24 @@ COUNT_MAX = 50_000
 PageQuery = Annotated[PageRequest, Query()]
 
 
+@dataclass(frozen=True)
+class Found(Generic[Row]):
+    """Rows of a search that may have been ended early: then `continue_at` is the position to go on from."""
+
+    rows: Sequence[Row]
+    continue_at: int | str | None = None
+
+
 def count_of(found: int) -> Count:
     """The count of a scan that stops one after `COUNT_MAX`."""
     return Count(value=min(found, COUNT_MAX), exact=found <= COUNT_MAX)
 
 
 class Cursors:
-    """Signs and reads the cursors of one list: a route with its filter."""
+    """Signs and reads the cursors of one list: a path with its filter."""
 
-    def __init__(self, key: bytes, route: str, filters: Mapping[str, Any]) -> None:
-        bound = jsontext.encode([route, dict(filters)]).encode("utf-8")
+    def __init__(self, key: bytes, path: str, filters: Mapping[str, Any]) -> None:
+        bound = jsontext.encode([path, dict(filters)]).encode("utf-8")
         self._key = hashlib.sha256(key + bound).digest()
 
     def write(self, position: int | str) -> str:
@@ -109,7 +132,7 @@ def _refuse() -> NoReturn:
 
 
 def page_of(
-    rows: Sequence[Row],
+    found: Found[Row],
     *,
     limit: int,
     cursors: Cursors,
@@ -118,14 +141,16 @@ def page_of(
     filters: Mapping[str, Any],
     count: Count | None = None,
 ) -> Page[Item]:
-    """A page of `rows`, of which one more than `limit` was read if there are more."""
-    shown = rows[:limit]
-    more = len(rows) > limit
+    """A page of rows, of which one more than `limit` was read if there are more."""
+    shown = found.rows[:limit]
+    has_more = len(found.rows) > limit
+    next_at = position(shown[-1]) if has_more else found.continue_at
     return Page(
         items=[item(row) for row in shown],
-        next_cursor=cursors.write(position(shown[-1])) if more else None,
+        next_cursor=None if next_at is None else cursors.write(next_at),
         filters=dict(filters),
         count=count,
+        stopped_early=next_at is not None and not has_more,
     )
 
 

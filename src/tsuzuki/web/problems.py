@@ -1,7 +1,7 @@
 """Errors as problem documents (RFC 9457): the one map from an error to an HTTP status.
 
 A problem has the stable code of the error, what happened, what to do next, and where. It never has a traceback,
-and the secrets of URLs are masked in it.
+and secrets are masked in it.
 """
 
 import json
@@ -28,10 +28,11 @@ from tsuzuki.model.errors import (
     VersionMismatch,
     WaitTimedOut,
 )
-from tsuzuki.model.secrets import mask_secrets
+from tsuzuki.model.secrets import SecretMask
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:tsuzuki:problem:"
+_URLS_ONLY = SecretMask()
 
 STATUSES: dict[type[TsuzukiError], int] = {
     TsuzukiError: 500,
@@ -154,7 +155,7 @@ def status_of(error: TsuzukiError) -> int:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-def problem_of(error: TsuzukiError) -> Problem:
+def problem_of(error: TsuzukiError, mask: SecretMask) -> Problem:
     status = status_of(error)
     place = error.place
     return Problem(
@@ -162,13 +163,17 @@ def problem_of(error: TsuzukiError) -> Problem:
         title=HTTPStatus(status).phrase,
         status=status,
         code=error.specific_code,
-        detail=mask_secrets(error.message),
-        hint=None if error.hint is None else mask_secrets(error.hint),
+        detail=mask.text(error.message),
+        hint=mask.value(error.hint),
         where=Where(file=place.file, line=place.line, column=place.column) if place else None,
         retry_after_seconds=error.retry_after_seconds,
-        problems=_parts(error),
+        problems=_parts(error, mask),
         differences=[
-            Difference(key=key, current=current, sent=sent)
+            Difference(
+                key=key,
+                current=mask.value({key: current})[key],
+                sent=mask.value({key: sent})[key],
+            )
             for key, current, sent in error.differences
         ]
         if isinstance(error, VersionMismatch)
@@ -176,23 +181,24 @@ def problem_of(error: TsuzukiError) -> Problem:
     )
 
 
-def _parts(error: TsuzukiError) -> list[PartProblem] | None:
+def _parts(error: TsuzukiError, mask: SecretMask) -> list[PartProblem] | None:
     if isinstance(error, InvalidRequest):
-        return error.parts
+        return [PartProblem(**mask.value(part.model_dump())) for part in error.parts]
     gathered: tuple[TsuzukiError, ...] = getattr(error, "problems", ())
     return [
         PartProblem(
             where=str(problem.place or ""),
-            message=mask_secrets(problem.message),
+            message=mask.text(problem.message),
             code=problem.specific_code,
-            hint=problem.hint,
+            hint=mask.value(problem.hint),
         )
         for problem in gathered
     ] or None
 
 
-def problem_response(error: TsuzukiError) -> Response:
-    problem = problem_of(error)
+def problem_response(error: TsuzukiError, mask: SecretMask = _URLS_ONLY) -> Response:
+    """`mask` knows the secrets of the configuration; those of URLs are masked in any case."""
+    problem = problem_of(error, mask)
     headers = dict(error.headers) if isinstance(error, RequestError) else {}
     if problem.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="tsuzuki"'

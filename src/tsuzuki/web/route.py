@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.services.access.permissions import require
+from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.services.server_log import log
 from tsuzuki.web import idempotency
 from tsuzuki.web.parameters import check_query, invalid_parts
@@ -103,9 +104,9 @@ class ApiRoute(APIRoute):
             log.exception("web_request_failed", method=request.method, route=self.path)
             return self._refuse(request, unexpected())
 
-    def _refuse(self, _request: Request, error: TsuzukiError) -> Response:
+    def _refuse(self, request: Request, error: TsuzukiError) -> Response:
         """The answer to a request that is refused."""
-        return problem_response(error)
+        return problem_response(error, request.app.state.application.mask)
 
     async def _admit(self, request: BoundedRequest) -> None:
         """Raises why the request is refused before its endpoint sees it."""
@@ -122,9 +123,10 @@ class ApiRoute(APIRoute):
 
     async def _answer(self, request: BoundedRequest, answer: Handler) -> Response:
         key = request.headers.get(idempotency.HEADER) if self.takes_key else None
-        if key is None:
-            return await answer(request)
-        return await idempotency.answer_once(request, key, answer)
+        with limited_reads(READ_SECONDS):
+            if key is None:
+                return await answer(request)
+            return await idempotency.answer_once(request, key, answer)
 
 
 def _declared_right(path: str, dependencies: Sequence[Depends]) -> RequiredRight:

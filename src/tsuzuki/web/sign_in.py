@@ -9,7 +9,8 @@ from pydantic import Field
 from tsuzuki.model.access import Right, Role
 from tsuzuki.services.access.sessions import SignedIn, SignInPlace
 from tsuzuki.web.answers import Model, Moment
-from tsuzuki.web.api.users import GivenName, Password, UserOut, user_out
+from tsuzuki.web.api.names import GivenName, NewPassword, Password
+from tsuzuki.web.api.users import UserOut, user_out
 from tsuzuki.web.route import ApiRoute, problem_responses
 from tsuzuki.web.security.authentication import SESSION_COOKIE, session_secret
 from tsuzuki.web.security.rights import public
@@ -35,7 +36,7 @@ class SignedInOut(Model):
 class Setup(Model):
     code: str = Field(max_length=100, description="The code that --setup printed.")
     name: GivenName
-    password: Password
+    password: NewPassword
 
 
 @router.post("/sign-in", dependencies=[public()], responses=problem_responses(401, 429))

@@ -207,7 +207,10 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         sessions=Sessions(database=database, passwords=passwords),
         setup_codes=SetupCodes(database=database, passwords=passwords),
         webhooks=Webhooks(
-            webhooks=resources.configuration.webhooks, events=events, clock=database.clock
+            database=database,
+            webhooks=resources.configuration.webhooks,
+            events=events,
+            clock=database.clock,
         ),
         maintenance=Maintenance(
             database=database,
@@ -223,9 +226,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         service=cache(partial(service, actor=actor, jobs=jobs, runs=runs)),
         build_service=service,
         api_requests=ApiRequests(database=database),
-        mask=SecretMask(
-            resources.environ.get(name, "") for name in resources.configuration.secret_variables
-        ),
+        mask=SecretMask(partial(resources.configuration.secrets, resources.environ)),
     )
 
 

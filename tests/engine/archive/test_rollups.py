@@ -13,7 +13,7 @@ from tsuzuki.model.states import FINAL_STATES, RunState
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.store import rollups
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Connection, Database
 
 HOUR = timedelta(hours=1)
 FAILED, SUCCEEDED = RunState.FAILED, RunState.SUCCEEDED
@@ -136,3 +136,46 @@ def test_one_job_alone_and_one_that_is_not_there(database: Database, term: Term)
         statistics.by_hour(hours=0)
     with pytest.raises(UsageError):
         statistics.by_job(hours=0)
+
+
+def test_what_is_kept_in_memory_is_what_would_be_counted_anew(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    kept = RunStatistics(database=database)
+    for seconds in (0, 5, 20, 1800, 1795, 3, 3600, 30, 7200, -600, 40):
+        if seconds < 0:
+            clock.step(seconds)
+        else:
+            clock.advance(seconds)
+        ended(database, term, FAILED, 2)
+        if seconds == 7200:
+            tick_all(database, term)
+        for hours in (1, 6, 3):
+            fresh = RunStatistics(database=database)
+            assert kept.by_hour(hours=hours) == fresh.by_hour(hours=hours)
+            assert kept.by_hour(hours=hours, job_name="hello") == fresh.by_hour(
+                hours=hours, job_name="hello"
+            )
+            assert kept.by_job(hours=hours) == fresh.by_job(hours=hours)
+    # Two ended at a time that, since the clock was put back, is yet to come.
+    assert kept.by_job(hours=24)["hello"].runs[FAILED] == 22 - 2
+
+
+def test_what_is_settled_is_counted_once(
+    database: Database, term: Term, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = RunStatistics(database=database)
+    ended(database, term, FAILED, 2)
+    clock.advance(1200)
+    kept.by_hour()
+    asked: list[datetime] = []
+    real = rollups.ended_between
+
+    def noted(connection: Connection, start: datetime, end: datetime) -> list[rollups.HourCount]:
+        asked.append(start)
+        return real(connection, start, end)
+
+    monkeypatch.setattr(rollups, "ended_between", noted)
+    clock.advance(60)
+    assert kept.by_hour(hours=1)[0].outcomes.runs == {FAILED: 2}
+    assert min(asked) == clock.now() - timedelta(seconds=70)

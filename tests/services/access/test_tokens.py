@@ -139,6 +139,16 @@ def test_nothing_is_granted_that_its_maker_has_not(tokens: Tokens, bob: Principa
     assert refused.value.specific_code == "right_missing"
 
 
+def test_a_token_that_a_token_makes_does_not_outlive_it(tokens: Tokens, clock: MovingClock) -> None:
+    short = tokens.create("short", by=LOCAL, role=Role.OPERATOR, expires_in_seconds=3600)
+    clock.advance(1000)
+    by = tokens.authenticate(short.text)
+    made = tokens.create("made", by=by, role=Role.VIEWER)
+    assert made.token.expires_at == short.token.expires_at
+    shorter = tokens.create("shorter", by=by, role=Role.VIEWER, expires_in_seconds=60)
+    assert shorter.token.expires_at < short.token.expires_at
+
+
 def test_a_user_sees_and_revokes_only_tokens_of_its_own(
     tokens: Tokens, ada: Principal, bob: Principal
 ) -> None:

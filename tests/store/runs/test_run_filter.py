@@ -19,7 +19,7 @@ from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store import failures
 from tsuzuki.store.failures import RunFailure
-from tsuzuki.store.runs import runs
+from tsuzuki.store.runs import run_search, runs
 from tsuzuki.store.sql.database import Database
 
 
@@ -27,6 +27,12 @@ def found(database: Database, **wanted: Any) -> list[int]:
     with database.read() as connection:
         listed = [run.id for run in runs.find(connection, RunFilter(**wanted))]
         assert runs.count(connection, RunFilter(**wanted), at_most=100) == len(listed)
+        searched = run_search.search(connection, RunFilter(**wanted))
+        assert ([run.id for run in searched.runs], searched.continue_before) == (listed, None)
+        page = RunFilter(**{**wanted, "before_id": None})
+        counted = run_search.count(connection, page, at_most=100)
+        assert counted.exact
+        assert "before_id" in wanted or counted.value == len(listed)
     return listed
 
 

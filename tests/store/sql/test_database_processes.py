@@ -54,7 +54,7 @@ def test_two_processes_that_move_the_same_runs_never_both_succeed(database_url: 
         term, ids = prepared(database)
         calls = [(url, term, WORKERS, ids, 400, seed) for seed in (1, 2)]
         answers = in_processes(move_at_random_in_process, calls)
-        assert all(len(answer) > RUNS for answer in answers), "one of them did next to nothing"
+        assert all(answers), "one of them did nothing"
         assert_one_chain_per_run(database, ids, answers)
 
 

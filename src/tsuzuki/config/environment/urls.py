@@ -1,6 +1,7 @@
 """URLs of databases and of Redis: normalise and check them, find passwords in them."""
 
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from tsuzuki.config.environment.variables import ConfiguredValue
 from tsuzuki.model.errors import ConfigurationError
@@ -13,6 +14,15 @@ _REDIS = frozenset({"redis", "rediss", "unix"})
 def holds_password(text: str) -> bool:
     """Whether `text` contains a URL with a password."""
     return mask_secrets(text) != text
+
+
+def passwords_in(url: str | None) -> set[str]:
+    """The password of a URL as it is written, and what it stands for."""
+    try:
+        password = urlsplit(url or "").password
+    except ValueError:
+        return set()
+    return {password, unquote(password)} if password else set()
 
 
 def normalise_database_url(given: ConfiguredValue, *, workspace: Path) -> str:

@@ -6,6 +6,7 @@ missing one stops only those who use this kind of job.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tsuzuki.config.schema.problems import Problem, format_path, invalid
 from tsuzuki.config.schema.validation import problems_before_expansion, validate, wrong_value
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.config.yaml.nodes import KeyPath
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import MASK
 
 
@@ -79,6 +81,16 @@ class Section:
             else:
                 default = default_at(self.model, path)
                 yield Entry(path=(self.name, *path), value=default, origin="default")
+
+    def secrets(self) -> Iterator[str]:
+        """The secrets that the environment gives, directly or in a file. What cannot be read is left out: it is
+        reported where it is used."""
+        for path in _leaf_paths(self.model):
+            if is_secret(self.model, path):
+                with suppress(ConfigurationError):
+                    value = self._variable(path)
+                    if value is not None:
+                        yield value.text
 
     def texts(self) -> Iterator[tuple[KeyPath, str]]:
         """Each text of the section as it is written, with the path to it."""

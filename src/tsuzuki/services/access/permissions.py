@@ -6,7 +6,8 @@ from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.model.errors import NotPermitted, UsageError
 
 NAME_LENGTH_MAX = 100
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@+-]*[A-Za-z0-9])?")
+NAME_PATTERN = "[A-Za-z0-9](?:[A-Za-z0-9._@+-]*[A-Za-z0-9])?"
+_NAME = re.compile(NAME_PATTERN)
 
 
 def manages(by: Principal) -> bool:

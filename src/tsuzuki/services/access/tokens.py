@@ -4,8 +4,9 @@ A token acts with the rights of its role, narrowed to its scopes. One that a use
 user has now, is refused while the user is disabled, and is gone with the user.
 """
 
+import math
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -89,8 +90,9 @@ class Tokens:
         scopes: Collection[Right] | None = None,
         expires_in_seconds: float = LIFETIME_DEFAULT_SECONDS,
     ) -> NewToken:
-        """Create a token that belongs to the user of `by`. Raises `NotPermitted` if it would have more rights than
-        `by` has, `Conflict` if a token of that name is not revoked, `UsageError` for a name, scope or expiry."""
+        """Create a token that belongs to the user of `by`. One that a token makes ends no later than that token.
+        Raises `NotPermitted` if it would have more rights than `by` has, `Conflict` if a token of that name is not
+        revoked, `UsageError` for a name, scope or expiry."""
         require(by, Right.ACCESS_OWN)
         check_name(name, what="token")
         narrowed = None if scopes is None else _scopes(role, scopes)
@@ -107,7 +109,10 @@ class Tokens:
             created_by=by.actor,
         )
         with self._database.write() as connection:
-            stored = tokens.add(connection, new)
+            left = self._seconds_left(connection, by)
+            stored = tokens.add(
+                connection, replace(new, lifetime_seconds=min(new.lifetime_seconds, left))
+            )
             if stored is None:
                 raise _name_taken(name)
             _note(connection, "token.create", stored, by)
@@ -179,6 +184,14 @@ class Tokens:
     def wait_for_writes(self) -> None:
         """Until the last uses are written."""
         self._last_use.wait()
+
+    def _seconds_left(self, connection: Connection, by: Principal) -> float:
+        """Of the token that asks: what it makes would else outlive it, and its theft would never end."""
+        asking = tokens.get(connection, by.token_id) if by.token_id is not None else None
+        if asking is None:
+            return math.inf
+        left = asking.expires_at - self._database.now(connection)
+        return max(left.total_seconds(), 1.0)
 
     def _write_use(self, token_id: str) -> None:
         with self._database.statement() as connection:

@@ -4,11 +4,8 @@ from tsuzuki.model.states import RunState
 
 WAITING_STATES = (RunState.PENDING, RunState.ORPHANED)
 HELD_STATES = (RunState.ASSIGNED, RunState.RUNNING)
-_INDEXED = [
-    WAITING_STATES,
-    HELD_STATES,
-    (RunState.FAILED, RunState.TIMED_OUT, RunState.CANCELED),
-]
+BAD_STATES = (RunState.FAILED, RunState.TIMED_OUT, RunState.CANCELED)
+_INDEXED = [WAITING_STATES, HELD_STATES, BAD_STATES]
 """The states of each partial index, in its order."""
 
 

@@ -1,4 +1,4 @@
-"""A filter of runs as conditions of a WHERE, over runs joined with their jobs."""
+"""A filter of runs as conditions of a WHERE."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -19,43 +19,57 @@ _IS_RETRIED = exists(
 
 
 def conditions(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
+    """Over runs joined with their jobs."""
     if wanted.is_empty:
         yield false()
-    if wanted.wanted_states:
-        yield in_indexed_state(*sorted(wanted.wanted_states))
-    for column, value in _equal(wanted).items():
-        if value is not None:
-            yield column == value
-    for column, among, excluded in _sets(wanted):
-        if among:
-            yield column.in_(sorted(among))
-        if excluded:
-            yield or_(column.is_(None), column.not_in(sorted(excluded)))
-    yield from _times(wanted)
-    yield from _related(wanted)
+    name = job_definitions.c.name
+    if wanted.job_name is not None:
+        yield name == wanted.job_name
+    yield from _in_sets(name, wanted.job_names, wanted.excluded_job_names)
+    yield from conditions_of_runs(wanted)
     if wanted.before_id is not None:
         yield job_runs.c.id < wanted.before_id
 
 
-def _equal(wanted: RunFilter) -> dict[ColumnElement[Any], object]:
-    return {
-        job_definitions.c.name: wanted.job_name,
-        job_runs.c.assigned_worker_id: wanted.worker_id,
-        job_runs.c.reason: wanted.reason,
-        job_runs.c.concurrency_key: wanted.concurrency_key,
-        job_runs.c.event_id: wanted.event_id,
-        job_runs.c.retry_of: wanted.retry_of,
-        job_runs.c.origin_id: wanted.origin_id,
-    }
+def conditions_of_runs(
+    wanted: RunFilter, *, without: Collection[str] = ()
+) -> Iterator[ColumnElement[bool]]:
+    """Over runs alone: neither what it says of jobs nor the page. `without` those of these names."""
+    if wanted.wanted_states and "states" not in without:
+        yield in_indexed_state(*sorted(wanted.wanted_states))
+    for name, column in _EQUAL.items():
+        value = getattr(wanted, name)
+        if value is not None and name not in without:
+            yield column == value
+    for name, column in _SETS.items():
+        among = () if name in without else getattr(wanted, name)
+        yield from _in_sets(column, among, getattr(wanted, f"excluded_{name}"))
+    yield from _times(wanted)
+    yield from _related(wanted)
 
 
-def _sets(wanted: RunFilter) -> list[tuple[ColumnElement[Any], Collection[str], Collection[str]]]:
-    return [
-        (job_definitions.c.name, wanted.job_names, wanted.excluded_job_names),
-        (job_runs.c.assigned_worker_id, wanted.worker_ids, wanted.excluded_worker_ids),
-        (job_runs.c.reason, wanted.reasons, wanted.excluded_reasons),
-        (job_runs.c.trigger, wanted.triggers, wanted.excluded_triggers),
-    ]
+_EQUAL: dict[str, ColumnElement[Any]] = {
+    "worker_id": job_runs.c.assigned_worker_id,
+    "reason": job_runs.c.reason,
+    "concurrency_key": job_runs.c.concurrency_key,
+    "event_id": job_runs.c.event_id,
+    "retry_of": job_runs.c.retry_of,
+    "origin_id": job_runs.c.origin_id,
+}
+_SETS: dict[str, ColumnElement[Any]] = {
+    "worker_ids": job_runs.c.assigned_worker_id,
+    "reasons": job_runs.c.reason,
+    "triggers": job_runs.c.trigger,
+}
+
+
+def _in_sets(
+    column: ColumnElement[Any], among: Collection[str], excluded: Collection[str]
+) -> Iterator[ColumnElement[bool]]:
+    if among:
+        yield column.in_(sorted(among))
+    if excluded:
+        yield or_(column.is_(None), column.not_in(sorted(excluded)))
 
 
 def _times(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:

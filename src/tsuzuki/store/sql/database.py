@@ -30,6 +30,7 @@ from tsuzuki.store.sql.database_url import invalid_url
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.driver_errors import translate_errors
 from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.read_limit import ReadWatch
 from tsuzuki.store.wakeups.file_watch import touch
 
 __all__ = ["Connection", "Database", "Use", "open_database"]
@@ -54,6 +55,9 @@ class Database:
         self.write_ahead_log = Path(f"{engine.url.database}-wal")
         """Beside the file of an SQLite database."""
         self._reader = engine.execution_options(**{postgresql.NO_TRANSACTION: True})
+        self._read_watch = ReadWatch(
+            clock=clock, cancel=sqlite.cancel if self.is_sqlite else postgresql.cancel
+        )
         self._write_lock = threading.Lock()
         self._thread = _ThreadState()
         self._lock_wanted_at: float | None = None
@@ -90,10 +94,12 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Read only. What it sees is a snapshot (SQLite), or one per statement (PostgreSQL)."""
+        """Read only. What it sees is a snapshot (SQLite), or one per statement (PostgreSQL). Never waits for a writer.
+        Raises `ReadTimedOut` if it takes longer than the caller's limit (`read_limit`)."""
         with (
             translate_errors(self.engine.url),
             self._reader.connect() as connection,
+            self._read_watch.limit(connection),
             connection.begin(),
         ):
             yield connection

@@ -4,6 +4,7 @@ Connections are in autocommit mode: a transaction is an explicit BEGIN, so one p
 single statements.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import sqlalchemy
@@ -25,6 +26,7 @@ UNACKNOWLEDGED_SECONDS = 10
 idle connection; without this the kernel retransmits for a quarter of an hour."""
 
 CONNECT_TIMEOUT_SECONDS = 5
+CANCEL_SECONDS = 2.0
 
 OUT_OF_CONNECTIONS = (
     "too many clients already",
@@ -69,6 +71,12 @@ def answers(engine: Engine) -> bool:
     parameters = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, **parameters}
     parameters.pop("context", None)  # psycopg's own, and not libpq's
     return PGconn.ping(make_conninfo(**parameters).encode()) == Ping.OK
+
+
+def cancel(raw: Any) -> None:
+    """End the statement that another thread executes on this connection. A server that does not answer keeps it."""
+    with suppress(Exception):
+        raw.cancel_safe(timeout=CANCEL_SECONDS)
 
 
 def create_engine(url: URL, clock: Clock) -> Engine:

@@ -90,6 +90,11 @@ def create_engine(url: URL, clock: Clock) -> Engine:
     return engine
 
 
+def cancel(raw: Any) -> None:
+    """End the statement that another thread executes on this connection."""
+    raw.interrupt()
+
+
 def is_write_locked(path: Path) -> bool:
     """Whether the write lock of a file is not to be had. Nothing is written."""
     try:

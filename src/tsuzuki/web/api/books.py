@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from tsuzuki.collectors.books.service import Books, CursorView, Mail, StoredBook
 from tsuzuki.model.access import Right
@@ -70,8 +70,15 @@ class CursorOut(Model):
     is_current: bool
 
 
+def _only_true(value: Any) -> Any:
+    """1 is equal to true, and no confirmation."""
+    if value is not True:
+        raise ValueError("it must be true")
+    return value
+
+
 class ResetRequest(Model):
-    confirm: Literal[True] = Field(
+    confirm: Annotated[Literal[True], BeforeValidator(_only_true)] = Field(
         description="Must be true: the job then collects from the start.", examples=[True]
     )
 

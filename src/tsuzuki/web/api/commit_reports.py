@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import date
 from tempfile import TemporaryFile
 from typing import IO, Annotated, Any, Literal
 
@@ -14,7 +13,7 @@ from tsuzuki.collectors.commits.service.export_text import ExportFormat, export_
 from tsuzuki.collectors.commits.service.selection import Merges, Selection
 from tsuzuki.collectors.commits.service.statistics import Dimension
 from tsuzuki.model.access import Right
-from tsuzuki.web.answers import Model
+from tsuzuki.web.answers import GivenDay, Model
 from tsuzuki.web.api.commits import commits_service
 from tsuzuki.web.context import Context
 from tsuzuki.web.problems import InvalidRequest, PartProblem
@@ -32,8 +31,8 @@ Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=500)]], Fie
 class SelectionQuery(BaseModel):
     """Which commits. Merges and bots are left out unless they are asked for."""
 
-    since: date | None = Field(None, description="From this day of UTC on.")
-    until: date | None = Field(None, description="Up to this day of UTC, and with it.")
+    since: GivenDay | None = Field(None, description="From this day of UTC on.")
+    until: GivenDay | None = Field(None, description="Up to this day of UTC, and with it.")
     author: Words = Field([], description="An address or a name.")
     project: Words = []
     branch: Words = []

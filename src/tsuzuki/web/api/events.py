@@ -71,8 +71,11 @@ def emit_event(context: Context, body: NewEvent, response: Response) -> EmittedE
     key = body.dedupe_key
     if key is None and context.request_id is not None:
         key = f"api:{context.request_id}"
-    event, is_new = context.application.events.emit(body.event_type, body.payload, dedupe_key=key)
-    listeners = context.application.events.listeners(event.event_type)
+    events = context.application.events
+    event, is_new = events.emit(
+        body.event_type, body.payload, dedupe_key=key, actor=context.principal.actor
+    )
+    listeners = events.listeners(event.event_type)
     if not is_new and body.dedupe_key is not None:
         response.status_code = 200
     return EmittedEvent(**_values(context, event), is_new=is_new, listeners=listeners)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.services.failures import FailureGroup, GroupPosition, group_as_dict
-from tsuzuki.web.answers import GivenMoment, Model, Moment, to_utc_text
+from tsuzuki.web.answers import IS_NUMBER, GivenMoment, Model, Moment, to_utc_text
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
 from tsuzuki.web.route import ApiRoute, problem_responses
@@ -48,8 +48,8 @@ class FailureQuery(PageRequest):
 
 
 class Acknowledgement(Model):
-    through: int | None = Field(
-        None, ge=1, le=INTEGER_MAX, description="Only the failures of runs up to this one."
+    through: Annotated[int, Field(ge=1, le=INTEGER_MAX), IS_NUMBER] | None = Field(
+        None, description="Only the failures of runs up to this one."
     )
 
 

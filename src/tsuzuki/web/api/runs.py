@@ -9,15 +9,16 @@ from starlette.concurrency import run_in_threadpool
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN
+from tsuzuki.model.run import Run
 from tsuzuki.services.runs import DELAY_MAX_SECONDS
 from tsuzuki.services.runs import Request as RunRequest
-from tsuzuki.web.answers import Model
+from tsuzuki.web.answers import IS_NUMBER, Model, Number
 from tsuzuki.web.api.explanations import RunExplanation, explanation_out
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_out, run_out
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import COUNT_MAX, Page, count_of
+from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
 from tsuzuki.web.route import ApiRoute, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
@@ -32,8 +33,8 @@ class StartRun(Model):
     """How a run is started. Everything has a default."""
 
     arguments: dict[str, JsonValue] = Field(default_factory=dict, examples=[{"month": 11}])
-    priority: int | None = Field(default=None, ge=PRIORITY_MIN, le=PRIORITY_MAX)
-    delay_seconds: float = Field(default=0.0, ge=0, le=DELAY_MAX_SECONDS)
+    priority: Annotated[int, Field(ge=PRIORITY_MIN, le=PRIORITY_MAX), IS_NUMBER] | None = None
+    delay_seconds: Number = Field(default=0.0, ge=0, le=DELAY_MAX_SECONDS)
     concurrency_key: str | None = Field(default=None, max_length=500)
 
 
@@ -49,15 +50,19 @@ def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[Run
     """List runs, the newest first."""
     runs = context.application.runs
 
-    def find(after: Any, limit: int) -> Any:
-        return runs.find(query.run_filter(before_id=after, limit=limit))
+    def find(after: Any, limit: int) -> Found[Run]:
+        return Found(*runs.search(query.run_filter(before_id=after, limit=limit)))
+
+    def count() -> Count:
+        counted = runs.counted(query.run_filter(), at_most=COUNT_MAX)
+        return Count(value=counted.value, exact=counted.exact)
 
     return context.page(
         query,
         find=find,
         position=lambda run: run.id,
         item=lambda run: run_out(context, run),
-        count=lambda: count_of(runs.count(query.run_filter(), at_most=COUNT_MAX + 1)),
+        count=count,
     )
 
 

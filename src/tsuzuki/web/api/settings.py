@@ -7,7 +7,7 @@ from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.services.settings import SettingView
-from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.answers import Integer, Model, Moment, Number
 from tsuzuki.web.context import Context
 from tsuzuki.web.route import ApiRoute, problem_responses
 from tsuzuki.web.security.rights import requires
@@ -36,7 +36,7 @@ class SettingsOut(Model):
 
 
 class SettingChange(Model):
-    value: int | float = Field(examples=[12])
+    value: Integer | Number = Field(examples=[12])
 
 
 def setting_out(view: SettingView) -> SettingOut:

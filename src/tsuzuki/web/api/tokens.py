@@ -13,7 +13,8 @@ from tsuzuki.services.access.tokens import (
     TokenState,
     TokenView,
 )
-from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.answers import Model, Moment, Number
+from tsuzuki.web.api.names import GivenName
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
@@ -48,13 +49,16 @@ class NewTokenOut(TokenOut):
 
 
 class NewToken(Model):
-    name: str = Field(min_length=1, max_length=100, examples=["ci"])
+    name: GivenName
     role: Role
     scopes: list[Right] | None = Field(
         None, max_length=50, description="What it is narrowed to; all that the role has without it."
     )
-    expires_in_seconds: float = Field(
-        LIFETIME_DEFAULT_SECONDS, ge=LIFETIME_MIN_SECONDS, le=LIFETIME_MAX_SECONDS
+    expires_in_seconds: Number = Field(
+        LIFETIME_DEFAULT_SECONDS,
+        ge=LIFETIME_MIN_SECONDS,
+        le=LIFETIME_MAX_SECONDS,
+        description="A token that is made with a token ends no later than that one.",
     )
 
 

@@ -1,14 +1,14 @@
 """`/users`: the people who sign in with a password."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Path
-from pydantic import Field
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from tsuzuki.model.access import Right, Role
 from tsuzuki.model.errors import NotAuthenticated
 from tsuzuki.services.access.users import UserView
-from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.answers import Flag, Model, Moment
+from tsuzuki.web.api.names import GivenName, NewPassword, Password, UserName
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageQuery, after_position, count_of
@@ -17,14 +17,6 @@ from tsuzuki.web.route import ApiRoute, problem_responses
 from tsuzuki.web.security.rights import requires
 
 router = APIRouter(route_class=ApiRoute, tags=["access"])
-
-NAME_LENGTH_MAX = 100
-PASSWORD_LENGTH_MAX = 1024
-Password = Annotated[
-    str, Field(max_length=PASSWORD_LENGTH_MAX, json_schema_extra={"format": "password"})
-]
-GivenName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, examples=["ada"])]
-UserName = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX, examples=["ada"])]
 
 
 class UserOut(Model):
@@ -42,19 +34,21 @@ class UserOut(Model):
 
 class NewUser(Model):
     name: GivenName
-    password: Password
+    password: NewPassword
     role: Role
 
 
 class UserChange(Model):
     """One of both."""
 
-    role: Role | None = None
-    disabled: bool | None = None
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    role: Role | SkipJsonSchema[None] = None
+    disabled: Flag | SkipJsonSchema[None] = None
 
 
 class PasswordChange(Model):
-    password: Password
+    password: NewPassword
     current: Password | None = Field(None, description="The current one; needed for one's own.")
 
 

@@ -8,10 +8,12 @@ from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 from starlette.responses import RedirectResponse
 
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.context import RequestContext, request_context
 from tsuzuki.web.pages.flash import Flash, keep_flash
 from tsuzuki.web.pages.rendering import render_page
 from tsuzuki.web.pages.viewer import Viewer, viewer_of
+from tsuzuki.web.problems import Problem, problem_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,10 @@ class PageContext(RequestContext):
             key = self.application.api_requests.cursor_key
             keep_flash(response, Flash(text=text, values=values), key)
         return response
+
+    def problem(self, error: TsuzukiError) -> Problem:
+        """What a page tells of an error, without the secrets in it."""
+        return problem_of(error, self.application.mask)
 
     def render(self, template: str, view: BaseModel, *, status: int = 200, **more: Any) -> Response:
         """A page that is not the answer of its own route, such as a form with what is wrong in it."""

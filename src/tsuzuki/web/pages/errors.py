@@ -33,7 +33,8 @@ def title_of(status: int) -> str:
 
 
 def error_page(request: Request, error: TsuzukiError) -> Response:
-    problem, answer = problem_of(error), problem_response(error)
+    mask = request.app.state.application.mask
+    problem, answer = problem_of(error, mask), problem_response(error, mask)
     kept = {
         name: answer.headers[name]
         for name in ("retry-after", "allow", "www-authenticate")

@@ -24,7 +24,7 @@ from tsuzuki.web.pages.rendering import render_page
 from tsuzuki.web.pages.shared import SharedRenderings
 from tsuzuki.web.pages.viewer import Viewer
 from tsuzuki.web.parameters import check_query
-from tsuzuki.web.problems import RequestError, problem_response
+from tsuzuki.web.problems import RequestError
 from tsuzuki.web.route import ApiRoute, Handler
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BoundedRequest
@@ -70,9 +70,6 @@ class PageRoute(ApiRoute):
 
 class TwinRoute(ApiRoute):
     """The view of a page as JSON; errors are problem documents."""
-
-    def _refuse(self, _request: Request, error: TsuzukiError) -> Response:
-        return problem_response(error)
 
 
 def _check_form(request: Request) -> None:

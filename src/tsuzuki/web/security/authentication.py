@@ -12,7 +12,14 @@ from tsuzuki.model.access import Principal
 from tsuzuki.model.errors import NotAuthenticated
 
 SESSION_COOKIE = "__Host-tsuzuki"
-PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip")
+PROXY_HEADERS = (
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+)
 
 
 class Authenticator(Protocol):

@@ -7,21 +7,17 @@ none of them is taken.
 import asyncio
 import json
 import math
-import re
 from typing import Any, NoReturn
 
 from fastapi import Request
 
 from tsuzuki.model.errors import UsageError
+from tsuzuki.model.jsontext import DEPTH_MAX, is_too_deep
 from tsuzuki.web.problems import RequestError
 
 BODY_BYTES_MAX = 1_048_576
 BODY_SECONDS_MAX = 30.0
-DEPTH_MAX = 64
 INTEGER_MAX = 2**63 - 1
-
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_NOT_BRACKET = re.compile(rb"[^\[\]{}]+")
 
 
 class BoundedRequest(Request):
@@ -110,13 +106,8 @@ def parse_json(body: bytes) -> Any:
 
 
 def _check_depth(body: bytes) -> None:
-    depth = 0
-    for bracket in _NOT_BRACKET.sub(b"", _STRING.sub(b"", body)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEPTH_MAX:
-            raise UsageError(
-                f"the body is nested deeper than {DEPTH_MAX} levels", code="body_too_deep"
-            )
+    if is_too_deep(body):
+        raise UsageError(f"the body is nested deeper than {DEPTH_MAX} levels", code="body_too_deep")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The outermost layer: checks Host and origin of every request, and gives every answer its security headers."""
+"""The outermost layer: checks Host and origin of every request, and gives every answer its security headers.
+
+HEAD is GET without the body: the routes see GET, and the answer ends after its headers.
+"""
 
 from collections.abc import Collection
 
@@ -30,8 +33,16 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        is_head = scope["method"] == "HEAD"
+        has_ended = False
+
         async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            nonlocal has_ended
+            if message["type"] == "http.response.body" and is_head:
+                if has_ended:
+                    return
+                has_ended, message = True, {"type": "http.response.body"}
+            elif message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
@@ -44,4 +55,4 @@ class Guard:
         except TsuzukiError as refusal:
             await problem_response(refusal)(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        await self._app({**scope, "method": "GET"} if is_head else scope, receive, send_guarded)

@@ -5,6 +5,7 @@ origin, by `Sec-Fetch-Site` or else by `Origin`. A request with a bearer token a
 page of another site can make a browser send one.
 """
 
+import re
 from collections.abc import Collection
 from typing import NoReturn
 
@@ -16,15 +17,15 @@ from tsuzuki.web.security.authentication import SESSION_COOKIE
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^:\[\]/@]+))(?::[0-9]{1,5})?")
 OUR_SITES = frozenset({"same-origin", "none"})
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port and without the brackets of an IPv6 address."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    name, colon, port = host.rpartition(":")
-    return (name if colon and port.isdigit() else host).lower().rstrip(".")
+    """The name in a Host header, without its port and without the brackets of an IPv6 address; empty if it is no
+    host."""
+    found = _HOST.fullmatch(host.lower())
+    return "" if found is None else found["address"] or found["name"].rstrip(".")
 
 
 def check_host(headers: Headers, allowed: Collection[str]) -> None:

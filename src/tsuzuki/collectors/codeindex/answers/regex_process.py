@@ -30,6 +30,7 @@ def search_regex_in_process(
     *,
     limit: int,
     scanned: Iterable[str],
+    listed: Iterable[str],
     seconds_max: float = SECONDS_MAX,
 ) -> tuple[list[FoundLine], bool]:
     """As `search_text`. Raises `UsageError` if it takes longer than `seconds_max`."""
@@ -37,12 +38,14 @@ def search_regex_in_process(
         raise UsageError(
             f"an expression has at most {EXPRESSION_LENGTH_MAX} characters", code="bad_regex"
         )
+    wanted = [path for path in scanned if query.path_filter(path)]
     asked = {
         "root": os.fspath(root),
         "text": query.text,
         "ignore_case": query.ignore_case,
         "limit": limit,
-        "scanned": [path for path in scanned if query.path_filter(path)],
+        "scanned": wanted,
+        "listed": [*{*listed}.intersection(wanted)],
     }
     process = subprocess.Popen(  # noqa: S603 -- our own program
         [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
@@ -75,6 +78,10 @@ def main() -> None:
     asked = json.load(sys.stdin)
     query = TextQuery(text=asked["text"], is_regex=True, ignore_case=asked["ignore_case"])
     lines, has_more = search_text(
-        Path(asked["root"]), query, limit=asked["limit"], scanned=asked["scanned"]
+        Path(asked["root"]),
+        query,
+        limit=asked["limit"],
+        scanned=asked["scanned"],
+        listed=asked["listed"],
     )
     json.dump({"lines": [asdict(line) for line in lines], "has_more": has_more}, sys.stdout)

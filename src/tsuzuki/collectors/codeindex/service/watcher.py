@@ -39,6 +39,8 @@ __all__ = ["BuildJob", "WatchEvent", "WatchState", "Watcher"]
 LOOK_SECONDS = 0.5
 """How often it is looked whether the root is there, and whether a waiting watcher may take over."""
 
+PID_LOOK_SECONDS = 0.02
+PID_LOOKS_MAX = 25
 PROGRESS_SECONDS = 0.25
 LATER_SECONDS = 1.0
 GIT_LOOK_SECONDS = 0.02
@@ -138,10 +140,19 @@ class Watcher:
             if lock is not None:
                 return lock
             if self.state is not WatchState.WAITING:
-                pid = watching_pid(index_file)
+                pid = self._watching_pid(index_file)
                 who = f"process {pid}" if pid else "another process"
                 self._tell(WatchState.WAITING, note=f"{who} watches it")
             self._pause(LOOK_SECONDS)
+
+    def _watching_pid(self, index_file: Path) -> int | None:
+        """A process writes its id just after it got the lock: one that is missing is looked for again."""
+        for _ in range(PID_LOOKS_MAX):
+            pid = watching_pid(index_file)
+            if pid != 0:
+                return pid
+            self._pause(PID_LOOK_SECONDS)
+        return 0
 
     def _watch(self) -> None:
         """Follow the root that is there now; return when it is another one, or none."""

@@ -29,16 +29,16 @@ class WatchLock:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_file(path, descriptor):
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+                    return cls(path, descriptor)
             except BlockingIOError:
                 os.close(descriptor)
                 return None
             except BaseException:
-                os.close(descriptor)
+                os.close(descriptor)  # a lock without its holder would keep every other one out
                 raise
-            if _is_file(path, descriptor):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
-                return cls(path, descriptor)
             os.close(descriptor)  # its holder removed it between our two calls
 
     def release(self) -> None:

@@ -192,6 +192,7 @@ class BulkRuns:
         request = Request(job=JOB, arguments={"run_id": run_id}, priority=PRIORITY_MAX)
         submission = self._context.runs.submit(request, connection=connection)
         ledger.set_owner(connection, run_id, job_run_id=submission.run_id)
+        record_change(connection, self._context, "commits.collect", run_id)
         return submission.run_id
 
     def _left_or_refused(self, connection: Connection) -> str | None:

@@ -16,7 +16,7 @@ from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import PageRequest
-from tsuzuki.web.problems import Problem, problem_of
+from tsuzuki.web.problems import Problem
 from tsuzuki.web.security.bodies import INTEGER_MAX
 
 screen = Screen()
@@ -80,7 +80,7 @@ def _view(
         else [],
         results=page.items,
         next_cursor=page.next_cursor,
-        problem=None if problem is None else problem_of(problem),
+        problem=None if problem is None else context.problem(problem),
     )
 
 
@@ -112,4 +112,4 @@ def stop(context: Page, bulk_id: BulkId) -> Response:
 
 def _refused(context: PageContext, bulk_id: int, problem: TsuzukiError) -> Response:
     view = _view(context, bulk_id, problem=problem)
-    return context.render("screens/bulk.html", view, status=problem_of(problem).status)
+    return context.render("screens/bulk.html", view, status=context.problem(problem).status)

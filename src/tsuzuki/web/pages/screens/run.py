@@ -15,7 +15,7 @@ from tsuzuki.web.api.runs import RunId
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem, problem_of
+from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -73,7 +73,7 @@ def _log(context: PageContext, run_id: int, line: int | None, search: str | None
             shown = logs.read(run_id, after_seq=max(line - 20, 1) - 1, limit=LINES_SHOWN)
         is_end = line is None or len(shown) < LINES_SHOWN
     except (NotFound, ConfigurationError) as problem:
-        return LogView(lines=[], problem=problem_of(problem))
+        return LogView(lines=[], problem=context.problem(problem))
     return LogView(lines=[line_out(context, found) for found in shown], is_end=is_end)
 
 
@@ -131,6 +131,6 @@ def _run(context: PageContext, run_id: int) -> Run:
 
 def _refused(context: PageContext, run_id: int, problem: TsuzukiError, template: str) -> Response:
     """The page of the question again, with why it cannot be done."""
-    told = problem_of(problem)
+    told = context.problem(problem)
     view = ConfirmView(run=run_out(context, _run(context, run_id)), problem=told)
     return context.render(template, view, status=told.status)

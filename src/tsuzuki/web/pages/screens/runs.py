@@ -19,7 +19,7 @@ from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import COUNT_MAX, Count, count_of
-from tsuzuki.web.problems import Problem, problem_of
+from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -93,7 +93,7 @@ def runs_page(context: Page, query: Annotated[RunsQuery, Query()]) -> RunsView:
             next_cursor=None,
             filters=query.filters(),
             count=None,
-            problem=problem_of(problem),
+            problem=context.problem(problem),
         )
     return RunsView(
         runs=page.items, next_cursor=page.next_cursor, filters=page.filters, count=page.count

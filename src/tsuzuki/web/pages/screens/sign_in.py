@@ -8,8 +8,9 @@ from starlette.responses import RedirectResponse
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import NotAuthenticated, TsuzukiError
+from tsuzuki.services.access.passwords import LENGTH_MAX as PASSWORD_LENGTH_MAX
+from tsuzuki.services.access.permissions import NAME_LENGTH_MAX
 from tsuzuki.services.access.sessions import SignedIn, SignInPlace
-from tsuzuki.web.api.users import NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX
 from tsuzuki.web.pages.context import Page, PublicViewer
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import local_path

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0023"
-down_revision = "0017"
+down_revision = "0019"
 branch_labels = None
 depends_on = None
 expands = True

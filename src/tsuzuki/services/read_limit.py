@@ -1,0 +1,8 @@
+"""How long a question of a face may take to be answered."""
+
+from tsuzuki.store.sql.read_limit import limited_reads
+
+__all__ = ["READ_SECONDS", "limited_reads"]
+
+READ_SECONDS = 5.0
+"""Of a request. Lists and overviews take some milliseconds; what takes this long asks for too much."""
