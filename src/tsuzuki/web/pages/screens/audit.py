@@ -17,7 +17,7 @@ from tsuzuki.web.paging import COUNT_MAX, Count, count_of
 
 screen = Screen()
 
-CHANGES_SHOWN = 8
+CHANGES_SHOWN = 50
 OBJECT_TYPES = (
     "job",
     "run",

@@ -167,7 +167,7 @@ def _count(context: PageContext, states: frozenset[RunState]) -> Count:
 def _attention(context: PageContext, status: EngineStatus, oldest: Any) -> Iterator[Attention]:
     if not status.is_led:
         yield Attention(need=Need.NO_LEADER)
-    if not status.usable:
+    if not status.usable and (status.is_led or status.workers):
         yield Attention(need=Need.NO_WORKER)
     for view in status.workers:
         if status.is_silent(view):
