@@ -29,6 +29,7 @@ from tsuzuki.store.schema import (
     bulk_tables,  # noqa: F401 -- adds to the metadata
     failure_tables,  # noqa: F401 -- adds to the metadata
     history_tables,  # noqa: F401 -- adds to the metadata
+    leader_tables,  # noqa: F401 -- adds to the metadata
     rollup_tables,  # noqa: F401 -- adds to the metadata
     search_indexes,  # noqa: F401 -- adds to the metadata
     tables,
