@@ -5,9 +5,9 @@ not on how many runs there are.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from tsuzuki.model.durations import percentile
 from tsuzuki.model.errors import UsageError
@@ -46,6 +46,14 @@ class HourOfRuns:
     outcomes: Outcomes
 
 
+@dataclass(frozen=True, kw_only=True)
+class DayOfRuns:
+    """What ended on one day of a zone."""
+
+    day: date
+    outcomes: Outcomes
+
+
 class RunStatistics:
     def __init__(self, *, database: Database) -> None:
         self._database = database
@@ -74,6 +82,42 @@ class RunStatistics:
             names = {job.id: job.spec.name for job in jobs.find(connection)}
         return {names[job_id]: outcomes for job_id, outcomes in found.items() if job_id in names}
 
+    def of_jobs(self, job_ids: Collection[int], *, hours: int) -> dict[int, Outcomes]:
+        """The same hours for these jobs; each is there, with nothing in it if no run ended."""
+        _check(hours)
+        found = {job_id: Outcomes() for job_id in job_ids}
+        if not found:
+            return found
+        with self._database.read() as connection:
+            end = hour_of(self._database.now(connection)) + HOUR
+            start, closed = end - HOUR * hours, rollups.counted_until(connection)
+            counts: list[HourCount] = []
+            if closed is not None and closed > start:
+                counts += rollups.sums_of_jobs(
+                    connection, start, min(closed, end), job_ids=sorted(found)
+                )
+            counts += rollups.ended_between(connection, max(start, closed or start), end)
+        for count in counts:
+            if count.job_id in found:
+                found[count.job_id].add(count)
+        return found
+
+    def by_day(self, job_name: str, *, days: int, zone: tzinfo) -> list[DayOfRuns]:
+        """The last days of a job in a zone, today included, oldest first; a day has the hours that start in it."""
+        _check(days * 24)
+        with self._database.read() as connection:
+            now = self._database.now(connection)
+            today = now.astimezone(zone).date()
+            dates = [today - timedelta(days=days - 1 - number) for number in range(days)]
+            found = {day: Outcomes() for day in dates}
+            start = datetime.combine(dates[0], time(), zone).astimezone(UTC)
+            for hour, count in self._counts(
+                connection, hour_of(start), hour_of(now) + HOUR, job_name
+            ):
+                if (day := hour.astimezone(zone).date()) in found:
+                    found[day].add(count)
+        return [DayOfRuns(day=day, outcomes=outcomes) for day, outcomes in found.items()]
+
     def _counts(
         self, connection: Connection, start: datetime, end: datetime, job_name: str | None
     ) -> Iterator[tuple[datetime, HourCount]]:
@@ -82,7 +126,8 @@ class RunStatistics:
         if closed is not None and closed > start:
             stored = rollups.hours_between(connection, start, min(closed, end), job_id=job_id)
             yield from ((row.hour, row.counted) for row in stored)
-        for hour in _hours(max(start, closed or start), end):
+        first = rollups.first_move_since(connection, max(start, closed or start))
+        for hour in _hours(hour_of(first), end) if first is not None else ():
             counts = rollups.ended_between(connection, hour, hour + HOUR)
             yield from ((hour, count) for count in counts if job_id in (None, count.job_id))
 

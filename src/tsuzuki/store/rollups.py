@@ -38,6 +38,7 @@ from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import insert_into, is_sqlite
 from tsuzuki.store.sql.prepared import execute, execute_batch
 from tsuzuki.store.sql.types import UtcTime
+from tsuzuki.store.sql.value_list import in_list
 
 HOUR = timedelta(hours=1)
 _FROM = bindparam("from_", type_=UtcTime())
@@ -225,6 +226,31 @@ def hours_between(
         HourRow(row[0], _count_from(row[1:]))
         for row in execute(connection, statement, values).all()
     ]
+
+
+_OF_JOBS = (
+    select(
+        run_hours.c.job_definition_id,
+        run_hours.c.outcome,
+        run_hours.c.bucket,
+        func.sum(run_hours.c.runs),
+        func.sum(run_hours.c.seconds),
+    )
+    .where(
+        run_hours.c.hour >= _FROM,
+        run_hours.c.hour < _TO,
+        in_list(run_hours.c.job_definition_id, "jobs"),
+    )
+    .group_by(run_hours.c.job_definition_id, run_hours.c.outcome, run_hours.c.bucket)
+)
+
+
+def sums_of_jobs(
+    connection: Connection, start: datetime, end: datetime, *, job_ids: Sequence[int]
+) -> list[HourCount]:
+    """The stored hours of these jobs from `start` to `end`, itself not included, added up."""
+    values = {"from_": start, "to": end, "jobs": job_ids}
+    return [_count_from(row) for row in execute(connection, _OF_JOBS, values).all()]
 
 
 def _count_from(row: Sequence[Any]) -> HourCount:
