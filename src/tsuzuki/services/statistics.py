@@ -48,9 +48,11 @@ class HourOfRuns:
 
 @dataclass(frozen=True, kw_only=True)
 class DayOfRuns:
-    """What ended on one day of a zone."""
+    """What ended on one day of a zone: in the hours from `start` to `end`, itself not included."""
 
     day: date
+    start: datetime
+    end: datetime
     outcomes: Outcomes
 
 
@@ -110,13 +112,19 @@ class RunStatistics:
             today = now.astimezone(zone).date()
             dates = [today - timedelta(days=days - 1 - number) for number in range(days)]
             found = {day: Outcomes() for day in dates}
-            start = datetime.combine(dates[0], time(), zone).astimezone(UTC)
-            for hour, count in self._counts(
-                connection, hour_of(start), hour_of(now) + HOUR, job_name
-            ):
+            start, end = _first_hour(dates[0], zone), hour_of(now) + HOUR
+            for hour, count in self._counts(connection, start, end, job_name):
                 if (day := hour.astimezone(zone).date()) in found:
                     found[day].add(count)
-        return [DayOfRuns(day=day, outcomes=outcomes) for day, outcomes in found.items()]
+        return [
+            DayOfRuns(
+                day=day,
+                start=_first_hour(day, zone),
+                end=_first_hour(day + timedelta(days=1), zone),
+                outcomes=outcomes,
+            )
+            for day, outcomes in found.items()
+        ]
 
     def _counts(
         self, connection: Connection, start: datetime, end: datetime, job_name: str | None
@@ -130,6 +138,13 @@ class RunStatistics:
         for hour in _hours(hour_of(first), end) if first is not None else ():
             counts = rollups.ended_between(connection, hour, hour + HOUR)
             yield from ((hour, count) for count in counts if job_id in (None, count.job_id))
+
+
+def _first_hour(day: date, zone: tzinfo) -> datetime:
+    """The first hour in UTC that starts on a day of a zone."""
+    midnight = datetime.combine(day, time(), zone).astimezone(UTC)
+    whole = hour_of(midnight)
+    return whole if whole == midnight else whole + HOUR
 
 
 def _check(hours: int) -> None:
