@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from tsuzuki.config.schema.job_keys import CommonKeys
+from tsuzuki.config.schema.job_keys import Backoff, CommonKeys
 from tsuzuki.config.schema.job_kinds import COMMAND, PYTHON, JobKind, with_built_in
 from tsuzuki.config.yaml.emitter import emit_entry
 from tsuzuki.model.job import JobSpec
@@ -65,5 +65,14 @@ def _said(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
         field = model.model_fields.get(name)
         default = field.get_default(call_default_factory=True) if field else PydanticUndefined
         if default is PydanticUndefined or to_jsonable_python(default) != value:
-            said[(field.alias if field else None) or name] = value
+            said[(field.alias if field else None) or name] = _shortest(value)
     return said
+
+
+def _shortest(value: Any) -> Any:
+    """`600` for 600.0."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict) and value.keys() == Backoff.model_fields.keys():
+        return {name: _shortest(part) for name, part in value.items()}
+    return value
