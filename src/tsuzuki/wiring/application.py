@@ -32,6 +32,7 @@ from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
 from tsuzuki.services.failures import Failures
 from tsuzuki.services.job_file import JobFile
+from tsuzuki.services.job_history import JobHistory
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
@@ -61,6 +62,7 @@ class Application:
     """The actor, for services that ask for whom they act: an admin, because it reads the database itself."""
     jobs: Jobs
     job_file: JobFile
+    job_history: JobHistory
     runs: Runs
     changes: Changes
     bulk: BulkActions
@@ -193,6 +195,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         changes=Changes(database=database),
         bulk=BulkActions(database=database, actor=actor, runs=runs),
         statistics=RunStatistics(database=database),
+        job_history=JobHistory(database=database),
         failures=Failures(database=database, runs=runs, actor=actor),
         events=events,
         workers=workers,
