@@ -111,7 +111,7 @@ def feeds_service(context: Context) -> FeedsService:
     return service
 
 
-def _feed_out(context: Context, view: FeedView) -> FeedOut:
+def feed_out(context: Context, view: FeedView) -> FeedOut:
     return FeedOut.model_validate(context.mask(view.as_dict()))
 
 
@@ -127,7 +127,7 @@ def list_feeds(context: Context, query: Annotated[FeedQuery, Query()]) -> Page[F
         query,
         find=lambda after, limit: after_position(found, after, limit, _label),
         position=_label,
-        item=lambda view: _feed_out(context, view),
+        item=lambda view: feed_out(context, view),
         count=lambda: count_of(len(found)),
     )
 
