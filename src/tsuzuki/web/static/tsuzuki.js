@@ -90,7 +90,6 @@ function isBusy() {
 
 function show(state) {
   if (!mark) return;
-  mark.hidden = false;
   mark.dataset.state = state;
   // What is paused or lost grows old: say how old.
   const age = ["paused", "lost"].includes(state) ? ` · ${relativeText((refreshedAt - performance.now()) / 1000)}` : "";
@@ -430,6 +429,6 @@ for (const box of $$("[data-follow]")) if (!location.hash) box.scrollTop = box.s
 setInterval(() => {
   if (document.hidden) return;
   if (!isBusy()) refreshTimes();
-  if (mark && !mark.hidden) show(mark.dataset.state);
+  if (mark?.dataset.state) show(mark.dataset.state);
 }, 5_000);
 startLive();
