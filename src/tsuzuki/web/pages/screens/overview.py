@@ -128,7 +128,7 @@ class OverviewView(Model):
 def overview_page(context: Page) -> OverviewView:
     application = context.application
     status = application.workers.status()
-    upcoming = application.upcoming.find(limit=UPCOMING_SHOWN)
+    upcoming = application.due.upcoming.find(limit=UPCOMING_SHOWN)
     oldest = next((item.due_at for item in upcoming if item.run_id and item.is_late), None)
     failures = application.failures.find(
         since=context.viewer.now - timedelta(days=1), limit=GROUPS_SHOWN
