@@ -72,6 +72,10 @@ bench-feeds: setup ## feeds beside bare loops of the same calls, memory, and the
 bench-codeindex: setup ## the code index beside universal-ctags, code-index-mcp and git status; memory, lookups, answers
 	@$(BIN)/python -W ignore -m bench.codeindex $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
 
+# DATABASE=postgresql; RUNS=10000000 runs in the table; ONLY=submit measures one.
+bench-web: setup ## lists and counts beside a million runs while an engine drains, and runs started by 16 clients
+	@$(BIN)/python -W ignore -m bench.web --database $(or $(DATABASE),sqlite) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
+
 openapi: setup ## write docs/reference/openapi.json anew
 	@$(BIN)/python -m tsuzuki.web.openapi_file docs/reference/openapi.json
 
@@ -84,4 +88,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex openapi lock clean
+.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi lock clean

@@ -68,7 +68,8 @@ def test_a_waiting_run_can_be_canceled_once(workspace: Workspace) -> None:
     workspace.ok("run", "cancel", run_id)
     assert workspace.data("run", "show", run_id)["state"] == "CANCELED"
     assert workspace.run("run", "cancel", run_id).code == 6
-    assert [e["action"] for e in workspace.data("audit", "ls", "--type", "run")] == ["run.cancel"]
+    actions = [e["action"] for e in workspace.data("audit", "ls", "--type", "run")]
+    assert actions == ["run.cancel", "run.start"]
 
 
 def test_arguments_reach_the_command_as_json(workspace: Workspace) -> None:

@@ -28,7 +28,14 @@ def refresh(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/runs", "/runs?state=FAILED&exclude_job=hostile&window=24h", "/runs/3", "/runs/7"]
+    "path",
+    [
+        "/runs",
+        "/runs?state=FAILED&exclude_job=hostile&window=24h",
+        "/runs/3",
+        "/runs/7",
+        "/runs/4/compare?with=1",
+    ],
 )
 def test_each_page_of_runs_is_held_to_the_rules(chromium: Browser, site: Served, path: str) -> None:
     check_screen(chromium, site.client.url, path)
@@ -203,3 +210,18 @@ def test_keys_move_open_and_jump(person: Visitor) -> None:
     expect(page).to_have_url(re.compile(r"/bulk$"))
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_a_run_is_compared_with_the_last_good_one(person: Visitor) -> None:
+    page = person.open("/runs/2")
+    page.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("row", name=re.compile("^Run"))).to_have_text(re.compile(r"2\s*1"))
+    expect(page.get_by_role("row", name=re.compile("^Input month"))).to_contain_text("11")
+    expect(page.locator("main")).to_contain_text("The logs are the same, apart from numbers.")
+
+
+def test_the_attempts_of_a_run_are_listed(person: Visitor, site: Served) -> None:
+    retry_id = site.application.runs.retry(3).run_id
+    page = person.open(f"/runs/{retry_id}")
+    expect(page.locator("#attempts tbody tr")).to_have_count(2)
+    site.application.runs.cancel(retry_id)

@@ -272,3 +272,38 @@ def test_in_the_callers_transaction_the_run_exists_exactly_if_its_rows_do(
     order(2)
     assert (count(database), len(audited(database))) == (1, 1)
     assert woken == []
+
+
+def test_who_started_a_run_is_recorded_with_it_and_once_for_a_key(database: Database) -> None:
+    run_service = Runs(database=database, actor="token:ci")
+    add_job(database)
+    started = [run_service.start(Request(job="hello")) for _ in range(3)]
+    keyed = [run_service.start(Request(job="hello", idempotency_key="a")) for _ in range(2)]
+    assert [one.is_new for one in keyed] == [True, False]
+    wanted = {str(one.run_id) for one in [*started, keyed[0]]}
+    entries = [(one.object_id, one.action, one.actor, one.after) for one in audited(database)]
+    assert {entry[0] for entry in entries} == wanted
+    assert {entry[1:3] for entry in entries} == {("run.start", "token:ci")}
+    assert len(entries) == count(database) == len(wanted)
+
+
+def test_a_run_whose_start_cannot_be_recorded_is_not_stored(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_service = Runs(database=database, actor="token:ci")
+    add_job(database)
+    run_service.start(Request(job="hello"))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise Unreachable("gone")
+
+    monkeypatch.setattr(audit, "record", fail)
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            run_service.start(Request(job="hello"))
+    run_service._jobs.clear()  # the job is not known, and is looked up
+    with pytest.raises(Unreachable):
+        run_service.start(Request(job="hello"))
+    assert count(database) == 1
+    monkeypatch.undo()
+    assert run_service.start(Request(job="hello")).is_new

@@ -36,9 +36,7 @@ def events(database: Database) -> Events:
 def webhooks(tmp_path: Path, events: Events, database: Database) -> Webhooks:
     (tmp_path / "tsuzuki.yaml").write_text(FILE)
     configuration = load_configuration(environ=ENVIRON, cwd=tmp_path)
-    return Webhooks(
-        database=database, webhooks=configuration.webhooks, events=events, clock=database.clock
-    )
+    return Webhooks(database=database, webhooks=configuration.webhooks, events=events)
 
 
 def signed(body: bytes = BODY, delivery_id: str = "one") -> dict[str, str]:

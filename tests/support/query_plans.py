@@ -31,6 +31,13 @@ def last_sent(connection: Connection) -> Iterator[list[Sent]]:
         event.remove(connection, "before_cursor_execute", note)
 
 
+def plan_of(connection: Connection, sent: Sent) -> str:
+    """The lines of the plan, each with its end."""
+    explain = "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
+    rows = connection.exec_driver_sql(f"{explain} {sent.statement}", sent.parameters)
+    return "".join(f"{row[-1]}\n" for row in rows)
+
+
 def ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
     """The access paths to `table` in the plan."""
     if connection.dialect.name == "sqlite":

@@ -99,7 +99,8 @@ def test_a_stream_is_resumed_where_it_was_on_any_server(
         seen = cancel_all(database_url, run_ids[:1])
         assert reader.moves(1) == seen
     expected = cancel_all(database_url, run_ids[1:])
-    # A page at a time: each connection reads one event, and the next one continues elsewhere.
+    # A page at a time: each connection reads one event, and the next one continues elsewhere, where others listen.
+    others = [EventReader(server.server.url, "runs") for server in (served, second)]
     known, found = reader.last_id, []
     for number in range(20):
         url = (served, second)[number % 2].server.url
@@ -109,9 +110,24 @@ def test_a_stream_is_resumed_where_it_was_on_any_server(
         if len(found) >= len(expected):
             break
     assert found == expected
+    for run_id in waiting_runs(served.application, 4):
+        # The other server has not looked since: the reader is ahead of it.
+        url, other_url = served.server.url, second.server.url
+        with EventReader(url, "runs", last_id=known) as reader:
+            cancel_all(database_url, [run_id])
+            assert reader.moves(1) == [(run_id, 2)]
+            known = reader.last_id
+        (next_id,) = waiting_runs(served.application, 1)
+        with EventReader(other_url, "runs", last_id=known) as reader:
+            cancel_all(database_url, [next_id])
+            event = reader.read()
+            assert event is not None
+            assert [change["run_id"] for change in event.data["changes"]] == [next_id]
+            known = reader.last_id
+    for other in others:
+        other.close()
     with EventReader(second.server.url, "runs", after=started) as reader:
-        assert reader.moves(900) == [*seen, *expected]
-        assert known is not None
+        assert reader.moves(908)[:900] == [*seen, *expected]
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

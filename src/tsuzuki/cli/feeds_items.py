@@ -24,6 +24,7 @@ REASONS = (
     "retry_limit_exceeded",
 )
 WAITING = ("ready", "taken", "backoff", "approval")
+STEP_NAMES = ("download", "screening", "summary")
 
 LIST = [
     Column("id", align="right"),
@@ -77,6 +78,7 @@ STEPS = [
     "--reason", "reasons", type=click.Choice(REASONS), multiple=True, help="Only with this reason."
 )
 @click.option("--waiting", type=click.Choice(WAITING), help="Only what waits like this.")
+@click.option("--step", type=click.Choice(STEP_NAMES), help="Only those for which it was done.")
 @click.option("--search", "words", metavar="TEXT", help="In title or link.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
 @click.pass_obj

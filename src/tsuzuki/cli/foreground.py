@@ -142,7 +142,7 @@ def run_in_foreground(
     def greet() -> None:
         talk(f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
         if url is not None:
-            talk(f"The API is at {url}, its routes at {url}/docs.")
+            talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
         talk("Stop with ^C.")
 
     def say_stopping() -> None:

@@ -17,7 +17,7 @@ from tsuzuki.model.errors import UsageError
 @database_wait_option
 @click.option("--lead-only", is_flag=True, help="Plan and assign, but execute nothing here.")
 @click.option("--work-only", is_flag=True, help="Execute, but leave leading to others.")
-@click.option("--no-web", is_flag=True, help="Do not serve the HTTP API.")
+@click.option("--no-web", is_flag=True, help="Do not serve the web page and the HTTP API.")
 @web_options
 @click.pass_obj
 def up(
@@ -32,7 +32,7 @@ def up(
     setup: bool,
     **options: Any,
 ) -> None:
-    """Start everything: lead, work, and serve the HTTP API.
+    """Start everything: lead, work, and serve the web page and the HTTP API.
 
     The jobs of the file are applied first, and again whenever the file changes. Any number of these
     may run on one database; one of them leads, all of them work. ^C stops it in good order.

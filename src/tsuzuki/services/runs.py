@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import Conflict, Interrupted, UsageError, WaitTimedOut
+from tsuzuki.model.errors import (
+    Conflict,
+    Interrupted,
+    NotFound,
+    TsuzukiError,
+    UsageError,
+    WaitTimedOut,
+)
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
@@ -23,6 +30,7 @@ from tsuzuki.store.jobs import Named
 from tsuzuki.store.runs import moves, run_search, runs
 from tsuzuki.store.runs.run_search import Counted, FoundRuns
 from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -55,6 +63,13 @@ class Submission(NamedTuple):
     is_new: bool
 
 
+class StartRequest(NamedTuple):
+    """A request, and for whom the run is started."""
+
+    request: Request
+    actor: str
+
+
 class Runs(ActingService):
     def __init__(
         self,
@@ -77,23 +92,25 @@ class Runs(ActingService):
 
     def submit(self, request: Request, *, connection: Connection | None = None) -> Submission:
         """Ask for one run. With a `connection` it becomes part of that transaction."""
-        if connection is None and (run_id := self._submit_known(request)) is not None:
-            return Submission(run_id=run_id, is_new=True)
+        if connection is None and (known := self._known(request)) is not None:
+            with self._database.statement() as statement:
+                run_id = _create(statement, *known)
+            if run_id is not None:
+                return self._told(run_id)
         return self.submit_many([request], connection=connection)[0]
 
     def start(self, request: Request) -> Submission:
         """The same for a caller from outside: who started a new run is in the audit log, in the same transaction."""
+        if (known := self._known(request)) is not None:
+            with self._database.statements() as statements:
+                if (run_id := _create(statements, *known)) is not None:
+                    _note_start(statements, run_id, request, self._actor)
+            if run_id is not None:
+                return self._told(run_id)
         with self._database.write() as connection:
             (submission,) = self._submit(connection, [request])
             if submission.is_new:
-                audit.record(
-                    connection,
-                    actor=self._actor,
-                    action="run.start",
-                    object_type="run",
-                    object_id=str(submission.run_id),
-                    after={"job": request.job},
-                )
+                _note_start(connection, submission.run_id, request, self._actor)
         self.tell_leader()
         return submission
 
@@ -106,6 +123,32 @@ class Runs(ActingService):
             return self._submit(connection, requests)
         with self._database.write() as own:
             submissions = self._submit(own, requests)
+        self.tell_leader()
+        return submissions
+
+    def start_each(self, wanted: Sequence[StartRequest]) -> list[Run | TsuzukiError]:
+        """`start` for callers that have nothing to do with each other, in one transaction if possible. Answers for
+        each the run, or what is wrong with its request."""
+        try:
+            submissions = self._start_together(wanted)
+        except (NotFound, UsageError, Conflict) as problem:
+            if len(wanted) == 1:
+                return [problem]
+            return [answer for one in wanted for answer in self.start_each([one])]
+        with self._database.read() as connection:
+            found = runs.get_many(connection, [submission.run_id for submission in submissions])
+        by_id = {run.id: run for run in found}
+        return [by_id[submission.run_id] for submission in submissions]
+
+    def _start_together(self, wanted: Sequence[StartRequest]) -> list[Submission]:
+        if len(wanted) == 1:
+            (request, actor) = wanted[0]
+            return [self.acting_as(actor).start(request)]
+        with self._database.write() as connection:
+            submissions = self._submit(connection, [one.request for one in wanted])
+            for submission, (request, actor) in zip(submissions, wanted, strict=True):
+                if submission.is_new:
+                    _note_start(connection, submission.run_id, request, actor)
         self.tell_leader()
         return submissions
 
@@ -245,21 +288,20 @@ class Runs(ActingService):
                 raise Interrupted(f"waiting for run {run_id} was stopped; it is {run.state}")
             pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
 
-    def _submit_known(self, request: Request) -> int | None:
-        """One statement, for a job we have seen before. None if that job has changed meanwhile, or the
-        key has a run already, or anything else calls for a closer look; then nothing was stored."""
+    def _known(self, request: Request) -> tuple[Job, NewRun] | None:
+        """A job that we have seen before, and the run of it: one statement may store it. None if the request calls
+        for a closer look."""
         job = self._jobs.get(request.job)
         if job is None or request.delay_seconds:
             return None
         try:
-            wanted = _new_run(request, job, None)
+            return job, _new_run(request, job, None)
         except UsageError:
             return None
-        with self._database.statement() as connection:
-            (run_id,) = runs.create(connection, [wanted], of=job)
-        if run_id is not None:
-            self.tell_leader()
-        return run_id
+
+    def _told(self, run_id: int) -> Submission:
+        self.tell_leader()
+        return Submission(run_id=run_id, is_new=True)
 
     def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
         found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}
@@ -289,6 +331,12 @@ class Runs(ActingService):
             before={"state": run.state},
             after=after,
         )
+
+
+def _create(connection: AnyConnection, job: Job, wanted: NewRun) -> int | None:
+    """None if the job has changed meanwhile, or the key has a run already; then nothing was stored."""
+    (run_id,) = runs.create(connection, [wanted], of=job)
+    return run_id
 
 
 def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
@@ -338,4 +386,15 @@ def _moved(connection: Connection, before: Run) -> Conflict:
         else f"run {before.id} moved to {state} at the same moment",
         hint=f"See: tsuzuki run show {before.id}",
         code="run_ended" if state.is_final else "run_moved",
+    )
+
+
+def _note_start(connection: AnyConnection, run_id: int, request: Request, actor: str) -> None:
+    audit.record(
+        connection,
+        actor=actor,
+        action="run.start",
+        object_type="run",
+        object_id=str(run_id),
+        after={"job": request.job},
     )

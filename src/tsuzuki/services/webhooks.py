@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.config import Webhook
-from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotAuthenticated, NotFound, UsageError
 from tsuzuki.model.jsontext import is_too_deep
 from tsuzuki.model.webhook_signatures import WebhookKind, verify
@@ -34,13 +33,10 @@ class Received:
 
 
 class Webhooks:
-    def __init__(
-        self, *, database: Database, webhooks: Iterable[Webhook], events: Events, clock: Clock
-    ) -> None:
+    def __init__(self, *, database: Database, webhooks: Iterable[Webhook], events: Events) -> None:
         self._database = database
         self._webhooks = {webhook.name: webhook for webhook in webhooks}
         self._events = events
-        self._clock = clock
 
     def names(self) -> list[str]:
         """The webhooks that the configuration has."""
@@ -62,7 +58,7 @@ class Webhooks:
             secrets=webhook.secrets(),
             headers=headers,
             body=body,
-            now=self._clock.now(),
+            now=self._database.clock.now(),
             secret_header=webhook.header,
         )
         parsed = _parsed(body)

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Dialect
 from tsuzuki.store.schema.tables import audit_log
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.prepared import execute_batch
+from tsuzuki.store.sql.prepared import AnyConnection, execute_batch
 
 BATCH_MAX = 500
 """Changes per statement."""
@@ -47,7 +47,7 @@ _COLUMNS: Columns = {
 
 
 def record(
-    connection: Connection,
+    connection: AnyConnection,
     *,
     actor: str,
     action: str,
@@ -62,7 +62,7 @@ def record(
 
 
 def record_many(
-    connection: Connection, changes: Sequence[Recorded], *, actor: str, object_type: str
+    connection: AnyConnection, changes: Sequence[Recorded], *, actor: str, object_type: str
 ) -> None:
     """Record changes of objects of one type, in the transaction that makes them."""
     for first in range(0, len(changes), BATCH_MAX):

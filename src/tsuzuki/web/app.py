@@ -43,9 +43,11 @@ from tsuzuki.web.pages.errors import error_page, wants_page
 from tsuzuki.web.pages.site import include_pages
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
+from tsuzuki.web.run_intake import RunIntake
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.guard import Guard
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
+from tsuzuki.web.security.shared_lookup import SharedLookup
 from tsuzuki.web.stream import route as stream_route
 from tsuzuki.web.stream.credentials import LiveCredentials
 from tsuzuki.web.stream.hub import Hub
@@ -105,6 +107,7 @@ def build_app(
     app.state.application = application
     app.state.authenticator = authenticator
     app.state.agents = agents.Agents(application)
+    app.state.lookups = SharedLookup()
     for noun in NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
     app.include_router(sign_in.router, prefix=PREFIX)
@@ -123,6 +126,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.stopping = asyncio.Event()
     application = app.state.application
     app.state.run_waits = RunWaits(application, app.state.stopping)
+    app.state.run_intake = RunIntake(application.runs)
     app.state.stream_hub = Hub(
         source_of=partial(source_of, application),
         listen=application.changes.listen,

@@ -32,6 +32,7 @@ from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
 from tsuzuki.services.failures import Failures
 from tsuzuki.services.job_file import JobFile
+from tsuzuki.services.job_history import JobHistory
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
@@ -60,6 +61,7 @@ class Application:
     """The actor, for services that ask for whom they act: an admin, because it reads the database itself."""
     jobs: Jobs
     job_file: JobFile
+    job_history: JobHistory
     runs: Runs
     changes: Changes
     bulk: BulkActions
@@ -191,6 +193,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         changes=Changes(database=database),
         bulk=BulkActions(database=database, actor=actor, runs=runs),
         statistics=RunStatistics(database=database),
+        job_history=JobHistory(database=database),
         failures=Failures(database=database, runs=runs, actor=actor),
         events=events,
         workers=workers,
@@ -204,10 +207,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         sessions=Sessions(database=database, passwords=passwords),
         setup_codes=SetupCodes(database=database, passwords=passwords),
         webhooks=Webhooks(
-            database=database,
-            webhooks=resources.configuration.webhooks,
-            events=events,
-            clock=database.clock,
+            database=database, webhooks=resources.configuration.webhooks, events=events
         ),
         maintenance=Maintenance(
             database=database,

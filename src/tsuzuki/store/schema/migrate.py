@@ -28,8 +28,10 @@ from tsuzuki.store.schema import (
     api_tables,  # noqa: F401 -- adds to the metadata
     bulk_tables,  # noqa: F401 -- adds to the metadata
     failure_tables,  # noqa: F401 -- adds to the metadata
+    history_tables,  # noqa: F401 -- adds to the metadata
     leader_tables,  # noqa: F401 -- adds to the metadata
     rollup_tables,  # noqa: F401 -- adds to the metadata
+    search_indexes,  # noqa: F401 -- adds to the metadata
     tables,
 )
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility

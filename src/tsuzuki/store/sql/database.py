@@ -148,6 +148,16 @@ class Database:
                 raise
             connection.put_back()
 
+    @contextmanager
+    def statements(self) -> Iterator[AutocommitConnection]:
+        """The same for a few writes that belong together: one transaction on PostgreSQL too."""
+        with self.statement() as connection:
+            if not self.is_sqlite:
+                connection.send("BEGIN")
+            yield connection  # after an error the connection is discarded, and with it the transaction
+            if not self.is_sqlite:
+                connection.send("COMMIT")
+
     def is_write_locked(self) -> bool:
         """Whether another process holds SQLite's write lock, and for longer than a write takes."""
         return self.path is not None and sqlite.is_write_locked(self.path)

@@ -11,7 +11,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import RunOut
-from tsuzuki.web.api.runs import started_out, submit
+from tsuzuki.web.api.runs import start
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, after_position, count_of
 from tsuzuki.web.problems import InvalidRequest, PartProblem
@@ -243,7 +243,7 @@ def collect_books(
     """Start a run that goes on with a job's collection."""
     _service(context).require_job(name)
     arguments = {"mail": False} if body is not None and not body.mail else {}
-    return started_out(context, submit(context, name, arguments=arguments), response)
+    return start(context, name, response, arguments=arguments)
 
 
 @router.post(
@@ -255,7 +255,7 @@ def collect_books(
 def mail_books(context: Context, name: JobName, response: Response) -> RunOut:
     """Start a run that sends a job's next mail, and collects nothing."""
     _service(context).require_job(name)
-    return started_out(context, submit(context, name, arguments={"collect": False}), response)
+    return start(context, name, response, arguments={"collect": False})
 
 
 @router.get(

@@ -30,6 +30,7 @@ Reason = Literal[
     "retry_limit_exceeded",
 ]
 Waiting = Literal["ready", "taken", "backoff", "approval"]
+StepName = Literal["download", "screening", "summary"]
 
 
 class ItemQuery(PageRequest):
@@ -40,6 +41,7 @@ class ItemQuery(PageRequest):
     status: list[Status] = Field([], max_length=10)
     reason: list[Reason] = Field([], max_length=10)
     waiting: Waiting | None = Field(None, description="Only what waits like this.")
+    step: StepName | None = Field(None, description="Only those for which it was done.")
     search: str | None = Field(None, max_length=200, description="In title or link.")
 
     def narrowing(self) -> dict[str, Any]:
@@ -50,6 +52,7 @@ class ItemQuery(PageRequest):
             "statuses": self.status,
             "reasons": self.reason,
             "waiting": self.waiting,
+            "step": self.step,
             "words": self.search,
         }
 

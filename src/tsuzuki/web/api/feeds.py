@@ -12,7 +12,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.jobs import JobName, definition_of_the_request
 from tsuzuki.web.api.run_models import RunOut
-from tsuzuki.web.api.runs import started_out, submit
+from tsuzuki.web.api.runs import start
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
 from tsuzuki.web.route import ApiRoute, problem_responses
@@ -111,7 +111,7 @@ def feeds_service(context: Context) -> FeedsService:
     return service
 
 
-def _feed_out(context: Context, view: FeedView) -> FeedOut:
+def feed_out(context: Context, view: FeedView) -> FeedOut:
     return FeedOut.model_validate(context.mask(view.as_dict()))
 
 
@@ -127,7 +127,7 @@ def list_feeds(context: Context, query: Annotated[FeedQuery, Query()]) -> Page[F
         query,
         find=lambda after, limit: after_position(found, after, limit, _label),
         position=_label,
-        item=lambda view: _feed_out(context, view),
+        item=lambda view: feed_out(context, view),
         count=lambda: count_of(len(found)),
     )
 
@@ -187,7 +187,7 @@ def remove_feed(context: Context, name: JobName, feed: FeedInPath) -> None:
 def fetch_feeds(context: Context, name: JobName, response: Response) -> RunOut:
     """Start a run that fetches the feeds of a job. Nothing is paid and nothing is posted."""
     feeds_service(context).definitions.require_job(name)
-    return started_out(context, submit(context, name, arguments={"process": False}), response)
+    return start(context, name, response, arguments={"process": False})
 
 
 @router.post(
@@ -202,9 +202,7 @@ def process_feeds(
     """Start a run that works on the items of a job: screen, summarise, post. The feeds are not fetched."""
     feeds_service(context).definitions.require_job(name)
     limit = {} if body is None or body.items is None else {"items": body.items}
-    return started_out(
-        context, submit(context, name, arguments={"fetch": False, **limit}), response
-    )
+    return start(context, name, response, arguments={"fetch": False, **limit})
 
 
 @router.get("/feeds/budget", dependencies=[requires(Right.COLLECTORS_READ)])

@@ -84,25 +84,32 @@ async def start_run(
 ) -> RunOut:
     """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""
     asked = body or StartRun()
-    run_id = await run_in_threadpool(submit, context, name, **asked.model_dump())
+    run = await request.app.state.run_intake.start(
+        _request(context, name, **asked.model_dump()), actor=context.principal.actor
+    )
     seconds = preferred_wait_seconds(prefer)
     if seconds:
-        await request.app.state.run_waits.wait(run_id, seconds)
+        await request.app.state.run_waits.wait(run.id, seconds)
         response.headers["Preference-Applied"] = f"wait={seconds}"
-    return await run_in_threadpool(started_out, context, run_id, response)
+        run = (await run_in_threadpool(context.application.runs.get, run.id)).run
+    return _started(context, run, response)
 
 
-def submit(context: Context, job: str, **asked: Any) -> int:
-    """Store a run of a job, once for an Idempotency-Key; its id."""
+def start(context: Context, job: str, response: Response, **asked: Any) -> RunOut:
+    """Start a run of a job, once for an Idempotency-Key, and say where to look for it."""
+    runs = context.application.runs
+    run_id = runs.start(_request(context, job, **asked)).run_id
+    return _started(context, runs.get(run_id).run, response)
+
+
+def _request(context: Context, job: str, **asked: Any) -> RunRequest:
     key = None if context.request_id is None else f"api:{context.request_id}"
-    request = RunRequest(job=job, idempotency_key=key, **asked)
-    return context.application.runs.start(request).run_id
+    return RunRequest(job=job, idempotency_key=key, **asked)
 
 
-def started_out(context: Context, run_id: int, response: Response) -> RunOut:
-    """A run that was just started, and where to look for it."""
-    response.headers["Location"] = f"/api/v1/runs/{run_id}"
-    return run_out(context, context.application.runs.get(run_id).run)
+def _started(context: Context, run: Run, response: Response) -> RunOut:
+    response.headers["Location"] = f"/api/v1/runs/{run.id}"
+    return run_out(context, run)
 
 
 @router.get(

@@ -17,6 +17,7 @@ from tsuzuki.model.visible_text import neutralise
 from tsuzuki.web.answers import to_utc_text
 from tsuzuki.web.pages.ansi import without_ansi
 from tsuzuki.web.pages.language import message, translations
+from tsuzuki.web.pages.schedule_text import interval, month_name, schedule_text
 from tsuzuki.web.pages.viewer import Viewer
 from tsuzuki.web.paging import Count
 
@@ -145,4 +146,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "indented_json": indented_json,
     "utc": utc,
     "without_ansi": without_ansi,
+    "schedule_text": schedule_text,
+    "interval": interval,
+    "month_name": month_name,
 }

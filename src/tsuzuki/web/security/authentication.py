@@ -3,13 +3,14 @@
 Credentials that are sent must be right: a wrong token is refused, and never taken for a request without one.
 """
 
+from functools import partial
 from typing import Protocol
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from tsuzuki.model.access import Principal
 from tsuzuki.model.errors import NotAuthenticated
+from tsuzuki.web.security.shared_lookup import SharedLookup
 
 SESSION_COOKIE = "__Host-tsuzuki"
 PROXY_HEADERS = (
@@ -50,15 +51,17 @@ def session_secret(connection: HTTPConnection) -> str | None:
 async def authenticate(connection: HTTPConnection, authenticator: Authenticator) -> Principal:
     """The principal of a request. Raises the 401 that says how to get in."""
     token, session = bearer_token(connection), session_secret(connection)
+    lookups: SharedLookup = connection.app.state.lookups
     if token is not None:
-        found = await run_in_threadpool(authenticator.by_token, token) if token else None
+        look = partial(authenticator.by_token, token)
+        found = await lookups.ask(("token", token), look) if token else None
         return _require(found, "the token is not known, has expired or was revoked")
     if session is not None:
-        found = await run_in_threadpool(authenticator.by_session, session)
+        found = await lookups.ask(("session", session), partial(authenticator.by_session, session))
         return _require(found, "the session has ended")
     if any(name in connection.headers for name in PROXY_HEADERS):
         return _require(None, "a request through a proxy needs a token")
-    found = await run_in_threadpool(authenticator.without_credentials)
+    found = await lookups.ask("none", authenticator.without_credentials)
     return _require(found, "the request has no token")
 
 

@@ -8,7 +8,7 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const body = document.body;
 const POLL_MS = 10_000;
 const OPEN_WITHIN_MS = 5_000;
-const REFRESH_MIN_MS = 1_500;
+const REFRESH_MIN_MS = 2_000;
 const STREAMS_MAX = 3;
 const KEY_SEQUENCE_MS = 1_500;
 
@@ -69,6 +69,7 @@ const mark = $("#live-mark");
 let source = null;
 let refreshing = false;
 let isWaiting = false;
+let askedAt = 0;
 let refreshedAt = 0;
 let timer = 0;
 let tookMs = 0;
@@ -91,7 +92,9 @@ function show(state) {
   if (!mark) return;
   mark.hidden = false;
   mark.dataset.state = state;
-  $("[data-text]", mark).textContent = mark.dataset[state];
+  // What is paused or lost grows old: say how old.
+  const age = ["paused", "lost"].includes(state) ? ` · ${relativeText((refreshedAt - performance.now()) / 1000)}` : "";
+  $("[data-text]", mark).textContent = mark.dataset[state] + age;
 }
 
 function currentState() {
@@ -107,7 +110,7 @@ function heard() {
 function wanted() {
   clearTimeout(timer);
   const pause = Math.max(REFRESH_MIN_MS, tookMs * 10);
-  timer = setTimeout(refresh, Math.max(0, refreshedAt + pause - performance.now()));
+  timer = setTimeout(refresh, Math.max(0, askedAt + pause - performance.now()));
 }
 
 async function refresh() {
@@ -121,14 +124,15 @@ async function refresh() {
     const page = await fetchPage(location.href);
     isWaiting = isBusy();
     if (!isWaiting) apply(page);
-    show(currentState());
     madeAt = started - page.ageMs;
+    if (!isWaiting) refreshedAt = madeAt;
+    show(currentState());
   } catch {
     show("lost");
   } finally {
     refreshing = false;
-    refreshedAt = performance.now();
-    tookMs = refreshedAt - started;
+    askedAt = performance.now();
+    tookMs = askedAt - started;
   }
   // The server shares a rendering for a second: this one may be older than what we heard of.
   if (madeAt < heardAt) wanted();
@@ -222,7 +226,7 @@ function open(release) {
   opened.onerror = () => {
     if (opened.readyState === EventSource.CLOSED) { clearTimeout(fallBack); startPolling(own); } else if (isOpen) show("lost");
   };
-  for (const name of ["message", "runs", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, heard);
+  for (const name of ["message", "runs", "created", "progress", "logs", "workers", "items", "reload"]) opened.addEventListener(name, heard);
 }
 
 function startPolling(opened) {
@@ -422,5 +426,10 @@ enhance(document);
 startPalette();
 nameOwnZone();
 refreshTimes();
-setInterval(() => { if (!document.hidden && !isBusy()) refreshTimes(); }, 5_000);
+for (const box of $$("[data-follow]")) if (!location.hash) box.scrollTop = box.scrollHeight;
+setInterval(() => {
+  if (document.hidden) return;
+  if (!isBusy()) refreshTimes();
+  if (mark && !mark.hidden) show(mark.dataset.state);
+}, 5_000);
 startLive();

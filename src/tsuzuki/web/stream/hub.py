@@ -45,6 +45,8 @@ class Limits:
 class _Followed:
     source: Source
     position: str
+    read_at: float
+    """When the last look that succeeded was started."""
 
 
 @dataclass(kw_only=True)
@@ -61,6 +63,8 @@ class Hub:
     _groups: dict[tuple[tuple[Selection, ...], str], Group] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _hinted: asyncio.Event = field(default_factory=asyncio.Event)
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One reader of the sources at a time."""
     _said_at: float = 0.0
 
     # --- streams ----------------------------------------------------------------------------------
@@ -76,12 +80,12 @@ class Hub:
         """A new stream, which continues from the `known` positions (`frames.read_id`); without one, from now. Raises
         `RequestError` if there are too many, and `NotFound` for the log of a run that is not there."""
         self._check_limits(credentials)
-        start = await self._positions(topics)
-        self._check_limits(credentials)
+        given = {**dict(topics.first_lines), **(known or {})}
+        await self._reach(given)
+        start = await self._positions(topics, credentials)
         key = (topics.selections, renderer.key)
         group = self._groups.setdefault(key, Group(selections=topics.selections, renderer=renderer))
         sources = {name: self._followed[name].source for name in start}
-        given = {**dict(topics.first_lines), **(known or {})}
         subscription = Subscription(
             group=group,
             credentials=credentials,
@@ -144,7 +148,24 @@ class Hub:
                 retry_after_seconds=10,
             )
 
-    async def _positions(self, topics: Topics) -> dict[str, str]:
+    async def _reach(self, known: Mapping[str, str]) -> None:
+        """Read on, so that no known position is ahead of the hub: another server may have told more already."""
+        asked_at = _time()
+        for name in known:
+            async with self._reading:
+                followed = self._followed.get(name)
+                if followed is None or followed.read_at >= asked_at:
+                    continue
+                await self._read_source(name)
+                if self._followed.get(name) is followed and followed.read_at < asked_at:
+                    raise RequestError(
+                        "what changed cannot be read now",
+                        status=503,
+                        code="unreachable",
+                        retry_after_seconds=2,
+                    )
+
+    async def _positions(self, topics: Topics, credentials: Credentials) -> dict[str, str]:
         """The position of each source, which is followed from now on."""
         fresh: dict[str, _Followed] = {}
         while True:
@@ -157,8 +178,13 @@ class Hub:
                 break
             for selection in missing:
                 source = self.source_of(selection)
+                started = _time()
                 position = await run_in_threadpool(source.now)
-                fresh[selection.source] = _Followed(source=source, position=position)
+                fresh[selection.source] = _Followed(
+                    source=source, position=position, read_at=started
+                )
+        # Others may have come meanwhile. From here on nothing waits, so that no source is followed for no stream.
+        self._check_limits(credentials)
         for name, followed in fresh.items():
             self._followed.setdefault(name, followed)
         return {s.source: self._followed[s.source].position for s in topics.selections}
@@ -178,7 +204,7 @@ class Hub:
     def _start_work(self) -> None:
         """What is not at work already."""
         if not self._tasks:
-            self._said_at = asyncio.get_running_loop().time()
+            self._said_at = _time()
             self._tasks["end"] = asyncio.create_task(self._end_streams())
         duties = {"read": self._read, "listen": self._listen, "access": self._check_access}
         for name, work in duties.items():
@@ -203,7 +229,8 @@ class Hub:
             self._hinted.clear()
             has_published = False
             for name in [*self._followed]:
-                has_published |= await self._read_source(name)
+                async with self._reading:
+                    has_published |= await self._read_source(name)
             self._keep_open()
             # At most one rendering in a second; the first after a quiet time comes at once.
             await self._pause(POLL_SECONDS if has_published else HINT_GAP_SECONDS)
@@ -221,7 +248,9 @@ class Hub:
             try:
                 return await self._tell_new(name, followed)
             except PositionLost:
+                started = _time()
                 followed.position = await run_in_threadpool(followed.source.now)
+                followed.read_at = started
                 for group, _ in self._followers(name):
                     group.put(frame(RELOAD, write_json({"topic": name}), self._id_for(group)))
                 return True
@@ -234,12 +263,14 @@ class Hub:
         return False
 
     async def _tell_new(self, name: str, followed: _Followed) -> bool:
-        has_published = False
+        has_published, started = False, _time()
         until = await run_in_threadpool(followed.source.now)
         steps = followed.source.between(followed.position, until)
         while True:
             wanted = {(s, g.renderer.key): g.renderer for g, s in self._followers(name)}
             found = await run_in_threadpool(_next_step, steps, wanted)
+            if found is None:
+                followed.read_at = started
             if found is None or self._followed.get(name) is not followed:
                 return has_published
             step, texts = found
@@ -269,7 +300,7 @@ class Hub:
         return write_id({s.source: self._followed[s.source].position for s in group.selections})
 
     def _keep_open(self) -> None:
-        now = asyncio.get_running_loop().time()
+        now = _time()
         if now - self._said_at >= HEARTBEAT_SECONDS:
             self._said_at = now
             for group in [*self._groups.values()]:
@@ -319,6 +350,10 @@ class Hub:
             for subscription in opened:
                 if subscription.credentials not in live:
                     subscription.end("not_authenticated")
+
+
+def _time() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _next_step(

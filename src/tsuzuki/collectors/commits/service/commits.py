@@ -12,6 +12,7 @@ from tsuzuki.collectors.commits.queries.named_projects import named_project
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
+from tsuzuki.collectors.commits.service.remote_heads import RemoteHead, remote_heads
 from tsuzuki.collectors.commits.service.target_additions import (
     BranchSelection,
     TargetAddition,
@@ -169,6 +170,14 @@ class Commits:
                 )
                 for state in targets.find(connection)
             ]
+
+    def remote_heads(self, *, asked_max: int) -> list[RemoteHead]:
+        """Every target with its stored head and where its source is now; the sources of the first `asked_max`
+        are asked."""
+        with self._database.read() as connection:
+            states = targets.find(connection)
+            known = {project.project_id: project for project in projects.find(connection)}
+        return remote_heads(states, known, sources=self._sources, asked_max=asked_max)
 
     # --- inside ---------------------------------------------------------------------------------
 

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
     Select,
     bindparam,
     case,
+    exists,
     func,
     literal_column,
     or_,
@@ -22,10 +24,13 @@ from sqlalchemy import (
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.queries.items import SELECT_ITEMS, Item, item_from
 from tsuzuki.collectors.feeds.tables import (
+    Step,
+    StepState,
     WaitingState,
     feed_items,
     feeds,
     item_details,
+    item_steps,
     items,
     waiting_items,
 )
@@ -43,6 +48,9 @@ class ItemFilter:
     statuses: Collection[ItemStatus] | None = None
     reasons: Collection[ItemReason] | None = None
     waiting: WaitingState | None = None
+    step: Step | None = None
+    """Only those for which it was done."""
+
     words: str | None = None
     before_id: int | None = None
 
@@ -73,6 +81,15 @@ def count(connection: Connection, wanted: ItemFilter, *, at_most: int) -> int:
     return int(connection.execute(statement).scalar_one())
 
 
+def has_done(step: Step, item_id: ColumnElement[int]) -> Select[Any]:
+    """A row if the step was done for the item at any time."""
+    return select(literal_column("1")).where(
+        item_steps.c.item_id == item_id,
+        item_steps.c.step == literal_column(f"'{step.value}'"),
+        item_steps.c.state == literal_column(f"'{StepState.DONE.value}'"),
+    )
+
+
 def _narrowed(statement: Select[Any], wanted: ItemFilter) -> Select[Any]:
     if wanted.feed_ids is not None:
         statement = statement.where(item_details.c.feed_id.in_(wanted.feed_ids))
@@ -82,6 +99,8 @@ def _narrowed(statement: Select[Any], wanted: ItemFilter) -> Select[Any]:
         statement = statement.where(items.c.reason.in_([int(reason) for reason in wanted.reasons]))
     if wanted.waiting is not None:
         statement = statement.where(waiting_items.c.state == wanted.waiting.value)
+    if wanted.step is not None:
+        statement = statement.where(exists(has_done(wanted.step, items.c.id)))
     if wanted.before_id is not None:
         statement = statement.where(items.c.id < wanted.before_id)
     if wanted.words:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.service.explain import Explanations
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions
+from tsuzuki.collectors.feeds.service.funnel import Funnels
 from tsuzuki.collectors.feeds.service.items import Items
 from tsuzuki.collectors.feeds.service.preview import Previews
 from tsuzuki.collectors.feeds.service.spending import Spending
@@ -17,6 +18,7 @@ class FeedsService:
     explanations: Explanations
     previews: Previews
     spending: Spending
+    funnels: Funnels
 
     @classmethod
     def of(cls, context: ServiceContext) -> "FeedsService":
@@ -28,4 +30,5 @@ class FeedsService:
             explanations=Explanations(context, definitions, items),
             previews=Previews(context, items),
             spending=Spending(context, definitions),
+            funnels=Funnels(context, definitions),
         )

@@ -14,7 +14,7 @@ from tsuzuki.collectors.feeds.queries.item_lists import CheckedItem, ItemFilter
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
-from tsuzuki.collectors.feeds.tables import PostKind, WaitingState
+from tsuzuki.collectors.feeds.tables import PostKind, Step, WaitingState
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.store import audit
@@ -99,6 +99,7 @@ class Items:
         statuses: Collection[str] = (),
         reasons: Collection[str] = (),
         waiting: str | None = None,
+        step: str | None = None,
         words: str | None = None,
         before_id: int | None = None,
     ) -> tuple[ItemFilter, dict[int, FeedView]]:
@@ -110,6 +111,7 @@ class Items:
             statuses=[ItemStatus[name.upper()] for name in statuses] or None,
             reasons=[ItemReason[name.upper()] for name in reasons] or None,
             waiting=WaitingState(waiting) if waiting else None,
+            step=Step(step) if step else None,
             words=words,
             before_id=before_id,
         )

@@ -7,6 +7,7 @@ from fastapi import Query, Response
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import ConfigurationError, NotFound, TsuzukiError
 from tsuzuki.model.run import Run
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.explanations import RunExplanation, explanation_out
 from tsuzuki.web.api.run_logs import LogLineOut, line_out
@@ -21,6 +22,7 @@ screen = Screen()
 
 LINES_SHOWN = 500
 FOUND_MAX = 500
+ATTEMPTS_SHOWN = 20
 LineNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
@@ -35,9 +37,12 @@ class LogView(Model):
 
 
 class RunPageView(Model):
+    """`attempts` are the runs of its chain of retries, the newest first; empty if it is the only one."""
+
     run: RunDetail
     explanation: RunExplanation
     log: LogView
+    attempts: list[RunOut]
     can_cancel: bool
     can_retry: bool
 
@@ -56,9 +61,17 @@ def run_page(
         run=detail_out(context, view),
         explanation=explanation_out(context, runs.explain(run_id)),
         log=_log(context, run_id, line, search),
+        attempts=_attempts(context, view.run) if view.run.retry_of or view.retried_as else [],
         can_cancel=may_operate and not view.run.state.is_final,
         can_retry=may_operate and view.run.state.is_final and view.retried_as is None,
     )
+
+
+def _attempts(context: PageContext, run: Run) -> list[RunOut]:
+    origin_id = run.origin_id or run.id
+    chain = context.application.runs.find(RunFilter(origin_id=origin_id, limit=ATTEMPTS_SHOWN))
+    first = [] if any(found.id == origin_id for found in chain) else [_run(context, origin_id)]
+    return [run_out(context, found) for found in (*chain, *first)]
 
 
 def _log(context: PageContext, run_id: int, line: int | None, search: str | None) -> LogView:

@@ -7,8 +7,8 @@ thousand are kept.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0023"
-down_revision = "0019"
+revision = "0019"
+down_revision = "0018"
 branch_labels = None
 depends_on = None
 expands = True

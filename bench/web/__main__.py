@@ -1,0 +1,118 @@
+"""Lists and counts beside many runs, and runs started over HTTP, on SQLite or PostgreSQL.
+
+    python -m bench.web [--database sqlite] [--runs 1000000] [--rounds 20] [--drain 500] [--only lists]
+                        [--named WORDS] [--folder FOLDER] [--result bench/results/web.json]
+
+`lists` measures every list, count and overview while an engine drains beside; `--named` only those whose name has these
+words. `pages` measures every page, and 200 viewers of a live one. `submit` measures runs started by 16 clients beside
+the library's own submit. `streams` measures open streams, if that part is there. With a folder the filled SQLite file
+is kept for the next time. Prints a table, and writes JSON.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.engine.processes import database
+from bench.web import lists, pages, submit
+from bench.web.fill import fill
+from tsuzuki.wiring.application import opened
+
+RESULTS = Path(__file__).parents[1] / "results"
+MEASURES = ("lists", "pages", "submit", "streams")
+
+
+@contextmanager
+def filled(name: str, runs: int, folder: Path | None) -> Iterator[str]:
+    """The URL of a database with so many runs."""
+    if folder is not None and name == "sqlite":
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"runs-{runs}.db"
+        is_filled = file.exists()
+        url = f"sqlite:///{file.absolute()}"
+        _migrate(url)
+        if not is_filled:
+            fill(url, runs)
+        yield url
+        return
+    with database(name) as url:
+        _migrate(url)
+        fill(url, runs)
+        yield url
+
+
+def _migrate(url: str) -> None:
+    with (
+        tempfile.TemporaryDirectory() as empty,
+        opened(database_url=url, environ={}, cwd=Path(empty)),
+    ):
+        pass
+
+
+def streams() -> dict[str, Any]:
+    if importlib.util.find_spec("bench.web.streams") is None:
+        return {}
+    module = importlib.import_module("bench.web.streams")
+    found: dict[str, Any] = module.measure()
+    return found
+
+
+def measured(words: argparse.Namespace) -> dict[str, Any]:
+    wanted = words.only or MEASURES
+    found: dict[str, Any] = {"database": words.database, "runs": words.runs}
+    found["load before"] = round(os.getloadavg()[0], 1)
+    if "lists" in wanted:
+        with filled(words.database, words.runs, words.folder) as url:
+            found["lists"] = lists.measure(
+                url, rounds=words.rounds, drained_per_second=words.drain, only=words.named
+            )
+    if "pages" in wanted:
+        with filled(words.database, words.runs, words.folder) as url:
+            found["pages"] = pages.measure(url, rounds=words.rounds)
+            found["live pages"] = pages.live_viewers(url)
+    if "submit" in wanted:
+        with database(words.database) as url:
+            found["submit"] = submit.measure(url, runs=words.submitted, rounds=3)
+    if "streams" in wanted:
+        found["streams"] = streams()
+    return found
+
+
+def show(found: dict[str, Any]) -> None:
+    timed = {**found.get("lists", {}), **found.get("pages", {})}
+    slowest_first = sorted(timed.items(), key=lambda one: -one[1]["p95_ms"])
+    for name, figures in slowest_first:
+        mark = " " if figures["within_bound"] else "!"
+        print(f"{mark} {figures['p50_ms']:8.1f} {figures['p95_ms']:8.1f}  {name}")
+    for name in ("live pages", "submit", "streams"):
+        if found.get(name):
+            print(f"{name}: {json.dumps(found[name])}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.web")
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--runs", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--drain", type=int, default=500, help="runs a second beside")
+    parser.add_argument("--submitted", type=int, default=3_200)
+    parser.add_argument("--only", choices=MEASURES, action="append")
+    parser.add_argument("--named", default="")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--result", type=Path)
+    words = parser.parse_args()
+    found = measured(words)
+    show(found)
+    result = words.result or RESULTS / f"web-{words.database}.json"
+    result.parent.mkdir(exist_ok=True)
+    result.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Feeds: how each fares, the funnel, items with verdict and post; approve, requeue, fetch and process."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.feeds_site import (
+    DEFERRED,
+    GIVEN_UP,
+    HELD,
+    HOSTILE_ITEM,
+    LEFT_OUT,
+    POSTED,
+    READY,
+    feeds_site,
+)
+from support.page_checks import Visitor, check_screen, check_twin, visitor
+from support.page_site import HOSTILE
+from support.web_client import Served
+from tsuzuki.web.pages.route import FORM_TYPE
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with feeds_site(tmp_path_factory.mktemp("workspace")) as served:
+        yield served
+
+
+def post(site: Served, path: str, form: str = "") -> tuple[int, str]:
+    headers = {"Content-Type": FORM_TYPE, "Origin": site.client.url}
+    answer = site.client.as_(None).request("POST", path, raw=form.encode(), headers=headers)
+    return answer.status, answer.headers.get("location", "")
+
+
+@pytest.mark.parametrize(
+    "path", ["/feeds", "/feeds/items?reason=api_failed&feed=news", f"/feeds/items/{HELD}"]
+)
+def test_each_page_of_feeds_is_held_to_the_rules(
+    chromium: Browser, site: Served, path: str
+) -> None:
+    check_screen(chromium, site.client.url, path)
+
+
+def test_every_number_leads_to_what_it_counts(person: Visitor) -> None:
+    page = person.open("/feeds")
+    links = page.locator(".funnel ol a, .reasons li > a:first-child, td.number a").all()
+    assert len(links) >= 4 + 5 + 9
+    for link in links:
+        shown = re.findall(r"\d+", link.inner_text())[0]
+        listed = check_twin(person, str(link.get_attribute("href")))
+        assert listed["count"]["value"] == int(shown), link.get_attribute("href")
+
+
+def test_feeds_are_narrowed_to_those_that_fail(person: Visitor) -> None:
+    page = person.open("/feeds")
+    page.get_by_role("link", name="Failing 1").click()
+    expect(page).to_have_url(re.compile(r"/feeds\?health=failing$"))
+    expect(page.locator("tr[data-href]", has_text="broken")).to_be_visible()
+    assert [feed["name"] for feed in check_twin(person, "/feeds?health=failing")["feeds"]] == [
+        "broken"
+    ]
+    page.get_by_role("link", name="broken").click()
+    expect(page.get_by_role("alert")).to_contain_text("404")
+
+
+def test_a_filter_is_a_chip_and_an_unknown_feed_is_told(person: Visitor) -> None:
+    page = person.open("/feeds/items?feed=nwes&status=deferred")
+    expect(page.get_by_role("alert")).to_contain_text("news")
+    page.locator(".chip", has_text="nwes").get_by_role("link").click()
+    expect(page).to_have_url(re.compile(r"items\?status=deferred$"))
+    expect(page.locator("#items tbody tr")).to_have_count(2)
+
+
+def test_an_item_shows_verdict_tokens_cost_and_post(person: Visitor) -> None:
+    page = person.open(f"/feeds/items/{HELD}")
+    expect(page.locator(".post-preview")).to_contain_text("They can be read from Monday on.")
+    expect(page.locator("main .facts")).to_contain_text("1,800")
+    expect(page.locator("main .facts")).to_contain_text("$0.0024")
+    expect(page.locator("main .facts")).to_contain_text("valuable")
+
+
+def test_what_comes_from_outside_does_no_harm(person: Visitor) -> None:
+    for path in (
+        f"/feeds/items/{HOSTILE_ITEM}",
+        "/feeds",
+        "/feeds/items",
+        "/feeds/jobs/bot/feeds/held",
+    ):
+        page = person.open(path)
+        assert page.locator("main img").count() == 0
+        expect(page.locator("main")).to_contain_text("<img src=x onerror=alert(1)>")
+        assert page.locator("a[href^='javascript']").count() == 0
+        assert HOSTILE in json.dumps(check_twin(person, path), ensure_ascii=False).replace(
+            '\\"', '"'
+        )
+
+
+def test_a_held_post_is_approved_in_a_dialog(person: Visitor, site: Served) -> None:
+    page = person.open(f"/feeds/items/{HELD}")
+    page.get_by_role("link", name="Approve …").click()
+    dialog = page.get_by_role("dialog", name="Confirm")
+    expect(dialog).to_contain_text(f"Let the post of item {HELD} go out?")
+    dialog.get_by_role("button", name="Approve 1 post").click()
+    expect(page.locator("#flash")).to_have_text(f"Item {HELD} goes out with the next run.")
+    entry = site.application.audit.find(limit=1)[0]
+    assert (entry.action, entry.object_id) == ("feeds.item.approve", str(HELD))
+    assert entry.actor.startswith("web:")
+    assert post(site, f"/feeds/items/{HELD}/approve", "decision=approve")[0] == 409
+
+
+def test_items_with_a_reason_are_requeued_unless_they_became_more(
+    chromium: Browser, site: Served
+) -> None:
+    with visitor(chromium, site.client.url, javascript=False) as person:
+        page = person.open("/feeds")
+        page.get_by_role("link", name="Work again on: model failed").click()
+        expect(page.get_by_role("heading", name="Work on 2 items again?")).to_be_visible()
+        expect(page.locator(".samples li")).to_have_count(2)
+        assert post(site, "/feeds/requeue", "reason=api_failed&count=1")[0] == 409
+        page.get_by_role("button", name="Work on 2 items again").click()
+        expect(page.locator("#flash")).to_have_text("2 items are worked on again.")
+    assert (
+        site.client.as_(None).get(f"/feeds/items/{DEFERRED}.json").json["item"]["waiting"]
+        == "ready"
+    )
+
+
+def test_one_item_is_requeued_and_what_was_posted_is_refused(site: Served) -> None:
+    client = site.client.as_(None)
+    for item_id in (READY, POSTED):
+        assert not client.get(f"/feeds/items/{item_id}.json").json["can_requeue"]
+        assert post(site, f"/feeds/items/{item_id}/requeue")[0] == 409
+    assert b"was posted" in client.get(f"/feeds/items/{POSTED}/requeue").body
+    for item_id in (GIVEN_UP, LEFT_OUT):
+        assert post(site, f"/feeds/items/{item_id}/requeue") == (303, f"/feeds/items/{item_id}")
+
+
+def test_a_job_is_fetched_and_processed_by_runs(site: Served) -> None:
+    client = site.client.as_(None)
+    assert client.get("/feeds/jobs/bot/fetch.json").json == {"job": "bot", "feeds": 2}
+    assert client.get("/feeds/jobs/bot/process.json").json["ready"] >= 1
+    for verb, form, arguments in (
+        ("fetch", "", {"process": False}),
+        ("process", "items=", {"fetch": False}),
+        ("process", "items=3", {"fetch": False, "items": 3}),
+    ):
+        status, place = post(site, f"/feeds/jobs/bot/{verb}", form)
+        assert status == 303, (verb, form)
+        assert client.get(f"{place}.json").json["run"]["arguments"] == arguments
+    assert post(site, "/feeds/jobs/bot/process", "items=0")[0] == 422
+
+
+def test_a_feed_is_removed_unless_it_is_the_last(site: Served) -> None:
+    assert post(site, "/feeds/jobs/press/feeds/broken/remove")[0] == 409
+    assert post(site, "/feeds/jobs/bot/feeds/held/remove") == (303, "/feeds?job=bot")
+    feeds = site.client.as_(None).get("/feeds.json?job=bot").json["feeds"]
+    assert {feed["name"]: feed["health"] for feed in feeds}["held"] == "removed"
