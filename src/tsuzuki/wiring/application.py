@@ -42,7 +42,6 @@ from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
-from tsuzuki.services.upcoming import Upcoming
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.collectors import guarded, installed_collectors
@@ -73,7 +72,6 @@ class Application:
     liveness: Liveness
     logs: RunLogs
     due: DueItems
-    upcoming: Upcoming
     settings: Settings
     audit: Audit
     tokens: Tokens
@@ -202,7 +200,6 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
         due=DueItems(database=database),
-        upcoming=Upcoming(database=database),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         tokens=Tokens(database=database),

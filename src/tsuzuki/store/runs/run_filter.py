@@ -45,7 +45,10 @@ def conditions_of_runs(
         among = () if name in without else getattr(wanted, name)
         yield from _in_sets(column, among, getattr(wanted, f"excluded_{name}"))
     yield from _times(wanted)
-    yield from _related(wanted)
+    if wanted.failure_group is not None and "failure_group" not in without:
+        yield in_failure_group(wanted.failure_group)
+    if wanted.is_retried is not None:
+        yield _IS_RETRIED if wanted.is_retried else not_(_IS_RETRIED)
 
 
 _EQUAL: dict[str, ColumnElement[Any]] = {
@@ -83,9 +86,6 @@ def _times(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
         yield job_runs.c.finished_at < wanted.finished_until
 
 
-def _related(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
-    if wanted.failure_group is not None:
-        in_group = run_failures.c.group_id == wanted.failure_group
-        yield job_runs.c.id.in_(select(run_failures.c.run_id).where(in_group))
-    if wanted.is_retried is not None:
-        yield _IS_RETRIED if wanted.is_retried else not_(_IS_RETRIED)
+def in_failure_group(group_id: str) -> ColumnElement[bool]:
+    failed = select(run_failures.c.run_id).where(run_failures.c.group_id == group_id)
+    return job_runs.c.id.in_(failed)

@@ -1,6 +1,6 @@
 """Failures by group: how often one cause struck, where and when; retried or acknowledged as one."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar
 
 from fastapi import Form, Query, Response
@@ -11,7 +11,7 @@ from tsuzuki.model.bulk import BulkVerb
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.services.failures import FailureGroup
-from tsuzuki.web.answers import Model
+from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.failures import (
     FailureGroupOut,
     GroupId,
@@ -33,16 +33,17 @@ screen = Screen()
 
 OPEN = Word(message("Open"), "failed", "bad")
 ACKNOWLEDGED = Word(message("Acknowledged"), "succeeded", "quiet")
-JOBS_SHOWN = 20
+FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FailuresQuery(PageRequest):
     window: Window = Window.WEEK
     acknowledged: bool = False
 
-    def since(self, now: datetime) -> datetime:
+    def since(self, now: datetime) -> datetime | None:
+        """To the second, as links to its runs name it."""
         length = self.window.length
-        return datetime.min.replace(tzinfo=now.tzinfo) if length is None else now - length
+        return None if length is None else (now - length).replace(microsecond=0)
 
 
 class FailuresView(Model):
@@ -50,6 +51,7 @@ class FailuresView(Model):
     acknowledged: ClassVar = ACKNOWLEDGED
 
     groups: list[FailureGroupOut]
+    since: Moment | None
     next_cursor: str | None
     filters: dict[str, Any]
 
@@ -57,10 +59,11 @@ class FailuresView(Model):
 @screen.page("/failures", right=Right.RUNS_READ, template="screens/failures.html", shared=True)
 def failures_page(context: Page, query: Annotated[FailuresQuery, Query()]) -> FailuresView:
     failures = context.application.failures
+    since = query.since(context.viewer.now)
 
     def find(after: str | None, limit: int) -> list[FailureGroup]:
         return failures.find(
-            since=query.since(context.viewer.now),
+            since=since or FIRST_DAY,
             with_acknowledged=query.acknowledged,
             limit=limit,
             after=None if after is None else read_position(after),
@@ -69,7 +72,9 @@ def failures_page(context: Page, query: Annotated[FailuresQuery, Query()]) -> Fa
     page = context.page(
         query, find=find, position=group_position, item=lambda group: group_out(context, group)
     )
-    return FailuresView(groups=page.items, next_cursor=page.next_cursor, filters=page.filters)
+    return FailuresView(
+        groups=page.items, since=since, next_cursor=page.next_cursor, filters=page.filters
+    )
 
 
 class FailureView(Model):

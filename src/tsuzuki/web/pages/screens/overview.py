@@ -1,9 +1,9 @@
 """The overview: one sentence of health, what needs attention, what runs, what is due next, and the last 24 hours."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.run_filter import RunFilter
@@ -72,7 +72,8 @@ class Attention(Model):
 
 
 class EngineLine(Model):
-    """Leader and workers in one line. `oldest_due_at`: since when the oldest due run waits for a worker."""
+    """Leader and workers in one line; the `holder` only for those who may see workers. `oldest_due_at`: since when the
+    oldest due run waits for a worker."""
 
     is_led: bool
     holder: str | None
@@ -127,7 +128,7 @@ class OverviewView(Model):
 def overview_page(context: Page) -> OverviewView:
     application = context.application
     status = application.workers.status()
-    upcoming = application.upcoming.find(limit=UPCOMING_SHOWN)
+    upcoming = application.due.upcoming.find(limit=UPCOMING_SHOWN)
     oldest = next((item.due_at for item in upcoming if item.run_id and item.is_late), None)
     failures = application.failures.find(
         since=context.viewer.now - timedelta(days=1), limit=GROUPS_SHOWN
@@ -144,7 +145,7 @@ def overview_page(context: Page) -> OverviewView:
         health=_health(attention, bool(failures)),
         attention=attention,
         failures=[group_out(context, group) for group in failures],
-        engine=_engine(status, oldest),
+        engine=_engine(context, status, oldest),
         running=[run_out(context, run) for run in running],
         running_count=_count(context, HELD),
         waiting_count=_count(context, WAITING),
@@ -164,16 +165,19 @@ def _count(context: PageContext, states: frozenset[RunState]) -> Count:
     return count_of(context.application.runs.count(wanted, at_most=COUNT_MAX + 1))
 
 
-def _attention(context: PageContext, status: EngineStatus, oldest: Any) -> Iterator[Attention]:
+def _attention(
+    context: PageContext, status: EngineStatus, oldest: datetime | None
+) -> Iterator[Attention]:
     if not status.is_led:
         yield Attention(need=Need.NO_LEADER)
     if not status.usable and (status.is_led or status.workers):
         yield Attention(need=Need.NO_WORKER)
-    for view in status.workers:
+    may_see_workers = context.principal.may(Right.WORKERS_READ)
+    for view in status.workers if may_see_workers else ():
         if status.is_silent(view):
             worker = view.worker
             yield Attention(need=Need.SILENT, about=worker.id, since=worker.heartbeat_at)
-    for waiting in status.confirming:
+    for waiting in status.confirming if may_see_workers else ():
         yield Attention(need=Need.CONFIRMING, about=waiting.worker_id, since=waiting.deadline_at)
     if oldest is not None and status.at - oldest > LATE_AFTER:
         yield Attention(need=Need.LATE, since=oldest)
@@ -190,11 +194,11 @@ def _health(attention: list[Attention], has_failures: bool) -> Health:
     return Health.ATTENTION if needs or has_failures else Health.GOOD
 
 
-def _engine(status: EngineStatus, oldest: Any) -> EngineLine:
+def _engine(context: PageContext, status: EngineStatus, oldest: datetime | None) -> EngineLine:
     lead = status.leadership
     return EngineLine(
         is_led=status.is_led,
-        holder=lead.holder,
+        holder=lead.holder if context.principal.may(Right.WORKERS_READ) else None,
         epoch=lead.epoch,
         lease_expires_at=lead.lease_expires_at if status.is_led else None,
         workers=len(status.usable),

@@ -29,7 +29,7 @@ STATES = {
     WorkerState.DETACHED: Word(message("Detached"), "canceled", "bad"),
     WorkerState.GONE: Word(message("Gone"), "canceled", "quiet"),
 }
-SILENT = Word(message("Silent"), "timed-out", "bad")
+SILENT = Word(message("Not heard"), "timed-out", "bad")
 LEADS = Word(message("Leads"), "assigned", "busy")
 DETACH_REASONS = {
     DetachReason.SILENT: message("it missed heartbeats"),
