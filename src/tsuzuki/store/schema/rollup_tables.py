@@ -2,7 +2,7 @@
 
 from sqlalchemy import CheckConstraint, Column, Float, Index, Integer, Table, Text
 
-from tsuzuki.store.schema.tables import job_run_transitions, metadata
+from tsuzuki.store.schema.tables import job_run_transitions, job_runs, metadata, partial_index
 from tsuzuki.store.sql.types import BigId, UtcTime
 
 run_hours = Table(
@@ -33,3 +33,10 @@ run_hours_progress = Table(
 
 # History by time: what ended in an hour, and what happened since a moment.
 Index("ix_job_run_transitions_at", job_run_transitions.c.at)
+# The newest runs of one job.
+partial_index(
+    "ix_job_runs_ended_by_job",
+    job_runs.c.job_definition_id,
+    job_runs.c.id,
+    where="finished_at IS NOT NULL",
+)

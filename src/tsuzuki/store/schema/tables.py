@@ -278,13 +278,6 @@ partial_index(
     job_runs.c.job_definition_id,
     where="finished_at IS NULL",
 )
-# The newest runs of one job.
-partial_index(
-    "ix_job_runs_ended_by_job",
-    job_runs.c.job_definition_id,
-    job_runs.c.id,
-    where="finished_at IS NOT NULL",
-)
 
 job_run_transitions = Table(
     "job_run_transitions",

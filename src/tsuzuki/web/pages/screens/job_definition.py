@@ -26,7 +26,7 @@ NEXT_SHOWN = 5
 EXAMPLE = "command: [echo, hello]\nschedule: daily at 07:00\n"
 
 
-class Deed(StrEnum):
+class Button(StrEnum):
     PREVIEW = "preview"
     SAVE = "save"
 
@@ -35,7 +35,7 @@ class DefinitionForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     definition: str = Field(max_length=LENGTH_MAX)
-    deed: Deed = Deed.SAVE
+    button: Button = Button.SAVE
 
 
 class NewForm(DefinitionForm):
@@ -83,7 +83,7 @@ def create(context: Page, form: Annotated[NewForm, Form()]) -> Response:
     view = DefinitionView(name=form.name, version=None, definition=form.definition)
     try:
         body = parse_mapping(form.definition, name="definition")
-        if form.deed is Deed.PREVIEW:
+        if form.button is Button.PREVIEW:
             return context.render(TEMPLATE, _previewed(context, view, body))
         context.application.jobs.create(form.name, body)
     except TsuzukiError as problem:
@@ -106,7 +106,7 @@ def edit(context: Page, name: JobName, form: Annotated[EditForm, Form()]) -> Res
     try:
         given = parse_mapping(form.definition, name="definition")
         body = with_secrets(given, stored, context.mask(stored))
-        if form.deed is Deed.PREVIEW:
+        if form.button is Button.PREVIEW:
             return context.render(TEMPLATE, _previewed(context, view, body))
         context.application.jobs.edit(name, body, version=form.version)
     except VersionMismatch as problem:
