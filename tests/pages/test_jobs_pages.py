@@ -178,7 +178,7 @@ def test_what_is_wrong_is_told_and_nothing_that_was_typed_is_lost(
 
 def test_a_preview_shows_the_next_times_and_stores_nothing(fixed: Served) -> None:
     text = "command: [echo, hello]\nschedule: {daily_at: '07:00', timezone: Asia/Tokyo}"
-    shown = send(fixed.client, "/jobs/-/new", name="later", definition=text, deed="preview")
+    shown = send(fixed.client, "/jobs/-/new", name="later", definition=text, button="preview")
     assert shown.status == 200
     assert shown.body.count(b"22:00:00 UTC") >= 5
     assert fixed.client.get("/jobs/later").status == 404

@@ -17,7 +17,7 @@ from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem, problem_of
+from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -63,7 +63,7 @@ def run_now(context: Page, name: JobName, form: Annotated[RunForm, Form()]) -> R
         )
         submission = application.runs.start(request)
     except TsuzukiError as problem:
-        told = problem_of(problem)
+        told = context.problem(problem)
         view = RunJobView(job=job_out(context, application.jobs.get(name)), form=form, problem=told)
         return context.render("screens/job_run.html", view, status=told.status)
     text = message("Run %(run)s was started.")
@@ -88,13 +88,13 @@ def _action_view(
     if view.job is not None:
         past = context.application.job_history.of_jobs([view.job], limit=1)[view.job.id]
         live = sum(past.live.values())
-    told = problem_of(problem) if problem else None
+    told = context.problem(problem) if problem else None
     return JobActionView(job=job_out(context, view), live=live, problem=told)
 
 
 def _refused(context: PageContext, name: str, problem: TsuzukiError, template: str) -> Response:
     view = _action_view(context, name, problem)
-    return context.render(template, view, status=problem_of(problem).status)
+    return context.render(template, view, status=context.problem(problem).status)
 
 
 @screen.page("/jobs/{name}/enable", right=Right.JOBS_OPERATE, template="screens/job_enable.html")

@@ -16,7 +16,6 @@ from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.masked_text import with_secrets
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import problem_of
 
 screen = Screen()
 
@@ -26,7 +25,7 @@ NEXT_SHOWN = 5
 EXAMPLE = "command: [echo, hello]\nschedule: daily at 07:00\n"
 
 
-class Deed(StrEnum):
+class Button(StrEnum):
     PREVIEW = "preview"
     SAVE = "save"
 
@@ -35,7 +34,7 @@ class DefinitionForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     definition: str = Field(max_length=LENGTH_MAX)
-    deed: Deed = Deed.SAVE
+    button: Button = Button.SAVE
 
 
 class NewForm(DefinitionForm):
@@ -83,7 +82,7 @@ def create(context: Page, form: Annotated[NewForm, Form()]) -> Response:
     view = DefinitionView(name=form.name, version=None, definition=form.definition)
     try:
         body = parse_mapping(form.definition, name="definition")
-        if form.deed is Deed.PREVIEW:
+        if form.button is Button.PREVIEW:
             return context.render(TEMPLATE, _previewed(context, view, body))
         context.application.jobs.create(form.name, body)
     except TsuzukiError as problem:
@@ -106,7 +105,7 @@ def edit(context: Page, name: JobName, form: Annotated[EditForm, Form()]) -> Res
     try:
         given = parse_mapping(form.definition, name="definition")
         body = with_secrets(given, stored, context.mask(stored))
-        if form.deed is Deed.PREVIEW:
+        if form.button is Button.PREVIEW:
             return context.render(TEMPLATE, _previewed(context, view, body))
         context.application.jobs.edit(name, body, version=form.version)
     except VersionMismatch as problem:
@@ -132,7 +131,7 @@ def _refused(context: PageContext, view: DefinitionView, problem: TsuzukiError) 
     """The page again with what was typed. A fault of what was typed is one of the request, not of our file."""
     found: tuple[TsuzukiError, ...] = getattr(problem, "problems", (problem,))
     faults = [Fault(message=_told(one), hint=one.hint) for one in found]
-    status = 422 if isinstance(problem, ConfigurationError) else problem_of(problem).status
+    status = 422 if isinstance(problem, ConfigurationError) else context.problem(problem).status
     return context.render(TEMPLATE, view.model_copy(update={"faults": faults}), status=status)
 
 
