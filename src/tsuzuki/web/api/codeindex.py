@@ -3,7 +3,7 @@
 A tree is one that a job of the type codeindex names: a request can choose among these, and names no other folder.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
+from tsuzuki.web.paging import Page, PageRequest
 from tsuzuki.web.route import ApiRoute, problem_responses
 from tsuzuki.web.security.rights import requires
 
@@ -94,6 +95,34 @@ class IndexStatusOut(Model):
 
 class TreeQuery(BaseModel):
     tree: TreeName | None = Field(None, description=TREE_WORDS)
+
+
+Outcome = Literal[
+    "indexed",
+    "syntax_errors",
+    "no_grammar",
+    "binary",
+    "too_large",
+    "long_line",
+    "unreadable",
+    "failed",
+]
+
+
+class FileQuery(PageRequest):
+    tree: TreeName | None = Field(None, description=TREE_WORDS)
+    outcome: Outcome | None = None
+    language: str | None = Field(None, min_length=1, max_length=100, examples=["python"])
+
+
+class FileOut(Model):
+    """A file of an index. `error` says why it could not be read or parsed."""
+
+    path: str
+    language: str | None
+    outcome: Outcome
+    size: int
+    error: str | None
 
 
 def code_trees(context: Context) -> "JobTrees":
@@ -194,6 +223,25 @@ def get_build(
     trees = code_trees(context)
     job = trees.job(trees.get(query.tree), build_id)
     return _build_out(context, job.as_json())
+
+
+@router.get(
+    "/code/files",
+    dependencies=[requires(Right.CODE_READ)],
+    responses=problem_responses(404),
+)
+def index_files(context: Context, query: Annotated[FileQuery, Query()]) -> Page[FileOut]:
+    """List the files of an index, by path."""
+    trees = code_trees(context)
+    tree = trees.get(query.tree)
+    return context.page(
+        query,
+        find=lambda after, limit: trees.files(
+            tree, outcome=query.outcome, language=query.language, after=after, limit=limit
+        ),
+        position=lambda file: file.path,
+        item=lambda file: FileOut.model_validate(shown(context, file._asdict())),
+    )
 
 
 @router.get(

@@ -17,8 +17,8 @@ const policy = window.trustedTypes?.createPolicy("tsuzuki", { createHTML: (text)
 const parse = (html) =>
   new DOMParser().parseFromString(policy ? policy.createHTML(html) : html, "text/html");
 
-async function fetchPage(url) {
-  const answer = await fetch(url, { headers: { "Tsuzuki-Fragment": "main", Accept: "text/html" } });
+async function fetchPage(url, signal) {
+  const answer = await fetch(url, { signal, headers: { "Tsuzuki-Fragment": "main", Accept: "text/html" } });
   if (answer.redirected && new URL(answer.url).pathname === "/sign-in") location.assign(answer.url);
   if (!answer.ok) throw new Error(`${answer.status}`);
   const page = parse(await answer.text());
@@ -374,6 +374,35 @@ function onKey(event) {
     default: return;
   }
 }
+
+// ---- Search while typing ----
+
+let typed = new AbortController();
+
+// Each key asks anew, and what was asked before is given up. The address is that of the results that are shown.
+async function searchTyped(form) {
+  const shown = document.getElementById(form.dataset.typed);
+  if (!shown) return;
+  typed.abort();
+  typed = new AbortController();
+  const { signal } = typed;
+  const url = `${form.action}?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`;
+  try {
+    const page = await fetchPage(url, signal);
+    const next = document.adoptNode(page.getElementById(form.dataset.typed));
+    if (signal.aborted) return;
+    document.getElementById(form.dataset.typed).replaceWith(next);
+    enhance(next);
+    history.replaceState(null, "", url);
+    say(next.dataset.spoken ?? "");
+  } catch {
+    // The button of the form still sends it.
+  }
+}
+
+document.addEventListener("input", (event) => {
+  if (event.target.form?.dataset.typed) searchTyped(event.target.form);
+});
 
 // ---- Single elements ----
 

@@ -219,3 +219,31 @@ def problems(connection: sqlite3.Connection, *, limit: int) -> list[dict[str, st
         (limit,),
     )
     return [{"path": path, "outcome": outcome, "error": error} for path, outcome, error in rows]
+
+
+class ListedFile(NamedTuple):
+    """A file of the index. `error` says why it could not be read or parsed."""
+
+    path: str
+    language: str | None
+    outcome: str
+    size: int
+    error: str | None
+
+
+def listed(
+    connection: sqlite3.Connection,
+    *,
+    outcome: str | None,
+    language: str | None,
+    after: str | None,
+    limit: int,
+) -> list[ListedFile]:
+    """The files with an outcome and a language, if these are given, by path from behind `after` on."""
+    rows = connection.execute(
+        "SELECT path, language, outcome, size, error FROM files"
+        " WHERE (?1 IS NULL OR outcome = ?1) AND (?2 IS NULL OR language = ?2)"
+        " AND (?3 IS NULL OR path > ?3) ORDER BY path LIMIT ?4",
+        (outcome, language, after, limit),
+    )
+    return [ListedFile(*row) for row in rows]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tsuzuki.collectors.codeindex import owner
 from tsuzuki.collectors.codeindex.build import (
@@ -48,6 +49,7 @@ from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
+from tsuzuki.collectors.codeindex.queries.files import ListedFile
 from tsuzuki.collectors.codeindex.roots import find_root, real_path
 from tsuzuki.collectors.codeindex.service.index_status import IndexEntry, IndexStatus, problems_of
 from tsuzuki.collectors.codeindex.tree_part import TreePart, paths_in, scan_part
@@ -195,6 +197,14 @@ class Builds:
                 extractors=counts.extractors,
                 problems=problems_of(connection, counts),
             )
+
+    def files(self, root: Path, **wanted: Any) -> list[ListedFile]:
+        """Files of the index, as `queries.files.listed` narrows them; none if there is no index."""
+        index = IndexFile.open_existing(root, folder=self.folder)
+        if index is None:
+            return []
+        with index, index.reading():
+            return files.listed(index.connection, **wanted)
 
     def job(self, root: Path, job_id: str) -> BuildJob | None:
         """A build of this process, or one that another process works on. None once it is forgotten."""

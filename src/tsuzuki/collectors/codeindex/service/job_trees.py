@@ -11,6 +11,7 @@ from pathlib import Path
 from tsuzuki.collectors.codeindex.index_file import index_path
 from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
+from tsuzuki.collectors.codeindex.queries.files import ListedFile
 from tsuzuki.collectors.codeindex.roots import real_path, usable_root
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import (
@@ -124,6 +125,20 @@ class JobTrees:
 
     def status(self, tree: JobTree) -> IndexStatus:
         return self._builds.status(tree.root)
+
+    def files(
+        self,
+        tree: JobTree,
+        *,
+        limit: int,
+        outcome: str | None = None,
+        language: str | None = None,
+        after: str | None = None,
+    ) -> list[ListedFile]:
+        """Files of the index of a tree, by path."""
+        return self._builds.files(
+            tree.root, outcome=outcome, language=language, after=after, limit=limit
+        )
 
     def entry(self, tree: JobTree) -> IndexEntry | None:
         """The index file of a tree; None if there is none."""
