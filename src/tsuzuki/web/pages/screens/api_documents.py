@@ -1,5 +1,6 @@
 """The API for people: every route with its right, its parameters and its answers. Public, as the document is."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
@@ -13,6 +14,8 @@ from tsuzuki.web.pages.viewer import Viewer, viewer_of
 from tsuzuki.web.security.authentication import authenticate
 
 screen = Screen()
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
 class Parameter(NamedTuple):
@@ -48,12 +51,12 @@ def api_documents(request: Request, viewer: Annotated[Viewer, Depends(known_view
     nouns: dict[str, list[Operation]] = {}
     for noun, operation in _operations(document):
         nouns.setdefault(noun, []).append(operation)
-    about = [line.lstrip("- ") for line in document["info"]["description"].split("\n- ")]
+    about = document["info"]["description"].split("\n- ")
     return render_public(
         viewer,
         "screens/api_documents.html",
         nouns=nouns,
-        about=[line.replace("`", "").replace("**", "") for line in about],
+        about=[_BOLD.sub(r"\1", line).replace("`", "") for line in about],
         version=document["info"]["version"],
     )
 

@@ -148,4 +148,4 @@ def _has_page(context: PageContext, path: str) -> bool:
 def _job_names(context: PageContext) -> list[str]:
     if not context.principal.may(Right.JOBS_READ):
         return []
-    return [view.name for view in context.application.jobs.find()]
+    return context.application.jobs.names()
