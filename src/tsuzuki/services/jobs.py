@@ -61,6 +61,11 @@ class Jobs(ActingService):
         refused = {job.name for job in configuration.refused_jobs}
         return views_of(configuration.jobs, stored, refused=refused, now=self._database.clock.now())
 
+    def names(self) -> list[str]:
+        """Of the jobs that are stored. Nothing else of them is read: there may be thousands."""
+        with self._database.read() as connection:
+            return jobs.names(connection)
+
     def get(self, name: str) -> JobView:
         """One job. The others are not read: there may be thousands."""
         configuration = self._reload()
