@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.services.jobs import JobView
@@ -14,11 +15,13 @@ from tsuzuki.web.api.jobs import JobOut, JobQuery, is_wanted, job_out
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.job_views import JobPastOut, past_out
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import Count, after_position, count_of
+from tsuzuki.web.paging import LIMIT_MAX, Count, after_position, count_of
 
 screen = Screen()
 
 STRIP_RUNS = 20
+JOBS_SHOWN = 25
+"""On a page: each has a drawing of its own."""
 FAR = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -40,6 +43,7 @@ class Sort(StrEnum):
 
 
 class JobsQuery(JobQuery):
+    limit: int = Field(JOBS_SHOWN, ge=1, le=LIMIT_MAX)
     window: Window = Window.DAY
     sort: Sort = Sort.NAME
 
