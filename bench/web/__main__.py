@@ -4,8 +4,9 @@
                         [--named WORDS] [--folder FOLDER] [--result bench/results/web.json]
 
 `lists` measures every list, count and overview while an engine drains beside; `--named` only those whose name has these
-words. `submit` measures runs started by 16 clients beside the library's own submit. `streams` measures open streams, if
-that part is there. With a folder the filled SQLite file is kept for the next time. Prints a table, and writes JSON.
+words. `pages` measures every page, and 200 viewers of a live one. `submit` measures runs started by 16 clients beside
+the library's own submit. `streams` measures open streams, if that part is there. With a folder the filled SQLite file
+is kept for the next time. Prints a table, and writes JSON.
 """
 
 import argparse
@@ -19,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine.processes import database
-from bench.web import lists, submit
+from bench.web import lists, pages, submit
 from bench.web.fill import fill
 from tsuzuki.wiring.application import opened
 
 RESULTS = Path(__file__).parents[1] / "results"
-MEASURES = ("lists", "submit", "streams")
+MEASURES = ("lists", "pages", "submit", "streams")
 
 
 @contextmanager
@@ -71,6 +72,10 @@ def measured(words: argparse.Namespace) -> dict[str, Any]:
             found["lists"] = lists.measure(
                 url, rounds=words.rounds, drained_per_second=words.drain, only=words.named
             )
+    if "pages" in wanted:
+        with filled(words.database, words.runs, words.folder) as url:
+            found["pages"] = pages.measure(url, rounds=words.rounds)
+            found["live pages"] = pages.live_viewers(url)
     if "submit" in wanted:
         with database(words.database) as url:
             found["submit"] = submit.measure(url, runs=words.submitted, rounds=3)
@@ -80,11 +85,12 @@ def measured(words: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any]) -> None:
-    slowest_first = sorted(found.get("lists", {}).items(), key=lambda one: -one[1]["p95_ms"])
+    timed = {**found.get("lists", {}), **found.get("pages", {})}
+    slowest_first = sorted(timed.items(), key=lambda one: -one[1]["p95_ms"])
     for name, figures in slowest_first:
         mark = " " if figures["within_bound"] else "!"
         print(f"{mark} {figures['p50_ms']:8.1f} {figures['p95_ms']:8.1f}  {name}")
-    for name in ("submit", "streams"):
+    for name in ("live pages", "submit", "streams"):
         if found.get(name):
             print(f"{name}: {json.dumps(found[name])}")
 

@@ -50,6 +50,11 @@ def test_in_the_background_it_waits_for_an_engine_and_can_be_stopped(failed: Wor
     assert failed.run("run", "bulk", "stop", str(asked["id"])).code == 6
 
 
+def test_a_group_of_failures_that_is_not_there_matches_nothing(failed: Workspace) -> None:
+    preview = failed.data("run", "bulk", "retry", "--failure-group", "none", "--dry-run")
+    assert (preview["matched"], preview["filter"]["failure_group"]) == (0, "none")
+
+
 def test_nothing_that_matches_is_said(failed: Workspace) -> None:
     assert "0 runs match." in failed.ok("run", "bulk", "cancel", "--yes").err
 

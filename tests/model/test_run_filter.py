@@ -31,6 +31,7 @@ FILTERS = st.builds(
     excluded_job_names=NAMES,
     worker_ids=NAMES,
     event_id=st.none() | st.integers(1, 2**60),
+    failure_group=st.none() | st.text(max_size=5),
     is_retried=st.none() | st.booleans(),
     created_from=TIMES,
     finished_until=TIMES,

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import brotli
 import pytest
+from starlette.requests import HTTPConnection
 
 from support.web_client import Client, FixedAuthenticator, served_application
 from tsuzuki.model.access import Right
 from tsuzuki.web.pages import screens
+from tsuzuki.web.pages.flash import flash_of
 from tsuzuki.web.pages.links import PageLink, local_path
 from tsuzuki.web.pages.route import FORM_TYPE, PageRoute, TwinRoute
 from tsuzuki.web.route import ApiRoute
@@ -160,6 +162,11 @@ def test_a_flash_of_another_origin_is_not_shown(client: Client) -> None:
     page = client.get("/runs", Cookie=f"__Host-tsuzuki-flash={forged}")
     assert page.status == 200
     assert b'id="flash"' not in page.body
+
+
+def test_a_page_without_a_message_asks_the_database_for_no_key() -> None:
+    request = HTTPConnection({"type": "http", "headers": [(b"cookie", b"other=1")]})
+    assert flash_of(request, lambda: pytest.fail("the database cannot be reached")) is None
 
 
 def test_preferences_that_make_no_sense_are_left_alone(client: Client) -> None:

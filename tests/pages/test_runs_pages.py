@@ -123,6 +123,7 @@ def test_all_of_it_works_without_javascript(chromium: Browser, site: Served) -> 
             page.get_by_label(f"Select run {run_id}").check()
         page.get_by_role("button", name="Cancel …").click()
         expect(page.get_by_role("heading", name="Cancel 2 runs?")).to_be_visible()
+        expect(page.locator("code").first).to_have_text(f"tsuzuki run cancel {second} {first}")
         page.get_by_role("button", name="Cancel these runs").click()
         expect(page.locator("#flash")).to_have_text("2 runs done.")
     assert site.application.runs.get(first).run.state is RunState.CANCELED

@@ -1,5 +1,7 @@
 """Who works and who leads, and telling them to stop: every order is recorded."""
 
+from datetime import timedelta
+
 import pytest
 
 from support.factories import WORKER, add_worker, run_in_state, take_lead
@@ -207,3 +209,26 @@ def test_where_no_process_ever_led_none_steps_down(database: Database, service: 
     with pytest.raises(Conflict, match="no process leads"):
         service.step_down()
     assert audited(database) == []
+
+
+def test_the_status_tells_who_is_not_heard_and_what_waits_to_be_confirmed(
+    database: Database, clock: MovingClock, service: Workers
+) -> None:
+    assert not service.status().is_led
+    add_worker(database)
+    term = take_lead(database, "leader")
+    run_in_state(database, RunState.RUNNING, term)
+    with database.write() as connection:
+        workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=30.0)
+    deadline_at = clock.now() + timedelta(seconds=30)
+    status = service.status()
+    assert [tuple(waiting) for waiting in status.confirming] == [(WORKER, 1, deadline_at)]
+    assert [view.worker.id for view in status.usable] == [WORKER]
+    assert (status.leadership.epoch, status.slots) == (term.epoch, status.usable[0].worker.capacity)
+    clock.advance(status.silent_after_seconds)
+    silent = service.status()
+    assert silent.usable == []
+    assert silent.is_silent(silent.workers[0])
+    assert [past.epoch for past in service.past_terms(limit=5)] == [term.epoch]
+    with pytest.raises(NotFound):
+        service.get("nothing")

@@ -102,6 +102,15 @@ def test_a_job_of_defaults_comes_back_too(database: Database) -> None:
     assert get(database, add_job(database, plain)).spec == plain
 
 
+def test_the_names_of_jobs_come_without_those_that_were_removed(database: Database) -> None:
+    gone = add_job(database, spec("b-gone"))
+    for name in ("c", "a"):
+        add_job(database, spec(name))
+    assert remove(database, get(database, gone))
+    with database.read() as connection:
+        assert jobs.names(connection) == ["a", "c"]
+
+
 def test_every_kind_of_schedule_comes_back(database: Database) -> None:
     for number, said in enumerate(SCHEDULES):
         schedule: Schedule = parse_schedule(said)

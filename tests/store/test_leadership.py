@@ -5,7 +5,7 @@ from datetime import timedelta
 from support.factories import take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
-from tsuzuki.store import leadership
+from tsuzuki.store import leader_terms, leadership
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Database
 
@@ -156,3 +156,26 @@ def test_the_database_reads_its_own_clock(live_database: Database) -> None:
     assert current(live_database).lease_expires_at > before.lease_expires_at
     assert renew(live_database, term, 0.0)
     assert not current(live_database).is_valid
+
+
+def test_each_term_leaves_a_row_with_when_and_how_it_ended(
+    database: Database, clock: MovingClock
+) -> None:
+    first = take(database, "a")
+    assert first
+    ran_out_at = clock.now() + timedelta(seconds=10)
+    clock.advance(60)
+    second = take(database, "b")
+    assert second
+    clock.advance(3)
+    assert renew(database, second)
+    assert release(database, second)
+    released_at = clock.now()
+    take(database, "c")
+    with database.read() as connection:
+        terms = leader_terms.find(connection, limit=10)
+    assert [(term.epoch, term.holder, term.ended_at) for term in terms] == [
+        (3, "c", None),
+        (2, "b", released_at),
+        (1, "a", ran_out_at),
+    ]

@@ -106,6 +106,18 @@ def test_what_cannot_be_counted_is_refused(
 
 
 @pytest.mark.usefixtures("collected")
+def test_the_chart_is_a_table_for_a_spreadsheet(client: Client) -> None:
+    chart = client.get("commits/chart").json
+    answer = client.get("commits/chart/csv?identities=written")
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert "attachment" in answer.headers["content-disposition"]
+    (names, *rows) = csv.reader(StringIO(answer.body.decode()))
+    assert names == ["month", *(series["author"] for series in chart["series"])]
+    assert [row[0] for row in rows] == chart["months"]
+    assert sum(int(cell) for row in rows for cell in row[1:]) == COUNT
+
+
+@pytest.mark.usefixtures("collected")
 def test_the_export_is_a_file_with_every_commit(client: Client) -> None:
     exported = client.get("commits/export")
     assert exported.headers["content-disposition"] == 'attachment; filename="commits.csv"'

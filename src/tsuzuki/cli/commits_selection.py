@@ -98,6 +98,12 @@ _OPTIONS = (
     ),
     click.option("--bots", is_flag=True, help="Count the commits of bots too."),
     click.option(
+        "--identities",
+        type=click.Choice(["joined", "written"]),
+        default="joined",
+        help="One author for each person, or for each name and address as written.",
+    ),
+    click.option(
         "--exclude-path",
         "exclude_paths",
         multiple=True,
@@ -111,7 +117,7 @@ _OPTIONS = (
     ),
 )
 
-DEFAULTS = {"merges": "exclude"}
+DEFAULTS = {"merges": "exclude", "identities": "joined"}
 """What an option is if it was not given; the others are empty then."""
 
 
@@ -124,10 +130,11 @@ def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def selection_of(options: dict[str, Any]) -> "Selection":
     """The selection that the options stand for."""
-    from tsuzuki.collectors.commits.service.selection import Merges, Selection
+    from tsuzuki.collectors.commits.service.selection import Identities, Merges, Selection
 
     given = dict(options)
     given["merges"] = Merges(given["merges"])
+    given["identities"] = Identities(given["identities"])
     given["generated"] = not given.pop("no_generated")
     return Selection(**given)
 

@@ -1,10 +1,8 @@
 """`tsuzuki config`: is the file right, and what counts in the end."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +11,6 @@ from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.model.secrets import mask_secrets
-
-if TYPE_CHECKING:
-    from tsuzuki.services.configuration import ConfigurationView
 
 
 @click.group(cls=Group)
@@ -75,27 +69,9 @@ def show(invocation: Invocation) -> None:
     """
     configuration = configuration_of(invocation)
     rows = [
-        {"key": key, "value": value, "origin": configuration.origins.get(key, "default")}
-        for key, value in _values(configuration).items()
-    ]
-    rows += [
-        {"key": ".".join(map(str, entry.path)), "value": entry.value, "origin": entry.origin}
-        for entry in configuration.sections
+        {"key": key, "value": value, "origin": origin}
+        for key, value, origin in configuration.entries()
     ]
     folder = f"{configuration.file.parent}{os.sep}" if configuration.file else ""
     origin = Column("origin", format=lambda text: text.removeprefix(folder))
     emit(invocation, rows, columns=[Column("key"), Column("value"), origin])
-
-
-def _values(configuration: "ConfigurationView") -> dict[str, object]:
-    def masked(text: str | None, mask: Callable[[str], str]) -> str | None:
-        return None if text is None else mask(text)
-
-    return {
-        "file": configuration.file,
-        "database_url": configuration.database_url,
-        "redis_url": masked(configuration.redis_url, mask_secrets),
-        "timezone": configuration.timezone,
-        "log_archive": masked(configuration.log_archive, mask_secrets),
-        "jobs": len(configuration.jobs),
-    }

@@ -1,10 +1,11 @@
 """Values in the words of a reader, for tables only: a machine is given the value itself."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from tsuzuki.cli.values import plain_text, table_text
+from tsuzuki.model.differences import differences
 
 _LONGER_THAN_SECONDS = (("d", 86_400), ("h", 3_600), ("m", 60))
 _LARGER_THAN_BYTES = ("KiB", "MiB", "GiB", "TiB")
@@ -66,14 +67,5 @@ def describe_changes(before: Any, after: Any) -> list[str]:
         return []
     return [
         f"{path}: {format_number(old)} → {format_number(new)}".removeprefix(": ")
-        for path, old, new in _differences(before, after)
+        for path, old, new in differences(before, after)
     ]
-
-
-def _differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Each single value that differs, with the way to it."""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in {**before, **after}:
-            yield from _differences(before.get(key), after.get(key), f"{path}.{key}")
-    elif before != after:
-        yield path.removeprefix("."), before, after

@@ -67,6 +67,11 @@ def _filter_options(function: Any) -> Any:
             metavar="REASON",
             help="Only those that ended for this reason.",
         ),
+        click.option(
+            "--failure-group",
+            metavar="GROUP",
+            help="Only those that failed for this cause; its id stands on the page of failures.",
+        ),
         click.option("--dry-run", is_flag=True, help="Count them and show ten; change nothing."),
         click.option("--background", is_flag=True, help="Do not wait until it is done."),
         yes_option,

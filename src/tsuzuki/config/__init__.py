@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tsuzuki.config.load import Configuration, UnsetVariable, load_configuration
     from tsuzuki.config.location import FILE_NAME, FILE_VARIABLE
     from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
+    from tsuzuki.config.schema.job_body import body_of, body_text
     from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
     from tsuzuki.config.schema.jobs import parse_job
     from tsuzuki.config.schema.problems import InvalidFile
@@ -38,6 +39,8 @@ __all__ = [
     "UnsetVariable",
     "VariableAlias",
     "Webhook",
+    "body_of",
+    "body_text",
     "expand",
     "load_configuration",
     "parse_job",
@@ -63,6 +66,8 @@ _HOMES = {
     "UnsetVariable": "load",
     "VariableAlias": "schema.field_types",
     "Webhook": "schema.webhooks",
+    "body_of": "schema.job_body",
+    "body_text": "schema.job_body",
     "expand": "environment.expansion",
     "load_configuration": "load",
     "parse_job": "schema.jobs",

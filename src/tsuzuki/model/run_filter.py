@@ -32,6 +32,8 @@ class RunFilter:
     event_id: int | None = None
     retry_of: int | None = None
     origin_id: int | None = None
+    failure_group: str | None = None
+    """Failed for this cause: the id of a group of failures."""
     is_retried: bool | None = None
     """Whether another run retries it; None: either."""
     created_from: datetime | None = None

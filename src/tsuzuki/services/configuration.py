@@ -41,6 +41,28 @@ class ConfigurationView:
     problems: tuple[ConfigurationError, ...] = ()
     """Of the files that sections name, if they were checked."""
 
+    def entries(self) -> list[tuple[str, object, str]]:
+        """Every key, its value without secrets, and where it comes from."""
+        values = {
+            "file": self.file,
+            "database_url": self.database_url,
+            "redis_url": _masked(self.redis_url),
+            "timezone": self.timezone,
+            "log_archive": _masked(self.log_archive),
+            "jobs": len(self.jobs),
+        }
+        return [
+            *((key, value, self.origins.get(key, "default")) for key, value in values.items()),
+            *(
+                (".".join(map(str, entry.path)), entry.value, entry.origin)
+                for entry in self.sections
+            ),
+        ]
+
+
+def _masked(text: str | None) -> str | None:
+    return None if text is None else mask_secrets(text)
+
 
 def view(
     configuration: Configuration, check_files_of: Mapping[str, JobKind] | None = None

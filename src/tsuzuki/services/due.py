@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tsuzuki.model.job import Job
+from tsuzuki.services.upcoming import Upcoming
 from tsuzuki.store import jobs, settings
 from tsuzuki.store.runs import queue, runs
 from tsuzuki.store.sql.database import Database
@@ -24,6 +25,7 @@ class DueItem:
 class DueItems:
     def __init__(self, *, database: Database) -> None:
         self._database = database
+        self.upcoming = Upcoming(database=database)
 
     def find(self) -> list[DueItem]:
         """Everything due at this moment, oldest first. Nothing is changed."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import UsageError
+from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.store import audit, events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.sql.database import Connection, Database
@@ -58,6 +58,18 @@ class Events:
         """Events, newest first."""
         with self._database.read() as connection:
             return events.find(connection, event_type=event_type, before_id=before_id, limit=limit)
+
+    def get(self, event_id: int) -> Event:
+        """Raises `NotFound`."""
+        with self._database.read() as connection:
+            event = events.get(connection, event_id)
+        if event is None:
+            raise NotFound(
+                f"there is no event {event_id}",
+                hint="List them with: tsuzuki event ls",
+                code="event_unknown",
+            )
+        return event
 
     def count(self, *, event_type: str | None = None, at_most: int) -> int:
         """How many events there are; counting ends at `at_most`."""

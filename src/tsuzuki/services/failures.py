@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.model.run import Run
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit, failures
 from tsuzuki.store.failures import FailureGroup, GroupPosition
+from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection, Database
 
 __all__ = ["FailureGroup", "FailureGroupView", "Failures", "GroupPosition", "GroupRetry"]
@@ -85,6 +87,13 @@ class Failures:
                 job_names=tuple(failures.job_names(connection, group_id)),
                 run_ids=tuple(failures.run_ids(connection, group_id, limit=RUNS_SHOWN_MAX)),
             )
+
+    def runs(self, group_id: str, *, before_id: int | None = None, limit: int = 50) -> list[Run]:
+        """The runs of a group, the newest first. `before_id` continues a page."""
+        with self._database.read() as connection:
+            _require(connection, group_id)
+            found = failures.run_ids(connection, group_id, before_id=before_id, limit=limit)
+            return runs.get_many(connection, found)[::-1]
 
     def retry(self, group_id: str, *, limit: int = RETRIED_MAX) -> GroupRetry:
         """Retry the newest runs of a group that were not retried before, each in a transaction of its own."""

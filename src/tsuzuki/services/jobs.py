@@ -15,13 +15,15 @@ from tsuzuki.config import (
     Configuration,
     JobKind,
     Key,
+    body_of,
+    body_text,
     parse_job,
     parse_value,
     patched,
 )
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
-from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
+from tsuzuki.model.errors import ConfigurationError, Conflict, Place, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
@@ -32,7 +34,7 @@ from tsuzuki.services.lookup import job_unknown
 from tsuzuki.store import jobs
 from tsuzuki.store.sql.database import Connection, Database
 
-__all__ = ["JobView", "Jobs", "SyncState", "parse_key_value"]
+__all__ = ["JobView", "Jobs", "SyncState", "definition_text", "parse_key_value", "parse_mapping"]
 
 
 class Jobs(ActingService):
@@ -58,6 +60,11 @@ class Jobs(ActingService):
             stored = jobs.find(connection)
         refused = {job.name for job in configuration.refused_jobs}
         return views_of(configuration.jobs, stored, refused=refused, now=self._database.clock.now())
+
+    def names(self) -> list[str]:
+        """Of the jobs that are stored. Nothing else of them is read: there may be thousands."""
+        with self._database.read() as connection:
+            return jobs.names(connection)
 
     def get(self, name: str) -> JobView:
         """One job. The others are not read: there may be thousands."""
@@ -147,6 +154,18 @@ class Jobs(ActingService):
         with self._database.write() as connection:
             job_changes.edit(connection, spec, version=version, actor=self._actor)
         return self.get(name)
+
+    def body(self, name: str) -> dict[str, Any]:
+        """The definition of a job with the keys of the file; those that have their default are left out."""
+        return body_of(self.get(name).spec, kinds=self._kinds)
+
+    def preview(self, name: str, body: Mapping[str, Any]) -> JobView:
+        """The job that a definition would make. Nothing is stored. Raises `ConfigurationError`."""
+        return self._view(self._parse(name, body), None)
+
+    def place(self, name: str) -> Place | None:
+        """Where a job stands in the file; None if it is not in it."""
+        return self._reload().place_of_job(name)
 
     def discard(self, name: str, *, version: int | None) -> None:
         """Remove a job of the database, if it still has this version; None: any. Its runs stay."""
@@ -270,3 +289,24 @@ def parse_key_value(key: str, text: str) -> Any:
         return parse_value(text, name=f"--set {key}")
     except ConfigurationError as problem:
         raise UsageError(problem.message, hint=problem.hint, place=problem.place) from problem
+
+
+def definition_text(body: Mapping[str, Any]) -> str:
+    """A definition as it is written in the file."""
+    return body_text(body)
+
+
+def parse_mapping(text: str, *, name: str) -> dict[str, Any]:
+    """Keys and values, written as in the file or as JSON; nothing written is no key. Raises `UsageError`."""
+    try:
+        found = parse_value(text, name=name) if text.strip() else {}
+    except ConfigurationError as problem:
+        raise UsageError(
+            f"{name} is not understood: {problem.message}", hint=problem.hint, place=problem.place
+        ) from problem
+    if not isinstance(found, dict):
+        raise UsageError(
+            f"{name} is not a mapping of keys to values",
+            hint='Write one "key: value" per line, as in tsuzuki.yaml.',
+        )
+    return found

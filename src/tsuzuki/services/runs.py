@@ -19,11 +19,11 @@ from tsuzuki.model.errors import (
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import LIVE_STATES, RunState, Trigger
+from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
-from tsuzuki.services.lookup import job_unknown, require_jobs, require_run
+from tsuzuki.services.lookup import job_unknown, require_job, require_jobs, require_run
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
@@ -202,8 +202,8 @@ class Runs(ActingService):
 
     def newest_live(self, job_name: str) -> Run | None:
         """The newest run of a job that has not ended."""
-        wanted = RunFilter(job_name=job_name, states=LIVE_STATES, limit=1)
-        return next(iter(self.find(wanted)), None)
+        with self._database.read() as connection:
+            return runs.newest_live(connection, require_job(connection, job_name).id)
 
     def explain(self, run_id: int) -> Explanation:
         """Why a run is where it is, and what must happen for it to go on."""

@@ -5,9 +5,9 @@ question of a process also on the hours asked for, and on what ended since the l
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from tsuzuki.model.durations import percentile
 from tsuzuki.model.errors import UsageError
@@ -47,6 +47,16 @@ class HourOfRuns:
     outcomes: Outcomes
 
 
+@dataclass(frozen=True, kw_only=True)
+class DayOfRuns:
+    """What ended on one day of a zone: in the hours from `start` to `end`, itself not included."""
+
+    day: date
+    start: datetime
+    end: datetime
+    outcomes: Outcomes
+
+
 class RunStatistics:
     def __init__(self, *, database: Database) -> None:
         self._database = database
@@ -63,12 +73,8 @@ class RunStatistics:
             first = last - HOUR * (hours - 1)
             found = {first + HOUR * number: Outcomes() for number in range(hours)}
             job_id = None if job_name is None else require_job(connection, job_name).id
-            closed = _closed_until(connection, first, last + HOUR)
-            for hour, count in self._closed(connection, first, closed, job_id):
+            for hour, count in self._rows(connection, first, last + HOUR, now, job_id):
                 found[hour].add(count)
-            for hour, count in self._open(connection, closed, last + HOUR, now):
-                if job_id in (None, count.job_id):
-                    found[hour].add(count)
         return [HourOfRuns(hour=hour, outcomes=outcomes) for hour, outcomes in found.items()]
 
     def by_job(self, *, hours: int = 24) -> dict[str, Outcomes]:
@@ -86,12 +92,63 @@ class RunStatistics:
             names = {job.id: job.spec.name for job in jobs.find(connection)}
         return {names[job_id]: outcomes for job_id, outcomes in found.items() if job_id in names}
 
-    def _closed(
-        self, connection: Connection, start: datetime, end: datetime, job_id: int | None
-    ) -> Iterable[HourRow]:
+    def of_jobs(self, job_ids: Collection[int], *, hours: int) -> dict[int, Outcomes]:
+        """The same hours for these jobs; each is there, with nothing in it if no run ended."""
+        _check(hours)
+        found = {job_id: Outcomes() for job_id in job_ids}
+        if not found:
+            return found
+        with self._database.read() as connection:
+            now = self._database.now(connection)
+            first, end = hour_of(now) - HOUR * (hours - 1), hour_of(now) + HOUR
+            closed = _closed_until(connection, first, end)
+            for count in rollups.sums_of_jobs(connection, first, closed, job_ids=sorted(found)):
+                found[count.job_id].add(count)
+            for _, count in self._open(connection, closed, end, now):
+                if count.job_id in found:
+                    found[count.job_id].add(count)
+        return found
+
+    def by_day(self, job_name: str, *, days: int, zone: tzinfo) -> list[DayOfRuns]:
+        """The last days of a job in a zone, today included, oldest first; a day has the hours that start in it."""
+        _check(days * 24)
+        with self._database.read() as connection:
+            now = self._database.now(connection)
+            today = now.astimezone(zone).date()
+            dates = [today - timedelta(days=days - 1 - number) for number in range(days)]
+            found = {day: Outcomes() for day in dates}
+            start, end = _first_hour(dates[0], zone), hour_of(now) + HOUR
+            job_id = require_job(connection, job_name).id
+            for hour, count in self._rows(connection, start, end, now, job_id):
+                if (day := hour.astimezone(zone).date()) in found:
+                    found[day].add(count)
+        return [
+            DayOfRuns(
+                day=day,
+                start=_first_hour(day, zone),
+                end=_first_hour(day + timedelta(days=1), zone),
+                outcomes=outcomes,
+            )
+            for day, outcomes in found.items()
+        ]
+
+    def _rows(
+        self,
+        connection: Connection,
+        start: datetime,
+        end: datetime,
+        now: datetime,
+        job_id: int | None,
+    ) -> Iterator[HourRow]:
+        """Of one job, or of all."""
+        closed = _closed_until(connection, start, end)
         if job_id is None:
-            return self._counts.closed(connection, start, end)
-        return self._counts.closed_of_job(connection, start, end, job_id)
+            yield from self._counts.closed(connection, start, closed)
+        else:
+            yield from self._counts.closed_of_job(connection, start, closed, job_id)
+        for row in self._open(connection, closed, end, now):
+            if job_id in (None, row.counted.job_id):
+                yield row
 
     def _open(
         self, connection: Connection, start: datetime, end: datetime, now: datetime
@@ -103,6 +160,13 @@ def _closed_until(connection: Connection, start: datetime, end: datetime) -> dat
     """Up to which hour of these the counts are stored."""
     closed = rollups.counted_until(connection)
     return start if closed is None else min(max(closed, start), end)
+
+
+def _first_hour(day: date, zone: tzinfo) -> datetime:
+    """The first hour in UTC that starts on a day of a zone."""
+    midnight = datetime.combine(day, time(), zone).astimezone(UTC)
+    whole = hour_of(midnight)
+    return whole if whole == midnight else whole + HOUR
 
 
 def _check(hours: int) -> None:

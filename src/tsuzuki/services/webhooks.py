@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.config import Webhook
-from tsuzuki.model.errors import NotAuthenticated, NotFound, UsageError
+from tsuzuki.model.errors import ConfigurationError, NotAuthenticated, NotFound, UsageError
 from tsuzuki.model.jsontext import is_too_deep
 from tsuzuki.model.webhook_signatures import WebhookKind, verify
 from tsuzuki.services.events import Events
@@ -32,6 +32,17 @@ class Received:
     is_new: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class WebhookView:
+    """A webhook of the configuration. `problem`: why it cannot be used now. `last_event` is the newest one of its
+    type; `listeners` are the jobs that run on it."""
+
+    webhook: Webhook
+    problem: ConfigurationError | None
+    last_event: Event | None
+    listeners: list[str]
+
+
 class Webhooks:
     def __init__(self, *, database: Database, webhooks: Iterable[Webhook], events: Events) -> None:
         self._database = database
@@ -41,6 +52,24 @@ class Webhooks:
     def names(self) -> list[str]:
         """The webhooks that the configuration has."""
         return sorted(self._webhooks)
+
+    def find(self) -> list[WebhookView]:
+        """All of them by name, with what became of them."""
+        return [self._view(self._webhooks[name]) for name in self.names()]
+
+    def _view(self, webhook: Webhook) -> WebhookView:
+        problem = None
+        try:
+            webhook.secrets()
+        except ConfigurationError as found:
+            problem = found
+        newest = self._events.find(event_type=webhook.event, limit=1)
+        return WebhookView(
+            webhook=webhook,
+            problem=problem,
+            last_event=newest[0] if newest else None,
+            listeners=self._events.listeners(webhook.event),
+        )
 
     def receive(self, name: str, *, headers: Mapping[str, str], body: bytes) -> Received:
         """Check a delivery and store its event. Header names in any case. Raises `NotFound` (`webhook_unknown`),

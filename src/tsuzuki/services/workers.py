@@ -9,14 +9,16 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.liveness import Liveness
-from tsuzuki.store import audit, leadership, workers
+from tsuzuki.store import audit, leader_terms, leadership, settings, workers
+from tsuzuki.store.leader_terms import PastTerm
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.runs import capacity
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.workers import Confirming
 
-__all__ = ["Leadership", "LeaseView", "WorkerView", "Workers"]
+__all__ = ["EngineStatus", "Leadership", "LeaseView", "PastTerm", "WorkerView", "Workers"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,39 @@ class LeaseView:
     """Until it ends if it is not renewed; below zero if it has ended."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class EngineStatus:
+    """Leader and workers at one moment by the clock of the database. `is_led`: a live process leads. `lease` is the
+    one that is held, or was held last."""
+
+    at: datetime
+    is_led: bool
+    leadership: Leadership
+    lease: LeaseView | None
+    workers: list[WorkerView]
+    confirming: list[Confirming]
+    silent_after_seconds: float
+
+    def is_silent(self, view: WorkerView) -> bool:
+        """Whether it should have been heard, and was not."""
+        return view.worker.is_present and view.worker.is_silent(self.at, self.silent_after_seconds)
+
+    @property
+    def usable(self) -> list[WorkerView]:
+        """The workers that can be given runs."""
+        return [
+            view
+            for view in self.workers
+            if view.worker.state is WorkerState.ATTACHED
+            and view.worker.capacity > 0
+            and not self.is_silent(view)
+        ]
+
+    @property
+    def slots(self) -> int:
+        return sum(view.worker.capacity for view in self.usable)
+
+
 class Workers(ActingService):
     def __init__(self, *, database: Database, actor: str) -> None:
         self._database = database
@@ -61,18 +96,31 @@ class Workers(ActingService):
 
     def workers(self, *, with_gone: bool = False) -> list[WorkerView]:
         with self._database.read() as connection:
-            held = capacity.held_runs(connection).by_worker
             lead = self._liveness.live_leader(connection)
-            now = self._database.now(connection)
-            return [
-                WorkerView(
-                    worker=worker,
-                    held=held.get(worker.id, 0),
-                    silent_seconds=worker.silent_seconds(now),
-                    leads=lead is not None and lead.holder == worker.id,
-                )
-                for worker in workers.find(connection, with_gone=with_gone)
-            ]
+            return self._workers(connection, lead, with_gone=with_gone)
+
+    def get(self, worker_id: str) -> WorkerView:
+        """Raises `NotFound`."""
+        with self._database.read() as connection:
+            _worker(connection, worker_id)
+            lead = self._liveness.live_leader(connection)
+            views = self._workers(connection, lead, with_gone=True)
+            return next(view for view in views if view.worker.id == worker_id)
+
+    def _workers(
+        self, connection: Connection, lead: Leadership | None, *, with_gone: bool
+    ) -> list[WorkerView]:
+        held = capacity.held_runs(connection).by_worker
+        now = self._database.now(connection)
+        return [
+            WorkerView(
+                worker=worker,
+                held=held.get(worker.id, 0),
+                silent_seconds=worker.silent_seconds(now),
+                leads=lead is not None and lead.holder == worker.id,
+            )
+            for worker in workers.find(connection, with_gone=with_gone)
+        ]
 
     def leader(self) -> Leadership:
         with self._database.read() as connection:
@@ -81,16 +129,26 @@ class Workers(ActingService):
     def lease(self) -> LeaseView | None:
         """The lease that a process holds or held last; None if it was given back, or none was ever taken."""
         with self._database.read() as connection:
-            now = leadership.current(connection)
-            if now.holder is None:
-                return None
-            lease = leadership.lease_remaining(connection)
-            return LeaseView(
-                epoch=now.epoch,
-                is_valid=now.is_valid,
-                expires_at=lease.expires_at,
-                age_seconds=lease.age_seconds,
-                left_seconds=(lease.expires_at - lease.read_at).total_seconds(),
+            return _lease(connection, leadership.current(connection))
+
+    def past_terms(self, *, limit: int) -> list[PastTerm]:
+        """The newest first; the current one is among them."""
+        with self._database.read() as connection:
+            return leader_terms.find(connection, limit=limit)
+
+    def status(self) -> EngineStatus:
+        """Leader, workers and what waits to be confirmed, at one moment."""
+        with self._database.read() as connection:
+            current = leadership.current(connection)
+            lead = self._liveness.live_leader(connection)
+            return EngineStatus(
+                at=self._database.now(connection),
+                is_led=lead is not None,
+                leadership=current,
+                lease=_lease(connection, current),
+                workers=self._workers(connection, lead, with_gone=False),
+                confirming=workers.confirming(connection),
+                silent_after_seconds=settings.load(connection).worker_ttl_seconds,
             )
 
     def drain(self, worker_id: str) -> None:
@@ -151,6 +209,19 @@ class Workers(ActingService):
             before={"state": worker.state},
             after={"state": after},
         )
+
+
+def _lease(connection: Connection, now: Leadership) -> LeaseView | None:
+    if now.holder is None:
+        return None
+    lease = leadership.lease_remaining(connection)
+    return LeaseView(
+        epoch=now.epoch,
+        is_valid=now.is_valid,
+        expires_at=lease.expires_at,
+        age_seconds=lease.age_seconds,
+        left_seconds=(lease.expires_at - lease.read_at).total_seconds(),
+    )
 
 
 def _worker(connection: Connection, worker_id: str) -> Worker:

@@ -56,6 +56,11 @@ _BY_ID = select(events).where(events.c.id == bindparam("wanted", type_=BigIntege
 _BY_KEY = select(events).where(events.c.dedupe_key == bindparam("wanted", type_=KeyText()))
 
 
+def get(connection: Connection, event_id: int) -> Event | None:
+    row = execute(connection, _BY_ID, {"wanted": event_id}).mapping_or_none()
+    return None if row is None else Event(**row)
+
+
 @lru_cache
 def _insert(dialect: Dialect) -> ReturningInsert[Any]:
     statement: ReturningInsert[Any] = (

@@ -111,6 +111,7 @@ _LOOKED = select(
     run_failures.c.run_id,
 ).limit(literal_column(str(LOOKED_MAX)))
 _SINCE = run_failures.c.failed_at >= bindparam("since", type_=UtcTime())
+_NEWEST_ID = 2**63 - 1
 _IN_GROUP = run_failures.c.group_id == bindparam("wanted", type_=Text())
 _OF_GROUP = _LOOKED.where(_IN_GROUP).order_by(run_failures.c.run_id.desc()).subquery("looked")
 
@@ -189,7 +190,7 @@ def get(connection: Connection, group_id: str) -> FailureGroup | None:
 
 _RUN_IDS = (
     select(run_failures.c.run_id)
-    .where(_IN_GROUP)
+    .where(_IN_GROUP, run_failures.c.run_id < bindparam("before_id", type_=BigInteger()))
     .order_by(run_failures.c.run_id.desc())
     .limit(bindparam("limit", type_=Integer()))
 )
@@ -200,9 +201,12 @@ _JOB_NAMES = (
 )
 
 
-def run_ids(connection: Connection, group_id: str, *, limit: int) -> list[int]:
-    """The runs of a group, newest first."""
-    return list(execute(connection, _RUN_IDS, {"wanted": group_id, "limit": limit}).scalars())
+def run_ids(
+    connection: Connection, group_id: str, *, before_id: int | None = None, limit: int
+) -> list[int]:
+    """The runs of a group, newest first. `before_id` continues a page."""
+    values = {"wanted": group_id, "before_id": before_id or _NEWEST_ID, "limit": limit}
+    return list(execute(connection, _RUN_IDS, values).scalars())
 
 
 def job_names(connection: Connection, group_id: str) -> list[str]:

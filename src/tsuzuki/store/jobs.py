@@ -208,6 +208,7 @@ _HEAD_BY_NAME = _BY_NAME.with_only_columns(
     job_definitions.c.id, job_definitions.c.version, db_now()
 )
 _ALL = _PRESENT.order_by(job_definitions.c.name)
+_ALL_NAMES = _ALL.with_only_columns(job_definitions.c.name)
 _BY_EVENT = _PRESENT.where(
     job_definitions.c.enabled.is_(True), in_list(job_definitions.c.on_event, "event_types")
 )
@@ -240,6 +241,11 @@ def find_by_name(connection: Connection, names: Collection[str]) -> dict[str, Jo
 def find(connection: Connection) -> list[Job]:
     """Every job that has not been removed, by name."""
     return [job_from(row) for row in execute(connection, _ALL).mappings()]
+
+
+def names(connection: Connection) -> list[str]:
+    """Of every job that has not been removed, in their order."""
+    return [row[0] for row in execute(connection, _ALL_NAMES).all()]
 
 
 def find_scheduled(

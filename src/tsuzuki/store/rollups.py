@@ -263,6 +263,31 @@ def _hour_rows(rows: Sequence[Sequence[Any]]) -> list[HourRow]:
     return [HourRow(row[0], _count_from(row[1:])) for row in rows]
 
 
+_OF_JOBS = (
+    select(
+        run_hours.c.job_definition_id,
+        run_hours.c.outcome,
+        run_hours.c.bucket,
+        func.sum(run_hours.c.runs),
+        func.sum(run_hours.c.seconds),
+    )
+    .where(
+        run_hours.c.hour >= _FROM,
+        run_hours.c.hour < _TO,
+        in_list(run_hours.c.job_definition_id, "jobs"),
+    )
+    .group_by(run_hours.c.job_definition_id, run_hours.c.outcome, run_hours.c.bucket)
+)
+
+
+def sums_of_jobs(
+    connection: Connection, start: datetime, end: datetime, *, job_ids: Sequence[int]
+) -> list[HourCount]:
+    """The stored hours of these jobs from `start` to `end`, itself not included, added up."""
+    values = {"from_": start, "to": end, "jobs": job_ids}
+    return [_count_from(row) for row in execute(connection, _OF_JOBS, values).all()]
+
+
 def _count_from(row: Sequence[Any]) -> HourCount:
     job_id, outcome, bucket, runs, seconds = row
     return HourCount(job_id, RunState(outcome), bucket, runs, seconds)

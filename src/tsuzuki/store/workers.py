@@ -5,7 +5,7 @@ A heartbeat is one write per worker, however many runs it has; its answer is the
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    func,
     insert,
     or_,
     select,
@@ -296,6 +297,33 @@ def request_confirmation(connection: Connection, *, worker_id: str, deadline_sec
     were marked."""
     parameters = {"me": worker_id, "deadline_seconds": deadline_seconds}
     return execute(connection, _REQUEST_CONFIRMATION, parameters).rowcount
+
+
+class Confirming(NamedTuple):
+    """How many runs of a worker wait to be confirmed, and until when the first of them is."""
+
+    worker_id: str
+    runs: int
+    deadline_at: datetime
+
+
+_CONFIRMING = (
+    select(
+        job_runs.c.assigned_worker_id,
+        func.count(),
+        func.min(job_runs.c.continuation_check_deadline_at),
+    )
+    .where(
+        in_indexed_state(RunState.RUNNING),
+        job_runs.c.continuation_state == ContinuationState.CONFIRMING,
+    )
+    .group_by(job_runs.c.assigned_worker_id)
+)
+
+
+def confirming(connection: Connection) -> list[Confirming]:
+    """The workers with runs that wait to be confirmed."""
+    return [Confirming(*row) for row in execute(connection, _CONFIRMING).all()]
 
 
 _DEREGISTER = _set_state(_ME, WorkerState.GONE)

@@ -32,6 +32,7 @@ from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
 from tsuzuki.services.failures import Failures
 from tsuzuki.services.job_file import JobFile
+from tsuzuki.services.job_history import JobHistory
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
@@ -39,6 +40,7 @@ from tsuzuki.services.logs import RunLogs
 from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.one_run_engine import OneRunEngine
 from tsuzuki.services.runs import Runs
+from tsuzuki.services.saved_views import SavedViews
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.services.webhooks import Webhooks
@@ -60,6 +62,8 @@ class Application:
     """The actor, for services that ask for whom they act: an admin, because it reads the database itself."""
     jobs: Jobs
     job_file: JobFile
+    job_history: JobHistory
+    saved_views: SavedViews
     runs: Runs
     changes: Changes
     bulk: BulkActions
@@ -104,6 +108,7 @@ class Application:
             failures=self.failures.acting_as(actor),
             workers=self.workers.acting_as(actor),
             settings=self.settings.acting_as(actor),
+            saved_views=self.saved_views.acting_as(actor),
             service=cache(partial(self.build_service, actor=actor, jobs=jobs, runs=runs)),
         )
 
@@ -191,6 +196,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         changes=Changes(database=database),
         bulk=BulkActions(database=database, actor=actor, runs=runs),
         statistics=RunStatistics(database=database),
+        job_history=JobHistory(database=database),
+        saved_views=SavedViews(database=database, actor=actor),
         failures=Failures(database=database, runs=runs, actor=actor),
         events=events,
         workers=workers,

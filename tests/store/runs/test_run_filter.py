@@ -17,6 +17,8 @@ from support.factories import (
 from support.moving_clock import MovingClock
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.store import failures
+from tsuzuki.store.failures import RunFailure
 from tsuzuki.store.runs import run_search, runs
 from tsuzuki.store.sql.database import Database
 
@@ -40,6 +42,8 @@ def test_each_filter_finds_and_excludes(database: Database, clock: MovingClock) 
     clock.advance(60)
     middle = clock.now()
     retry = create_run(database, two, trigger=Trigger.RETRY, retry_of=manual, origin_id=manual).id
+    with database.write() as connection:
+        failures.note(connection, [RunFailure(retry, "group", two, "it broke")])
     every = [retry, manual]
     cases: list[tuple[dict[str, Any], list[int]]] = [
         ({}, every),
@@ -58,6 +62,8 @@ def test_each_filter_finds_and_excludes(database: Database, clock: MovingClock) 
         ({"retry_of": manual}, [retry]),
         ({"origin_id": manual}, [retry]),
         ({"event_id": 7}, []),
+        ({"failure_group": "group"}, [retry]),
+        ({"failure_group": "other"}, []),
         ({"created_from": middle}, [retry]),
         ({"created_until": middle}, [manual]),
         ({"finished_from": middle - timedelta(days=1)}, []),

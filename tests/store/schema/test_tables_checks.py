@@ -15,6 +15,7 @@ from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
 from tsuzuki.store.schema.history_tables import pruned_history
 from tsuzuki.store.schema.rollup_tables import run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
+from tsuzuki.store.schema.view_tables import saved_views
 from tsuzuki.store.sql.database import Database
 
 JOB = {
@@ -68,6 +69,7 @@ BULK = {
 }
 CONFIRMED = {**BULK, "confirmed_at": MOMENT, "confirmed_by": "ada"}
 BULK_RUN = {"bulk_id": 1, "run_id": 1, "result": "retried", "new_run_id": 2}
+SAVED_VIEW = {"owner": "user:a", "name": "mine", "address": "/runs", "created_at": MOMENT}
 RUN_HOUR = {
     "hour": MOMENT,
     "job_definition_id": 1,
@@ -224,6 +226,7 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
         (api_requests, {**API_REQUEST, "status": 200, "headers": {}}),
         (api_requests, {**API_REQUEST, "body": ""}),
     ],
+    "ck_saved_views_address": [(saved_views, {**SAVED_VIEW, "address": "https://example.org/"})],
     **failure_rows.IMPOSSIBLE,
 }
 
@@ -245,6 +248,7 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     *access_rows.POSSIBLE,
     (api_requests, API_REQUEST),
     (api_requests, {**API_REQUEST, "actor": "b", "status": 200, "headers": {}, "body": ""}),
+    (saved_views, SAVED_VIEW),
     *failure_rows.POSSIBLE,
 ]
 

@@ -68,6 +68,7 @@ def _summary(
         "skipped": collected.skipped,
         "pages": collected.pages,
         "returned": collected.returned,
+        "total_items": collected.total_items,
         "new_books": new_books,
         "start_index": collected.cursor.start_index,
         "is_exhausted": collected.cursor.is_exhausted,

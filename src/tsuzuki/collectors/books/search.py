@@ -69,6 +69,8 @@ class Collected:
     skipped: Skipped | None = None
     pages: int = 0
     returned: int = 0
+    total_items: int | None = None
+    """What the source said last of how many there are: an estimate."""
     resumes_at: datetime | None = None
     failure: SourceFailed | None = None
 
@@ -120,6 +122,7 @@ class SearchCollection:
             stop_reason=stop,
             pages=self._pages,
             returned=self._returned,
+            total_items=self._total_items if self._pages else None,
             resumes_at=self._resumes_at,
             failure=self._failure,
         )

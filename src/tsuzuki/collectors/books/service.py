@@ -1,10 +1,11 @@
 """The use-cases of books: search, cursors, quota, and mails with what a person decides about them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.digest import Digest, compose
 from tsuzuki.collectors.books.mail import select_books
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
@@ -22,7 +23,17 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.sql.database import Connection
 
-__all__ = ["Books", "CursorView", "Mail", "MailView", "Preview", "StoredBook"]
+__all__ = [
+    "Book",
+    "Books",
+    "CursorView",
+    "Mail",
+    "MailView",
+    "OutboxState",
+    "Preview",
+    "SearchView",
+    "StoredBook",
+]
 
 HANDLER = "books"
 ALLOWANCE_KEYS = ("daily_limit", "quota_zone")
@@ -46,6 +57,17 @@ class CursorView:
             "last_updated_at": cursor.updated_at,
             "is_current": self.is_current,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchView:
+    """A books job that is applied: what it searches for and where it continues; no cursor before its first page."""
+
+    job: str
+    is_enabled: bool
+    queries: tuple[str, ...]
+    query_set_hash: str
+    cursor: Cursor | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +123,13 @@ class Books:
             CursorView(cursor=cursor, is_current=(cursor.job_name, cursor.key) in current)
             for cursor in found
         ]
+
+    def searches(self) -> list[SearchView]:
+        """What each books job searches for, by name."""
+        with self._database.read() as connection:
+            known = {(c.job_name, c.key): c for c in cursors.list_collect_cursors(connection)}
+            found = [job for job in jobs.find(connection) if job.spec.handler == HANDLER]
+        return [_search_view(job, known) for job in found]
 
     def reset_cursors(self, job_name: str) -> int:
         """Forget every cursor of a job, which then begins at the start; how many there were."""
@@ -191,6 +220,18 @@ class Books:
             counts = outbox.count_books(connection, [mail.id for mail in found])
         return [MailView(mail=mail, books=counts.get(mail.id, 0)) for mail in found]
 
+    def mail(self, mail_id: int) -> MailView:
+        """One mail. Raises `NotFound`."""
+        with self._database.read() as connection:
+            mail = _mail(connection, mail_id)
+            counts = outbox.count_books(connection, [mail_id])
+        return MailView(mail=mail, books=counts.get(mail_id, 0))
+
+    def delivered(self, mail_id: int) -> list[Book]:
+        """The books of a mail, in its order."""
+        with self._database.read() as connection:
+            return outbox.contents(connection, mail_id)
+
     def mark_sent(self, mail_id: int) -> Mail:
         """A person has looked: an unsettled mail did arrive."""
         return self._decide(mail_id, (OutboxState.UNSETTLED,), OutboxState.SENT)
@@ -203,13 +244,7 @@ class Books:
 
     def _decide(self, mail_id: int, allowed: tuple[OutboxState, ...], after: OutboxState) -> Mail:
         with self._database.write() as connection:
-            mail = outbox.get(connection, mail_id)
-            if mail is None:
-                raise NotFound(
-                    f"there is no mail {mail_id}",
-                    hint="See: tsuzuki books mail",
-                    code="mail_unknown",
-                )
+            mail = _mail(connection, mail_id)
             now = self._database.now(connection)
             is_open = mail.state in allowed
             if not is_open or not outbox.OUTBOX.move(
@@ -244,6 +279,27 @@ def _books_job(connection: Connection, name: str) -> Job:
         f"there is no books job {name!r}",
         hint=did_you_mean(name, known) + "See: tsuzuki job ls",
         code="job_unknown",
+    )
+
+
+def _mail(connection: Connection, mail_id: int) -> Mail:
+    mail = outbox.get(connection, mail_id)
+    if mail is None:
+        raise NotFound(
+            f"there is no mail {mail_id}", hint="See: tsuzuki books mail", code="mail_unknown"
+        )
+    return mail
+
+
+def _search_view(job: Job, known: Mapping[tuple[str, str], Cursor]) -> SearchView:
+    queries = tuple(_options(job).queries)
+    key = compute_query_set_hash(list(queries))
+    return SearchView(
+        job=job.spec.name,
+        is_enabled=job.spec.enabled,
+        queries=queries,
+        query_set_hash=key,
+        cursor=known.get((job.spec.name, key)),
     )
 
 

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
     Integer,
+    Select,
     bindparam,
     exists,
     or_,
     select,
+    union_all,
 )
 
 from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import RunState
 from tsuzuki.store.runs.indexed_states import WAITING_STATES
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import events, job_definitions, job_runs
@@ -77,6 +80,28 @@ _NEXT_DUE = select(*FIRST_NOT_DUE)
 def next_due_at(connection: Connection) -> datetime | None:
     """When the next waiting run that is not due yet will be."""
     return earliest(execute(connection, _NEXT_DUE).one())
+
+
+def _first_in(state: RunState) -> Select[Any]:
+    """Along the index of what waits, as above."""
+    first = (
+        select(job_runs.c.id, job_runs.c.scheduled_for)
+        .where(in_indexed_state(state))
+        .order_by(job_runs.c.scheduled_for)
+        .limit(bindparam("limit", type_=Integer()))
+        .subquery()
+    )
+    return select(first.c.id, first.c.scheduled_for)
+
+
+_FIRST_WAITING = union_all(*map(_first_in, WAITING_STATES))
+
+
+def first_waiting(connection: Connection, *, limit: int) -> list[int]:
+    """The ids of waiting runs, due or not, by the time at which they are due; at most `limit`."""
+    rows = execute(connection, _FIRST_WAITING, {"limit": limit}).all()
+    ordered = sorted((due_at, run_id) for run_id, due_at in rows)
+    return [run_id for _, run_id in ordered[:limit]]
 
 
 def earliest(moments: Iterable[datetime | None]) -> datetime | None:

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Text, cast, exists, false, literal, not_, 
 
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.store.runs.states import in_indexed_state
+from tsuzuki.store.schema.failure_tables import run_failures
 from tsuzuki.store.schema.tables import job_definitions, job_runs
 
 _RETRY = job_runs.alias("retry")
@@ -44,6 +45,8 @@ def conditions_of_runs(
         among = () if name in without else getattr(wanted, name)
         yield from _in_sets(column, among, getattr(wanted, f"excluded_{name}"))
     yield from _times(wanted)
+    if wanted.failure_group is not None and "failure_group" not in without:
+        yield in_failure_group(wanted.failure_group)
     if wanted.is_retried is not None:
         yield _IS_RETRIED if wanted.is_retried else not_(_IS_RETRIED)
 
@@ -81,3 +84,8 @@ def _times(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
         yield job_runs.c.finished_at >= wanted.finished_from
     if wanted.finished_until is not None:
         yield job_runs.c.finished_at < wanted.finished_until
+
+
+def in_failure_group(group_id: str) -> ColumnElement[bool]:
+    failed = select(run_failures.c.run_id).where(run_failures.c.group_id == group_id)
+    return job_runs.c.id.in_(failed)

@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, literal, select,
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.store.runs.indexed_states import BAD_STATES, HELD_STATES, WAITING_STATES
+from tsuzuki.store.runs.run_filter import in_failure_group
 from tsuzuki.store.runs.states import in_indexed_state
 from tsuzuki.store.schema.search_indexes import PAIRED_COLUMNS
 from tsuzuki.store.schema.tables import job_runs
@@ -107,10 +108,17 @@ class _Chooser:
         if self.wanted.reasons:
             reasons = sorted(self.wanted.reasons)
             yield Choice([_pair("reason", one) for one in reasons], frozenset({"reasons"}))
+        if self.wanted.failure_group is not None:
+            yield from self._by_failure_group(self.wanted.failure_group)
         if 0 < len(self.job_ids) <= JOBS_MAX:
             yield from self._by_job()
         if RunState.SUCCEEDED not in self.states:
             yield from self._by_state()
+
+    def _by_failure_group(self, group_id: str) -> Iterator[Choice]:
+        path = Path(where=(in_failure_group(group_id),), is_sorted=True)
+        if _candidates(self, path) <= SORTED_MAX:
+            yield Choice([path], frozenset({"failure_group"}))
 
     def _by_job(self) -> Iterator[Choice]:
         paths: list[Path] = []

@@ -174,6 +174,7 @@ _LIVE_OF_JOB = SELECT_RUNS.where(
     job_runs.c.job_definition_id == bindparam("job", type_=BigInteger()),
     job_runs.c.finished_at.is_(None),
 ).order_by(job_runs.c.id)
+_NEWEST_LIVE = _LIVE_OF_JOB.order_by(None).order_by(job_runs.c.id.desc()).limit(1)
 _MOVES = (
     select(job_run_transitions)
     .where(job_run_transitions.c.run_id == bindparam("id", type_=BigInteger()))
@@ -238,6 +239,12 @@ _NEWEST_ID = select(func.coalesce(func.max(job_runs.c.id), 0))
 def find_live(connection: Connection, job_id: int) -> list[Run]:
     """Every unfinished run of a job, oldest first."""
     return [run_from(row) for row in execute(connection, _LIVE_OF_JOB, {"job": job_id}).mappings()]
+
+
+def newest_live(connection: Connection, job_id: int) -> Run | None:
+    """The newest unfinished run of a job."""
+    row = execute(connection, _NEWEST_LIVE, {"job": job_id}).mapping_or_none()
+    return None if row is None else run_from(row)
 
 
 def history(connection: Connection, run_id: int) -> list[Transition]:

@@ -29,9 +29,11 @@ from tsuzuki.store.schema import (
     bulk_tables,  # noqa: F401 -- adds to the metadata
     failure_tables,  # noqa: F401 -- adds to the metadata
     history_tables,  # noqa: F401 -- adds to the metadata
+    leader_tables,  # noqa: F401 -- adds to the metadata
     rollup_tables,  # noqa: F401 -- adds to the metadata
     search_indexes,  # noqa: F401 -- adds to the metadata
     tables,
+    view_tables,  # noqa: F401 -- adds to the metadata
 )
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
 from tsuzuki.store.sql.advisory_lock import lock_until_commit

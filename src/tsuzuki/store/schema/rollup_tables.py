@@ -20,6 +20,7 @@ run_hours = Table(
     CheckConstraint("runs >= 1", name="runs"),
     sqlite_with_rowid=False,
 )
+Index("ix_run_hours_job_definition_id", run_hours.c.job_definition_id, run_hours.c.hour)
 
 # Up to which hour, itself not included, everything is counted.
 run_hours_progress = Table(

@@ -137,12 +137,12 @@ class DecidedMail(Model):
     state: str
 
 
-def _service(context: Context) -> Books:
+def books_service(context: Context) -> Books:
     service: Books = context.application.service("books")
     return service
 
 
-def _stored_out(stored: StoredBook) -> StoredBookOut:
+def stored_out(stored: StoredBook) -> StoredBookOut:
     return StoredBookOut(
         **stored.book._asdict(),
         first_seen_at=stored.first_seen_at,
@@ -167,12 +167,12 @@ def list_books(context: Context, query: Annotated[BookQuery, Query()]) -> Page[S
         "words": query.search,
         "undelivered": query.undelivered,
     }
-    service = _service(context)
+    service = books_service(context)
     return context.page(
         query,
         find=lambda after, limit: service.find(**wanted, after=after, limit=limit),
         position=lambda stored: stored.book.volume_id,
-        item=_stored_out,
+        item=stored_out,
         count=lambda: count_of(service.count(**wanted, at_most=COUNT_MAX + 1)),
     )
 
@@ -184,7 +184,7 @@ def list_books(context: Context, query: Annotated[BookQuery, Query()]) -> Page[S
 )
 def list_books_cursors(context: Context, query: Annotated[CursorQuery, Query()]) -> Page[CursorOut]:
     """List where each books job continues, by job."""
-    found = _service(context).cursors(query.job)
+    found = books_service(context).cursors(query.job)
     return context.page(
         query,
         find=lambda after, limit: after_position(found, after, limit, _cursor_position),
@@ -206,13 +206,13 @@ def _cursor_position(view: CursorView) -> str:
 def reset_books_cursors(context: Context, name: JobName, body: ResetRequest) -> ResetOut:
     """Forget where a books job continues: its next run collects from the start. What was found stays."""
     del body
-    return ResetOut(job=name, cursors=_service(context).reset_cursors(name))
+    return ResetOut(job=name, cursors=books_service(context).reset_cursors(name))
 
 
 @router.get("/books/quota", dependencies=[requires(Right.COLLECTORS_READ)])
 def books_quota(context: Context) -> QuotaOut:
     """What is left of today's calls, and when there are more."""
-    use = _service(context).quota()
+    use = books_service(context).quota()
     return QuotaOut(**asdict(use), left=use.left)
 
 
@@ -223,7 +223,7 @@ def books_quota(context: Context) -> QuotaOut:
 )
 def preview_books_mail(context: Context, name: JobName) -> BooksPreview:
     """The next mail of a books job. Nothing is sent and nothing is changed."""
-    preview = _service(context).preview(name)
+    preview = books_service(context).preview(name)
     return BooksPreview(
         job=preview.job,
         digest=DigestOut(**asdict(preview.digest)) if preview.digest else None,
@@ -241,7 +241,7 @@ def collect_books(
     context: Context, name: JobName, response: Response, body: CollectRequest | None = None
 ) -> RunOut:
     """Start a run that goes on with a job's collection."""
-    _service(context).require_job(name)
+    books_service(context).require_job(name)
     arguments = {"mail": False} if body is not None and not body.mail else {}
     return start(context, name, response, arguments=arguments)
 
@@ -254,7 +254,7 @@ def collect_books(
 )
 def mail_books(context: Context, name: JobName, response: Response) -> RunOut:
     """Start a run that sends a job's next mail, and collects nothing."""
-    _service(context).require_job(name)
+    books_service(context).require_job(name)
     return start(context, name, response, arguments={"collect": False})
 
 
@@ -265,7 +265,7 @@ def mail_books(context: Context, name: JobName, response: Response) -> RunOut:
 )
 def list_mails(context: Context, query: Annotated[CursorQuery, Query()]) -> Page[MailOut]:
     """List mails, the newest first."""
-    service = _service(context)
+    service = books_service(context)
     return context.page(
         query,
         find=lambda after, limit: service.mails(query.job, before_id=after, limit=limit),
@@ -281,7 +281,7 @@ def list_mails(context: Context, query: Annotated[CursorQuery, Query()]) -> Page
 )
 def mark_mail_sent(context: Context, mail_id: MailId) -> DecidedMail:
     """Say of an unsettled mail that it did arrive."""
-    return _decided(_service(context).mark_sent(mail_id))
+    return _decided(books_service(context).mark_sent(mail_id))
 
 
 @router.post(
@@ -291,7 +291,7 @@ def mark_mail_sent(context: Context, mail_id: MailId) -> DecidedMail:
 )
 def resend_mail(context: Context, mail_id: MailId) -> DecidedMail:
     """Have an unsettled or refused mail sent again, with the next run of its job."""
-    return _decided(_service(context).resend(mail_id))
+    return _decided(books_service(context).resend(mail_id))
 
 
 def _decided(mail: Mail) -> DecidedMail:

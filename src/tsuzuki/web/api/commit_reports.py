@@ -5,12 +5,12 @@ from dataclasses import asdict
 from tempfile import TemporaryFile
 from typing import IO, Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
-from tsuzuki.collectors.commits.service.export_text import ExportFormat, export_text
-from tsuzuki.collectors.commits.service.selection import Merges, Selection
+from tsuzuki.collectors.commits.service.export_text import ExportFormat, chart_text, export_text
+from tsuzuki.collectors.commits.service.selection import Identities, Merges, Selection
 from tsuzuki.collectors.commits.service.statistics import Dimension
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import GivenDay, Model
@@ -28,6 +28,10 @@ MEDIA_TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=500)]], Field(max_length=100)]
 
 
+class CsvResponse(Response):
+    media_type = MEDIA_TYPES["csv"]
+
+
 class SelectionQuery(BaseModel):
     """Which commits. Merges and bots are left out unless they are asked for."""
 
@@ -40,6 +44,9 @@ class SelectionQuery(BaseModel):
     merges: Merges = Merges.EXCLUDE
     bots: bool = Field(False, description="Count the commits of bots too.")
     exclude_path: Words = Field([], description="Without changes in such paths, as in .gitignore.")
+    identities: Identities = Field(
+        Identities.JOINED, description="Authors as people, or each name and address as written."
+    )
     generated: bool = Field(True, description="With lock files, vendored and generated code.")
 
     def selection(self) -> Selection:
@@ -54,6 +61,7 @@ class SelectionQuery(BaseModel):
             bots=self.bots,
             exclude_paths=tuple(self.exclude_path),
             generated=self.generated,
+            identities=self.identities,
         )
 
 
@@ -150,6 +158,21 @@ def commit_chart(context: Context, query: Annotated[ChartQuery, Query()]) -> Cha
         months_before=chart.months_before,
         left_out=LeftOutOut.model_validate(asdict(chart.left_out)),
     )
+
+
+@router.get(
+    "/commits/chart/csv",
+    dependencies=[requires(Right.COLLECTORS_READ)],
+    response_class=CsvResponse,
+    responses=problem_responses(404),
+)
+def commit_chart_table(context: Context, query: Annotated[ChartQuery, Query()]) -> CsvResponse:
+    """The same numbers as a table: a row for each month and a column for each author."""
+    chart = commits_service(context).reports.chart(
+        query.selection(), top=query.top, months=query.months
+    )
+    name = {"Content-Disposition": 'attachment; filename="commits-by-month.csv"'}
+    return CsvResponse(chart_text(chart).encode("utf-8", "backslashreplace"), headers=name)
 
 
 @router.get(

@@ -154,17 +154,17 @@ def commits_service(context: Context) -> CommitsService:
     return service
 
 
-def _project_out(context: Context, view: ProjectView) -> ProjectOut:
+def project_out(context: Context, view: ProjectView) -> ProjectOut:
     values = {**asdict(view.project), "commits": view.commits}
     shown = {name: values[name] for name in ProjectOut.model_fields}
     return ProjectOut.model_validate(context.mask(shown))
 
 
-def _target_out(context: Context, view: TargetView) -> TargetOut:
+def target_out(context: Context, view: TargetView) -> TargetOut:
     return TargetOut.model_validate(context.mask(asdict(view)))
 
 
-def _details_out(context: Context, view: BulkView) -> CollectionDetails:
+def details_out(context: Context, view: BulkView) -> CollectionDetails:
     details = {
         **asdict(view.summary),
         "retry_of": view.retry_of,
@@ -182,7 +182,7 @@ def list_projects(context: Context, query: PageQuery) -> Page[ProjectOut]:
         query,
         find=lambda after, limit: after_position(found, after, limit, _project_position),
         position=_project_position,
-        item=lambda view: _project_out(context, view),
+        item=lambda view: project_out(context, view),
         count=lambda: count_of(len(found)),
     )
 
@@ -214,7 +214,7 @@ def list_targets(context: Context, query: PageQuery) -> Page[TargetOut]:
         query,
         find=lambda after, limit: after_position(found, after, limit, _target_position),
         position=_target_position,
-        item=lambda view: _target_out(context, view),
+        item=lambda view: target_out(context, view),
         count=lambda: count_of(len(found)),
     )
 
@@ -233,7 +233,7 @@ def add_target(context: Context, body: NewTarget) -> TargetOut:
     """Follow a branch of a project that is known or is on the configured GitLab. A folder or a git URL is taken in
     by command only."""
     view = commits_service(context).commits.add_target(body.project, body.branch, base=None)
-    return _target_out(context, view)
+    return target_out(context, view)
 
 
 @router.post(
@@ -274,12 +274,12 @@ def list_collections(context: Context, query: PageQuery) -> Page[CollectionOut]:
         query,
         find=lambda after, limit: bulk_runs.runs(after=after, limit=limit),
         position=lambda summary: summary.run_id,
-        item=_collection_out,
+        item=collection_out,
         count=lambda: count_of(bulk_runs.count()),
     )
 
 
-def _collection_out(summary: Summary) -> CollectionOut:
+def collection_out(summary: Summary) -> CollectionOut:
     return CollectionOut.model_validate(asdict(summary))
 
 
@@ -310,7 +310,7 @@ def _started(response: Response, started: StartedCollection) -> CollectionStarte
 )
 def get_collection(context: Context, collection_id: CollectionId) -> CollectionDetails:
     """One collection with the result of each target."""
-    return _details_out(context, commits_service(context).bulk_runs.show(collection_id))
+    return details_out(context, commits_service(context).bulk_runs.show(collection_id))
 
 
 @router.post(
@@ -333,4 +333,4 @@ def retry_collection(
 )
 def cancel_collection(context: Context, collection_id: CollectionId) -> CollectionOut:
     """Stop the running collection. What is done is kept, the rest stays pending."""
-    return _collection_out(commits_service(context).bulk_runs.cancel(collection_id))
+    return collection_out(commits_service(context).bulk_runs.cancel(collection_id))

@@ -90,19 +90,23 @@ def list_failures(
             since=query.since,
             with_acknowledged=query.acknowledged,
             limit=limit,
-            after=None if after is None else _read_position(after),
+            after=None if after is None else read_position(after),
         )
 
     return context.page(
         query,
         find=find,
-        position=lambda group: f"{to_utc_text(group.last_failed_at)} {group.id}",
+        position=group_position,
         item=lambda group: group_out(context, group),
         count=lambda: count_of(len(find(None, COUNT_MAX + 1))),
     )
 
 
-def _read_position(position: str) -> GroupPosition:
+def group_position(group: FailureGroup) -> str:
+    return f"{to_utc_text(group.last_failed_at)} {group.id}"
+
+
+def read_position(position: str) -> GroupPosition:
     moment, _, group_id = position.partition(" ")
     return GroupPosition(datetime.fromisoformat(moment), group_id)
 

@@ -148,7 +148,7 @@ def definition_of_the_request(
 @router.get("/jobs", dependencies=[requires(Right.JOBS_READ)])
 def list_jobs(context: Context, query: Annotated[JobQuery, Query()]) -> Page[JobOut]:
     """List the jobs of the file and of the database, by name."""
-    wanted = [view for view in context.application.jobs.find() if _is_wanted(view, query)]
+    wanted = [view for view in context.application.jobs.find() if is_wanted(view, query)]
     return context.page(
         query,
         find=lambda after, limit: after_position(wanted, after, limit, _name),
@@ -162,7 +162,7 @@ def _name(view: JobView) -> str:
     return view.name
 
 
-def _is_wanted(view: JobView, query: JobQuery) -> bool:
+def is_wanted(view: JobView, query: JobQuery) -> bool:
     spec = view.spec
     return (
         (query.enabled is None or spec.enabled == query.enabled)

@@ -52,6 +52,9 @@ class RunConditions(BaseModel):
     event_id: Id | None = None
     retry_of: Id | None = None
     origin_id: Id | None = Field(None, description="Of the chain of retries of this run.")
+    failure_group: str | None = Field(
+        None, max_length=200, description="Failed for this cause: the id of a group of failures."
+    )
     created_from: GivenMoment | None = None
     created_until: GivenMoment | None = Field(None, description="Before this time.")
     finished_from: GivenMoment | None = None
@@ -75,6 +78,7 @@ class RunConditions(BaseModel):
             event_id=self.event_id,
             retry_of=self.retry_of,
             origin_id=self.origin_id,
+            failure_group=self.failure_group,
             created_from=self.created_from,
             created_until=self.created_until,
             finished_from=self.finished_from,

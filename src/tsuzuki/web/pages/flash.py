@@ -7,6 +7,7 @@ the message and its values only. It is deleted when it is shown.
 import base64
 import hashlib
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,8 +38,9 @@ def keep_flash(response: Response, flash: Flash, key: bytes) -> None:
     )
 
 
-def flash_of(connection: HTTPConnection, key: bytes) -> Flash | None:
-    """None without one, and for one that is not ours."""
+def flash_of(connection: HTTPConnection, key: Callable[[], bytes]) -> Flash | None:
+    """None without one, and for one that is not ours. The key, which the database has, is asked for if needed: a
+    page that says that the database cannot be reached needs none."""
     value = connection.cookies.get(COOKIE)
     if value is None or len(value) > LENGTH_MAX:
         return None
@@ -47,7 +49,7 @@ def flash_of(connection: HTTPConnection, key: bytes) -> Flash | None:
     except ValueError:
         return None
     signature, payload = raw[:SIGNATURE_BYTES], raw[SIGNATURE_BYTES:]
-    if not hmac.compare_digest(signature, _sign(key, payload)):
+    if not hmac.compare_digest(signature, _sign(key(), payload)):
         return None
     text, values = jsontext.decode(payload.decode("utf-8"))
     return Flash(text=text, values=values)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,10 +17,13 @@ from tsuzuki.model.visible_text import neutralise
 from tsuzuki.web.answers import to_utc_text
 from tsuzuki.web.pages.ansi import without_ansi
 from tsuzuki.web.pages.language import message, translations
+from tsuzuki.web.pages.schedule_text import interval, month_name, schedule_text
 from tsuzuki.web.pages.viewer import Viewer
+from tsuzuki.web.pages.words import REASONS, STATES
 from tsuzuki.web.paging import Count
 
 NONE = "\N{EN DASH}"
+_RUN = message("Run %(id)s")
 _SECONDS = message("%(seconds)s s")
 _MINUTES = message("%(minutes)s min %(seconds)s s")
 _HOURS = message("%(hours)s h %(minutes)s min")
@@ -130,6 +133,24 @@ def indented_json(value: Any) -> str:
     return "\n".join(neutralise(line) for line in text.split("\n"))
 
 
+@pass_context
+def run_label(context: Context, run: Any) -> str:
+    """A run as the label of a mark: a page has a thousand of them, so no macro makes it."""
+    gettext = _translations_of(_viewer(context).language)
+    parts = [gettext(STATES[run.state].text)]
+    if run.seconds is not None:
+        parts.append(duration(context, run.seconds))
+    if run.reason:
+        parts.append(gettext(REASONS[run.reason]))
+    parts.append(utc(run.finished_at))
+    return f"{gettext(_RUN) % {'id': run.id}}: {', '.join(parts)}"
+
+
+@cache
+def _translations_of(language: str) -> Callable[[str], str]:
+    return cache(translations(language).gettext)
+
+
 def utc(value: datetime) -> str:
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -145,4 +166,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "indented_json": indented_json,
     "utc": utc,
     "without_ansi": without_ansi,
+    "run_label": run_label,
+    "schedule_text": schedule_text,
+    "interval": interval,
+    "month_name": month_name,
 }

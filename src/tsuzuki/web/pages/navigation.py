@@ -32,6 +32,7 @@ MENU = (
             MenuEntry(message("Jobs"), "/jobs", Right.JOBS_READ, "jobs", "j"),
             MenuEntry(message("Failures"), "/failures", Right.RUNS_READ, "failed", "f"),
             MenuEntry(message("Bulk actions"), "/bulk", Right.RUNS_READ, "bulk", "k"),
+            MenuEntry(message("Saved views"), "/views", Right.RUNS_READ, "views", "v"),
         ),
     ),
     MenuGroup(

@@ -76,7 +76,7 @@ def viewer_of(request: Request) -> Viewer:
         now=_clock.now(),
         origin=f"{request.url.scheme}://{request.url.netloc}",
         link=PageLink(path=request.url.path, parameters=tuple(request.query_params.multi_items())),
-        flash=flash_of(request, request.app.state.application.api_requests.cursor_key),
+        flash=flash_of(request, lambda: request.app.state.application.api_requests.cursor_key),
         is_fragment=FRAGMENT_HEADER in request.headers,
         accepts_gzip="gzip" in request.headers.get("accept-encoding", ""),
         has_stream=request.app.state.has_stream,

@@ -8,9 +8,10 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const body = document.body;
 const POLL_MS = 10_000;
 const OPEN_WITHIN_MS = 5_000;
-const REFRESH_MIN_MS = 1_500;
+const REFRESH_MIN_MS = 2_000;
 const STREAMS_MAX = 3;
 const KEY_SEQUENCE_MS = 1_500;
+const SUGGEST_AFTER_MS = 150;
 
 // Only answers of our own server are parsed, and every text in them was escaped there.
 const policy = window.trustedTypes?.createPolicy("tsuzuki", { createHTML: (text) => text });
@@ -69,6 +70,7 @@ const mark = $("#live-mark");
 let source = null;
 let refreshing = false;
 let isWaiting = false;
+let askedAt = 0;
 let refreshedAt = 0;
 let timer = 0;
 let tookMs = 0;
@@ -89,9 +91,10 @@ function isBusy() {
 
 function show(state) {
   if (!mark) return;
-  mark.hidden = false;
   mark.dataset.state = state;
-  $("[data-text]", mark).textContent = mark.dataset[state];
+  // What is paused or lost grows old: say how old.
+  const age = ["paused", "lost"].includes(state) ? ` · ${relativeText((refreshedAt - performance.now()) / 1000)}` : "";
+  $("[data-text]", mark).textContent = mark.dataset[state] + age;
 }
 
 function currentState() {
@@ -107,7 +110,7 @@ function heard() {
 function wanted() {
   clearTimeout(timer);
   const pause = Math.max(REFRESH_MIN_MS, tookMs * 10);
-  timer = setTimeout(refresh, Math.max(0, refreshedAt + pause - performance.now()));
+  timer = setTimeout(refresh, Math.max(0, askedAt + pause - performance.now()));
 }
 
 async function refresh() {
@@ -121,14 +124,15 @@ async function refresh() {
     const page = await fetchPage(location.href);
     isWaiting = isBusy();
     if (!isWaiting) apply(page);
-    show(currentState());
     madeAt = started - page.ageMs;
+    if (!isWaiting) refreshedAt = madeAt;
+    show(currentState());
   } catch {
     show("lost");
   } finally {
     refreshing = false;
-    refreshedAt = performance.now();
-    tookMs = refreshedAt - started;
+    askedAt = performance.now();
+    tookMs = askedAt - started;
   }
   // The server shares a rendering for a second: this one may be older than what we heard of.
   if (madeAt < heardAt) wanted();
@@ -300,23 +304,46 @@ function openPalette() {
   dialog.showModal();
 }
 
-function fillPalette(text) {
-  const list = $("#palette-list");
+function fillPalette(text, found = []) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const links = $$(".menu-list a, .menu-foot a, main [data-command], .page-header .actions a.button");
-  const found = links
-    .map((link) => [link.textContent.trim(), link.href])
+  const entries = links
+    .map((link) => [link.textContent.trim(), link.href, ""])
     .filter(([label]) => words.every((word) => label.toLowerCase().includes(word)));
-  if (text.trim()) found.push([text.trim(), `/go?q=${encodeURIComponent(text.trim())}`]);
-  list.replaceChildren(...found.slice(0, 20).map(([label, href], index) => {
-    const entry = document.createElement("li");
-    entry.role = "option";
-    entry.id = `palette-${index}`;
-    entry.textContent = href.startsWith("/go") ? `→ ${label}` : label;
-    entry.dataset.href = href;
-    return entry;
-  }));
+  const others = found.filter((place) => place.kind !== "page").map((place) => [place.label, place.href, place.word]);
+  if (found.some((place) => place.is_exact && place.kind !== "page")) entries.unshift(...others);
+  else entries.push(...others);
+  if (text.trim() && !entries.length) entries.push([`→ ${text.trim()}`, `/go?q=${encodeURIComponent(text.trim())}`, ""]);
+  $("#palette-list").replaceChildren(...entries.slice(0, 20).map(paletteEntry));
   selectEntry(0);
+}
+
+function paletteEntry([label, href, word], index) {
+  const entry = document.createElement("li");
+  entry.role = "option";
+  entry.id = `palette-${index}`;
+  entry.dataset.href = href;
+  const name = document.createElement("bdi");
+  name.textContent = label;
+  const kind = document.createElement("span");
+  kind.className = "muted";
+  kind.textContent = word;
+  entry.append(...(word ? [kind, name] : [name]));
+  return entry;
+}
+
+// Places that the server knows: runs, jobs, workers, items by what was typed or pasted.
+let suggesting = 0;
+
+function suggest(text) {
+  clearTimeout(suggesting);
+  if (!text.trim()) return;
+  suggesting = setTimeout(async () => {
+    const answer = await fetch(`/go.json?q=${encodeURIComponent(text.trim())}`).catch(() => null);
+    if (!answer?.ok || $("#palette input").value !== text) return;
+    const view = await answer.json();
+    if ($("#palette input").value === text) fillPalette(text, view.places);
+  }, SUGGEST_AFTER_MS);
 }
 
 function selectEntry(index) {
@@ -329,7 +356,7 @@ function selectEntry(index) {
 function startPalette() {
   const dialog = $("#palette");
   const input = $("input", dialog);
-  input.addEventListener("input", () => fillPalette(input.value));
+  input.addEventListener("input", () => { fillPalette(input.value); suggest(input.value); });
   dialog.addEventListener("click", (event) => {
     const entry = event.target.closest("li");
     if (entry) location.assign(entry.dataset.href);
@@ -451,5 +478,10 @@ enhance(document);
 startPalette();
 nameOwnZone();
 refreshTimes();
-setInterval(() => { if (!document.hidden && !isBusy()) refreshTimes(); }, 5_000);
+for (const box of $$("[data-follow]")) if (!location.hash) box.scrollTop = box.scrollHeight;
+setInterval(() => {
+  if (document.hidden) return;
+  if (!isBusy()) refreshTimes();
+  if (mark?.dataset.state) show(mark.dataset.state);
+}, 5_000);
 startLive();

@@ -44,6 +44,17 @@ def test_addresses_and_names_are_joined_without_case() -> None:
     assert known.person_of(1, "Dan", "Dan@X")[:3] == ("dan@x", "dan@x", None)
 
 
+def test_as_written_each_name_and_address_is_an_author_in_the_teams_of_the_person() -> None:
+    directory = directory_of(parse_document(Source(file="people.yaml", text=FILE)))
+    known = People(directory, is_joined=False)
+    found = [
+        known.person_of(1, "ann", "ANN@example.ORG"),
+        known.person_of(2, "x", "ann@old.example.org"),
+    ]
+    assert [person.key for person in found] == ["ann <ANN@example.ORG>", "x <ann@old.example.org>"]
+    assert {person.teams for person in found} == {("Platform", "Web")}
+
+
 def test_teams_of_a_person_are_all_teams() -> None:
     known = people()
     assert known.person_of(1, "", "ann@example.org").teams == ("Platform", "Web")

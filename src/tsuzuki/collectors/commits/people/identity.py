@@ -59,16 +59,28 @@ class People:
     """The people behind the authors of every project."""
 
     def __init__(
-        self, directory: Directory | None = None, mailmaps: Mapping[int, Mailmap] | None = None
+        self,
+        directory: Directory | None = None,
+        mailmaps: Mapping[int, Mailmap] | None = None,
+        *,
+        is_joined: bool = True,
     ) -> None:
+        """Not `is_joined`: each name and address as written is a person, in the teams of the one behind it."""
         self._directory = directory or Directory()
         self._mailmaps = mailmaps or {}
+        self._is_joined = is_joined
 
     @property
     def team_names(self) -> list[str]:
         return list(self._directory.teams)
 
     def person_of(self, project_id: int, name: str, email: str) -> Person:
+        person = self._joined(project_id, name, email)
+        if self._is_joined:
+            return person
+        return person._replace(key=f"{name} <{email}>", email=email, name=name)
+
+    def _joined(self, project_id: int, name: str, email: str) -> Person:
         directory = self._directory
         mailmap = self._mailmaps.get(project_id)
         mapped = mailmap.lookup(name, email) if mailmap else None

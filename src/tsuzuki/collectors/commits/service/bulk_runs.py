@@ -27,7 +27,7 @@ from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
-__all__ = ["BulkRuns", "BulkView", "StartedCollection", "Summary"]
+__all__ = ["BulkRuns", "BulkView", "Result", "ResultStatus", "StartedCollection", "Summary"]
 
 JOB = "commits-by-hand"
 """The job whose runs are asked for here; jobs of the file have names of their own."""

@@ -12,6 +12,7 @@ from tsuzuki.collectors.commits.queries.named_projects import named_project
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
+from tsuzuki.collectors.commits.service.remote_heads import RemoteHead, remote_heads
 from tsuzuki.collectors.commits.service.target_additions import (
     BranchSelection,
     TargetAddition,
@@ -154,9 +155,23 @@ class Commits:
                 connection, self._context, "commits.target.remove", f"{project.path} {branch}"
             )
 
-    def targets(self) -> list[TargetView]:
+    def targets(
+        self,
+        *,
+        words: str | None = None,
+        after: tuple[int, str] | None = None,
+        limit: int | None = None,
+    ) -> list[TargetView]:
+        """The branches that are followed, by project and name. `words` must stand in the path of the project or
+        the name of the branch; `after` is the target to continue after."""
         with self._database.read() as connection:
             paths = {p.project_id: p.path for p in projects.find(connection)}
+            found = [
+                state
+                for state in targets.find(connection)
+                if _has_words(words, paths[state.target.project_id], state.target.branch)
+                and (after is None or (state.target.project_id, state.target.branch) > after)
+            ]
             return [
                 TargetView(
                     project_id=state.target.project_id,
@@ -167,8 +182,25 @@ class Commits:
                     collected_at_utc=state.collected_at_utc,
                     under_way=state.wanted is not None,
                 )
-                for state in targets.find(connection)
+                for state in sorted(found, key=lambda state: state.target)[:limit]
             ]
+
+    def count_targets(self, words: str | None = None) -> int:
+        """How many branches are followed."""
+        with self._database.read() as connection:
+            paths = {p.project_id: p.path for p in projects.find(connection)}
+            return sum(
+                _has_words(words, paths[state.target.project_id], state.target.branch)
+                for state in targets.find(connection)
+            )
+
+    def remote_heads(self, *, asked_max: int) -> list[RemoteHead]:
+        """Every target with its stored head and where its source is now; the sources of the first `asked_max`
+        are asked."""
+        with self._database.read() as connection:
+            states = targets.find(connection)
+            known = {project.project_id: project for project in projects.find(connection)}
+        return remote_heads(states, known, sources=self._sources, asked_max=asked_max)
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -232,6 +264,10 @@ class Commits:
             workspace=self._context.workspace,
             clock=self._database.clock,
         )
+
+
+def _has_words(words: str | None, *texts: str) -> bool:
+    return words is None or any(words.casefold() in text.casefold() for text in texts)
 
 
 def _require_branch(source: Source, project: NewProject, branch: str) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from io import StringIO
 from typing import Any
 
+from tsuzuki.collectors.commits.service.chart import Chart
 from tsuzuki.model.visible_text import csv_cell
 
 COLUMNS = (
@@ -44,6 +45,17 @@ def export_text(rows: Iterable[Mapping[str, Any]], form: ExportFormat) -> Iterat
             return _json(rows)
         case ExportFormat.JSONL:
             return _pieces(f"{_object(row)}\n" for row in rows)
+
+
+def chart_text(chart: Chart) -> str:
+    """The numbers of a chart as CSV: a row for each month and a column for each author."""
+    buffer = StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["month", *(csv_cell(series.author) for series in chart.series)])
+    columns = [series.commits for series in chart.series]
+    for month, *counts in zip(chart.months, *columns, strict=True):
+        writer.writerow([month, *counts])
+    return buffer.getvalue()
 
 
 def _csv(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from tsuzuki.collectors.commits.service.exporting import exported_rows
 from tsuzuki.collectors.commits.service.report import Reporter
 from tsuzuki.collectors.commits.service.selection import (
     EVERYTHING,
+    Identities,
     Selection,
     filter_of,
     rules_of,
@@ -51,7 +52,7 @@ class Reports:
         directory = self._directory()
         self._refresh(tell)
         with self._reading() as connection:
-            people = People(directory, _mailmaps(connection))
+            people = _people(connection, directory, selection)
             reporter = Reporter(connection, people)
             rules = rules_of(selection, reporter, people)
             wanted = filter_of(connection, selection, reporter)
@@ -83,7 +84,7 @@ class Reports:
         directory = self._directory()
         self._refresh(tell)
         with self._reading() as connection:
-            people = People(directory, _mailmaps(connection))
+            people = _people(connection, directory, selection)
             reporter = Reporter(connection, people)
             rules = rules_of(selection, reporter, people)
             wanted = filter_of(connection, selection, reporter)
@@ -141,5 +142,6 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _mailmaps(connection: Connection) -> dict[int, Mailmap]:
-    return {project: Mailmap(text) for project, text in mailmaps.contents(connection)}
+def _people(connection: Connection, directory: Directory, selection: Selection) -> People:
+    found = {project: Mailmap(text) for project, text in mailmaps.contents(connection)}
+    return People(directory, found, is_joined=selection.identities is Identities.JOINED)

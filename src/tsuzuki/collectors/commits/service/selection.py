@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import date
+from enum import StrEnum
 
 from tsuzuki.collectors.commits.path_patterns import DEFAULT_PATTERNS, matcher
 from tsuzuki.collectors.commits.people.identity import People, Person, folded
@@ -14,7 +15,17 @@ from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
 
-__all__ = ["EVERYTHING", "Merges", "Selection", "filter_of", "rules_of"]
+__all__ = ["EVERYTHING", "Identities", "Merges", "Selection", "filter_of", "rules_of"]
+
+
+class Identities(StrEnum):
+    """Who counts as one author."""
+
+    JOINED = "joined"
+    """A person, as the file of people and the mailmaps say."""
+
+    WRITTEN = "written"
+    """Each name and address as they are written in the commits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +45,7 @@ class Selection:
     exclude_paths: tuple[str, ...] = ()
     generated: bool = True
     """Whether changes of lock files, vendored and generated code count."""
+    identities: Identities = Identities.JOINED
 
     def __post_init__(self) -> None:
         if self.since and self.until and self.until < self.since:

@@ -1,16 +1,24 @@
-"""Where a typed text leads: a run by its id, a job by its name, a page of the menu; else what was found."""
+"""Where a typed or pasted text leads: a run by its id, a job, a worker, an item, a page of the menu.
 
+One place is gone to at once; several are listed, and suggested by the palette as a person types.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from itertools import islice
 from typing import Annotated
 
 from fastapi import Query, Response
 from starlette.responses import RedirectResponse
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import NotFound
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.web.answers import Model
+from tsuzuki.web.api.feeds import feeds_service
 from tsuzuki.web.pages.context import Page, PageContext
-from tsuzuki.web.pages.language import translations
+from tsuzuki.web.pages.language import message, translations
+from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.security.bodies import INTEGER_MAX
 
@@ -19,41 +27,125 @@ screen = Screen()
 FOUND_MAX = 50
 
 
+class Kind(StrEnum):
+    RUN = "run"
+    JOB = "job"
+    WORKER = "worker"
+    ITEM = "item"
+    PAGE = "page"
+    SETTING = "setting"
+    USER = "user"
+
+
+KINDS = {
+    Kind.RUN: message("Run"),
+    Kind.JOB: message("Job"),
+    Kind.WORKER: message("Worker"),
+    Kind.ITEM: message("Feed item"),
+    Kind.PAGE: message("Page"),
+    Kind.SETTING: message("Setting"),
+    Kind.USER: message("User"),
+}
+
+
+class Place(Model):
+    """`label` is its name or id; `word` its kind in the language of the viewer; `is_exact`: the text names it."""
+
+    kind: Kind
+    word: str
+    label: str
+    href: str
+    is_exact: bool
+
+
 class GoView(Model):
-    """Jobs whose name has the text in it, at most 50."""
+    """What the text may mean, at most 50; `hint` if nothing was found."""
 
     text: str
-    jobs: list[str]
+    places: list[Place]
     hint: str | None
 
 
 @screen.page("/go", right=Right.RUNS_READ, template="screens/go.html")
 def go(context: Page, q: Annotated[str, Query(max_length=200)] = "") -> GoView | Response:
     text = q.strip()
-    if not context.viewer.link.path.endswith(".json") and (path := _one_place(context, text)):
-        return RedirectResponse(path, status_code=303)
-    names = _job_names(context)
-    found = [name for name in names if text.lower() in name.lower()][:FOUND_MAX] if text else []
-    hint = None if found else did_you_mean(text, names).strip() or None
-    return GoView(text=text, jobs=found, hint=hint)
+    places = list(islice(_places(context, text), FOUND_MAX)) if text else []
+    exact = [place for place in places if place.is_exact]
+    if exact and not context.viewer.link.path.endswith(".json"):
+        return RedirectResponse(exact[0].href, status_code=303)
+    hint = None if places else did_you_mean(text, _job_names(context)).strip() or None
+    return GoView(text=text, places=sorted(places, key=lambda place: not place.is_exact), hint=hint)
 
 
-def _one_place(context: PageContext, text: str) -> str | None:
-    digits = text.removeprefix("#").removeprefix("run ").strip()
-    if digits.isdecimal() and digits.isascii() and 0 < int(digits) <= INTEGER_MAX:
-        try:
-            return f"/runs/{context.application.runs.get(int(digits)).run.id}"
-        except NotFound:
-            return None
+def _places(context: PageContext, text: str) -> Iterator[Place]:
+    """An id first, then names that have the text in them."""
     gettext = translations(context.viewer.language).gettext
+
+    def place(kind: Kind, label: str, href: str, *names: str) -> Iterator[Place]:
+        known = [name.lower() for name in (label, *names)]
+        if any(text.lower() in name for name in known):
+            is_exact = text.lower() in known
+            word = gettext(KINDS[kind])
+            yield Place(kind=kind, word=word, label=label, href=href, is_exact=is_exact)
+
+    number = _number(text)
+    if number is not None:
+        for kind, href in _numbered(context, number):
+            yield from place(kind, str(number), href, text)
     for group in context.viewer.menu:
         for entry in group.entries:
-            if text.lower() in (entry.path.strip("/"), gettext(entry.label).lower()):
-                return entry.path
-    return context.viewer.job_path(text) if text in _job_names(context) else None
+            yield from place(Kind.PAGE, gettext(entry.label), entry.path, entry.path.strip("/"))
+    for name in _job_names(context):
+        yield from place(Kind.JOB, name, context.viewer.job_path(name))
+    for kind, name, href in _named(context):
+        yield from place(kind, name, href)
+
+
+def _number(text: str) -> int | None:
+    digits = text.lower().removeprefix("run").strip().removeprefix("#")
+    if digits.isdecimal() and digits.isascii() and len(digits) < 20:
+        found = int(digits)
+        return found if 0 < found <= INTEGER_MAX else None
+    return None
+
+
+def _numbered(context: PageContext, number: int) -> Iterator[tuple[Kind, str]]:
+    """A run, and an item of a feed: both are counted."""
+    if _exists(lambda: context.application.runs.get(number)):
+        yield Kind.RUN, f"/runs/{number}"
+    if _has_page(context, "/feeds") and _exists(
+        lambda: feeds_service(context).items.get(str(number))
+    ):
+        yield Kind.ITEM, f"/feeds/items/{number}"
+
+
+def _exists(read: Callable[[], object]) -> bool:
+    try:
+        read()
+    except TsuzukiError:  # not there; or its collector cannot be used
+        return False
+    return True
+
+
+def _named(context: PageContext) -> Iterator[tuple[Kind, str, str]]:
+    application = context.application
+    if _has_page(context, "/workers"):
+        for view in application.workers.workers():
+            yield Kind.WORKER, view.worker.id, f"/workers#worker-{path_part(view.worker.id)}"
+    if _has_page(context, "/settings"):
+        for setting in application.settings.find():
+            yield Kind.SETTING, setting.setting.key, f"/settings/{setting.setting.key}"
+    if _has_page(context, "/users"):
+        for user in application.users.find(by=context.principal):
+            yield Kind.USER, user.name, f"/users/{path_part(user.name)}"
+
+
+def _has_page(context: PageContext, path: str) -> bool:
+    """Whether there is such a page of the menu, and the viewer may see it."""
+    return any(entry.path == path for group in context.viewer.menu for entry in group.entries)
 
 
 def _job_names(context: PageContext) -> list[str]:
     if not context.principal.may(Right.JOBS_READ):
         return []
-    return [view.name for view in context.application.jobs.find()]
+    return context.application.jobs.names()

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.bulk import BulkVerb
-from tsuzuki.model.errors import NotFound, TsuzukiError
+from tsuzuki.model.errors import NotFound, ReadTimedOut, TsuzukiError
+from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.run_models import RunOut, run_out
@@ -18,7 +19,7 @@ from tsuzuki.web.api.run_query import Id, RunConditions, RunQuery
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import COUNT_MAX, Count, count_of
+from tsuzuki.web.paging import COUNT_MAX, Count, Found
 from tsuzuki.web.problems import Problem
 
 screen = Screen()
@@ -60,12 +61,14 @@ class RunsQuery(RunQuery):
 
 
 class RunsView(Model):
-    """`count` is of the whole list. `problem` says why the filter found nothing."""
+    """`count` is of the whole list; null if counting took too long. `stopped_early`: there may be more, which the
+    next page finds. `problem` says why the filter found nothing."""
 
     runs: list[RunOut]
     next_cursor: str | None
     filters: dict[str, Any]
-    count: Count | None
+    count: Count | None = None
+    stopped_early: bool = False
     problem: Problem | None = None
 
 
@@ -73,31 +76,32 @@ class RunsView(Model):
 def runs_page(context: Page, query: Annotated[RunsQuery, Query()]) -> RunsView:
     runs = context.application.runs
 
-    def find(after: Any, limit: int) -> Any:
-        return runs.find(query.within(context, before_id=after, limit=limit))
-
-    def count() -> Count:
-        return count_of(runs.count(query.within(context), at_most=COUNT_MAX + 1))
+    def find(after: Any, limit: int) -> Found[Run]:
+        return Found(*runs.search(query.within(context, before_id=after, limit=limit)))
 
     try:
         page = context.page(
-            query.model_copy(update={"count": True}),
-            find=find,
-            position=lambda run: run.id,
-            item=lambda run: run_out(context, run),
-            count=count,
+            query, find=find, position=lambda run: run.id, item=lambda run: run_out(context, run)
         )
-    except NotFound as problem:
-        return RunsView(
-            runs=[],
-            next_cursor=None,
-            filters=query.filters(),
-            count=None,
-            problem=context.problem(problem),
-        )
+    except (NotFound, ReadTimedOut) as problem:
+        told = context.problem(problem)
+        return RunsView(runs=[], next_cursor=None, filters=query.filters(), problem=told)
     return RunsView(
-        runs=page.items, next_cursor=page.next_cursor, filters=page.filters, count=page.count
+        runs=page.items,
+        next_cursor=page.next_cursor,
+        filters=page.filters,
+        count=_count(context, query),
+        stopped_early=page.stopped_early,
     )
+
+
+def _count(context: PageContext, query: RunsQuery) -> Count | None:
+    """A count that takes too long keeps no list from being shown."""
+    try:
+        counted = context.application.runs.counted(query.within(context), at_most=COUNT_MAX)
+    except ReadTimedOut:
+        return None
+    return Count(value=counted.value, exact=counted.exact)
 
 
 class SelectedView(Model):

@@ -1,0 +1,84 @@
+"""What the pages of jobs show of the past of a job: its newest runs, counts, durations and cadence."""
+
+import math
+from collections.abc import Sequence
+
+from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.services.job_history import Cadence, JobPast, RecentRun
+from tsuzuki.services.statistics import Outcomes
+from tsuzuki.web.answers import Model, Moment
+
+
+class RecentRunOut(Model):
+    """A run that has ended. `seconds` is how long it took; null if it never started."""
+
+    id: int
+    state: RunState
+    trigger: Trigger
+    reason: Reason | None
+    scheduled_for: Moment
+    finished_at: Moment
+    seconds: float | None
+    covers_ticks: int
+
+
+class CadenceOut(Model):
+    """Seconds between two ticks of the schedule, and between two runs that were started for one, over the same
+    stretch of time."""
+
+    declared_seconds: float
+    kept_seconds: float
+    is_kept: bool
+
+
+class JobPastOut(Model):
+    """`recent` are the newest runs, oldest first; `live` and `ended` count runs by state, the latter those of the
+    window. Percentiles of the window are off by no more than a factor of two."""
+
+    recent: list[RecentRunOut]
+    longest_seconds: float
+    live: dict[RunState, int]
+    ended: dict[RunState, int]
+    p50_seconds: float | None
+    p95_seconds: float | None
+    cadence: CadenceOut | None
+
+
+def past_out(past: JobPast, outcomes: Outcomes) -> JobPastOut:
+    recent = [_recent_out(run) for run in past.ended]
+    return JobPastOut(
+        recent=recent,
+        longest_seconds=max((run.seconds or 0.0 for run in recent), default=0.0),
+        live=dict(past.live),
+        ended=dict(sorted(outcomes.runs.items())),
+        p50_seconds=outcomes.duration(0.5),
+        p95_seconds=outcomes.duration(0.95),
+        cadence=_cadence_out(past.cadence) if past.cadence else None,
+    )
+
+
+def _cadence_out(cadence: Cadence) -> CadenceOut:
+    return CadenceOut(
+        declared_seconds=cadence.declared_seconds,
+        kept_seconds=cadence.kept_seconds,
+        is_kept=cadence.is_kept,
+    )
+
+
+def _recent_out(run: RecentRun) -> RecentRunOut:
+    return RecentRunOut(
+        id=run.id,
+        state=run.state,
+        trigger=run.trigger,
+        reason=run.reason,
+        scheduled_for=run.scheduled_for,
+        finished_at=run.finished_at,
+        seconds=run.seconds,
+        covers_ticks=run.covers_ticks,
+    )
+
+
+def exact_percentile(seconds: Sequence[float], share: float) -> float | None:
+    """The value that `share` of these did not exceed; None of none."""
+    ordered = sorted(seconds)
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else None

@@ -1,0 +1,260 @@
+"""Commits: the branches that are followed, how far each is collected, and the plan of the next collection."""
+
+from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Form, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.collectors.commits.service.bulk_runs import Summary
+from tsuzuki.collectors.commits.service.commits import TargetView
+from tsuzuki.collectors.commits.service.remote_heads import Standing
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.api.commits import (
+    BranchName,
+    CollectionOut,
+    ProjectReference,
+    TargetOut,
+    commits_service,
+    target_out,
+)
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.paging import Count, PageRequest, count_of
+from tsuzuki.web.problems import Problem
+
+screen = Screen()
+
+ASKED_MAX = 100
+"""Of so many targets the source is asked for a plan."""
+PROJECTS_OFFERED = 200
+
+
+class TargetRow(TargetOut):
+    last_commit_at: Moment | None
+    collected_at: Moment | None
+
+
+class CollectionRow(CollectionOut):
+    started_at: Moment | None
+    completed_at: Moment | None
+
+
+class TargetsQuery(PageRequest):
+    search: str | None = Field(None, max_length=200)
+
+
+class CommitsView(Model):
+    """`running` is the collection that is under way, `last` the newest one that has ended."""
+
+    targets: list[TargetRow]
+    next_cursor: str | None
+    filters: dict[str, Any]
+    count: Count | None
+    running: CollectionRow | None
+    last: CollectionRow | None
+
+
+@screen.page("/commits", right=Right.COLLECTORS_READ, template="screens/commits.html", shared=True)
+def commits_page(context: Page, query: Annotated[TargetsQuery, Query()]) -> CommitsView:
+    service = commits_service(context)
+    page = context.page(
+        query.model_copy(update={"count": True}),
+        find=lambda after, limit: service.commits.targets(
+            words=query.search, after=_target_key(after), limit=limit
+        ),
+        position=lambda view: f"{view.project_id} {view.branch}",
+        item=lambda view: target_row(context, view),
+        count=lambda: count_of(service.commits.count_targets(query.search)),
+    )
+    newest = [collection_row(one) for one in service.bulk_runs.runs(limit=2)]
+    return CommitsView(
+        targets=page.items,
+        next_cursor=page.next_cursor,
+        filters=page.filters,
+        count=page.count,
+        running=next((one for one in newest if one.completed_at_utc is None), None),
+        last=next((one for one in newest if one.completed_at_utc is not None), None),
+    )
+
+
+def target_row(context: PageContext, view: TargetView) -> TargetRow:
+    return TargetRow(
+        **target_out(context, view).model_dump(),
+        last_commit_at=moment_of(view.last_collected),
+        collected_at=moment_of(view.collected_at_utc),
+    )
+
+
+def collection_row(summary: Summary) -> CollectionRow:
+    return CollectionRow(
+        **asdict(summary),
+        started_at=moment_of(summary.started_at_utc),
+        completed_at=moment_of(summary.completed_at_utc),
+    )
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """A stored time; None for one that is no date, as a commit may have it."""
+    try:
+        found = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _target_key(position: str | None) -> tuple[int, str] | None:
+    if position is None:
+        return None
+    project_id, _, branch = position.partition(" ")
+    return int(project_id), branch
+
+
+class AddView(Model):
+    """A form with what was typed, the projects that are known, and what is wrong."""
+
+    project: str = ""
+    branch: str = ""
+    projects: list[str]
+    problem: Problem | None = None
+
+
+class AddQuery(BaseModel):
+    project: str = Field("", max_length=500)
+
+
+class AddForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    project: ProjectReference
+    branch: str = Field("", max_length=500)
+
+
+@screen.page(
+    "/commits/targets/add", right=Right.COLLECTORS_OPERATE, template="screens/commits_add.html"
+)
+def add_page(context: Page, query: Annotated[AddQuery, Query()]) -> AddView:
+    return AddView(project=query.project, projects=_known_projects(context))
+
+
+@screen.form("/commits/targets/add", right=Right.COLLECTORS_OPERATE)
+def add(context: Page, form: Annotated[AddForm, Form()]) -> Response:
+    branch = form.branch.strip() or None
+    try:
+        view = commits_service(context).commits.add_target(form.project.strip(), branch, base=None)
+    except TsuzukiError as error:
+        problem = context.problem(error)
+        refused = AddView(
+            project=form.project,
+            branch=form.branch,
+            projects=_known_projects(context),
+            problem=problem,
+        )
+        return context.render("screens/commits_add.html", refused, status=problem.status)
+    text = message("%(project)s %(branch)s is followed from now on.")
+    return context.redirect(
+        "/commits", text, project=context.mask(view.project), branch=view.branch
+    )
+
+
+def _known_projects(context: PageContext) -> list[str]:
+    found = commits_service(context).commits.projects()[:PROJECTS_OFFERED]
+    return [context.mask(view.project.path) for view in found]
+
+
+class RemoveView(Model):
+    project: str
+    branch: str
+    problem: Problem | None = None
+
+
+class RemoveQuery(BaseModel):
+    project: ProjectReference
+    branch: BranchName
+
+
+class RemoveForm(RemoveQuery):
+    model_config = ConfigDict(extra="forbid")
+
+
+@screen.page(
+    "/commits/targets/remove",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/commits_remove.html",
+)
+def confirm_remove(context: Page, query: Annotated[RemoveQuery, Query()]) -> RemoveView:
+    del context
+    return RemoveView(project=query.project, branch=query.branch)
+
+
+@screen.form("/commits/targets/remove", right=Right.COLLECTORS_OPERATE)
+def remove(context: Page, form: Annotated[RemoveForm, Form()]) -> Response:
+    try:
+        commits_service(context).commits.remove_target(form.project, form.branch)
+    except TsuzukiError as error:
+        problem = context.problem(error)
+        view = RemoveView(project=form.project, branch=form.branch, problem=problem)
+        return context.render("screens/commits_remove.html", view, status=problem.status)
+    text = message("%(branch)s is no longer followed. Its commits stay.")
+    return context.redirect("/commits", text, branch=form.branch)
+
+
+class PlannedTarget(Model):
+    """A target with its stored and its remote head; `problem` is why its source did not tell."""
+
+    project_id: int
+    project: str
+    branch: str
+    stored: str | None
+    remote: str | None
+    standing: Standing
+    problem: str | None
+
+
+class PlanView(Model):
+    """What a collection of all targets would find. `running` is the one that is in its way."""
+
+    targets: list[PlannedTarget]
+    counts: dict[str, int]
+    running: CollectionRow | None
+    problem: Problem | None = None
+
+
+@screen.page(
+    "/commits/collect", right=Right.COLLECTORS_OPERATE, template="screens/commits_plan.html"
+)
+def plan_page(context: Page) -> PlanView:
+    return _plan(context)
+
+
+def _plan(context: PageContext, problem: Problem | None = None) -> PlanView:
+    service = commits_service(context)
+    heads = service.commits.remote_heads(asked_max=0 if problem else ASKED_MAX)
+    (newest, *_) = (*service.bulk_runs.runs(limit=1), None)
+    return PlanView(
+        targets=[PlannedTarget.model_validate(context.mask(asdict(head))) for head in heads],
+        counts=dict(Counter(head.standing.value for head in heads)),
+        running=collection_row(newest) if newest and newest.completed_at_utc is None else None,
+        problem=problem,
+    )
+
+
+@screen.form("/commits/collect", right=Right.COLLECTORS_OPERATE)
+def collect(context: Page) -> Response:
+    try:
+        started = commits_service(context).bulk_runs.start()
+    except TsuzukiError as error:
+        problem = context.problem(error)
+        view = _plan(context, problem)
+        return context.render("screens/commits_plan.html", view, status=problem.status)
+    text = message("A collection of %(count)s targets was started.")
+    if started.is_takeover:
+        text = message("A collection that was left unfinished is continued: %(count)s targets.")
+    return context.redirect(
+        f"/commits/collections/{started.run_id}", text, count=started.total_targets
+    )

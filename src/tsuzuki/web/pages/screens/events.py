@@ -1,0 +1,150 @@
+"""Events: what was said to have happened, the runs that each one made, and emitting one."""
+
+import json
+import secrets
+from dataclasses import asdict
+from typing import Annotated, Any, ClassVar
+
+from fastapi import Form, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import TsuzukiError, UsageError
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.services.events import Event
+from tsuzuki.web.answers import Model
+from tsuzuki.web.api.events import EventOut, EventQuery
+from tsuzuki.web.api.run_models import RunOut, run_out
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.pages.words import Word
+from tsuzuki.web.paging import COUNT_MAX, Count, count_of
+from tsuzuki.web.problems import Problem
+from tsuzuki.web.security.bodies import INTEGER_MAX
+
+screen = Screen()
+
+RUNS_SHOWN = 20
+PAYLOAD_LENGTH_MAX = 100_000
+PROCESSED = Word(message("Processed"), "succeeded", "good")
+UNPROCESSED = Word(message("Waits"), "pending", "wait")
+
+EventId = Annotated[int, Path(ge=1, le=INTEGER_MAX)]
+
+
+class EventsView(Model):
+    processed: ClassVar = PROCESSED
+    unprocessed: ClassVar = UNPROCESSED
+
+    events: list[EventOut]
+    next_cursor: str | None
+    filters: dict[str, Any]
+    count: Count | None
+
+
+@screen.page("/events", right=Right.EVENTS_READ, template="screens/events.html")
+def events_page(context: Page, query: Annotated[EventQuery, Query()]) -> EventsView:
+    events, event_type = context.application.events, query.event_type
+    page = context.page(
+        query.model_copy(update={"count": True}),
+        find=lambda after, limit: events.find(event_type=event_type, before_id=after, limit=limit),
+        position=lambda event: event.id,
+        item=lambda event: _event_out(context, event),
+        count=lambda: count_of(events.count(event_type=event_type, at_most=COUNT_MAX + 1)),
+    )
+    return EventsView(
+        events=page.items, next_cursor=page.next_cursor, filters=page.filters, count=page.count
+    )
+
+
+def _event_out(context: PageContext, event: Event) -> EventOut:
+    return EventOut(**{**asdict(event), "payload": context.mask(event.payload)})
+
+
+class EventView(Model):
+    """`listeners` are the jobs that such an event runs now; `runs` the newest of those that this one made."""
+
+    processed: ClassVar = PROCESSED
+    unprocessed: ClassVar = UNPROCESSED
+
+    event: EventOut
+    listeners: list[str]
+    runs: list[RunOut]
+
+
+@screen.page("/events/{event_id:int}", right=Right.EVENTS_READ, template="screens/event.html")
+def event_page(context: Page, event_id: EventId) -> EventView:
+    application = context.application
+    event = application.events.get(event_id)
+    may_see_runs = context.principal.may(Right.RUNS_READ)
+    wanted = RunFilter(event_id=event_id, limit=RUNS_SHOWN)
+    found = application.runs.find(wanted) if may_see_runs else []
+    return EventView(
+        event=_event_out(context, event),
+        listeners=application.events.listeners(event.event_type),
+        runs=[run_out(context, run) for run in found],
+    )
+
+
+class EmitView(Model):
+    """`form_key` is new for each form: sent twice it emits once. `problem` says what is wrong with what was typed."""
+
+    event_type: str = ""
+    payload: str = ""
+    dedupe_key: str = ""
+    form_key: str
+    problem: Problem | None = None
+
+
+class EmitQuery(BaseModel):
+    event_type: str = Field("", max_length=200)
+
+
+@screen.page("/events/emit", right=Right.EVENTS_EMIT, template="screens/event_emit.html")
+def emit_page(context: Page, query: Annotated[EmitQuery, Query()]) -> EmitView:  # noqa: ARG001 - as every page takes
+    return EmitView(event_type=query.event_type, form_key=secrets.token_urlsafe(12))
+
+
+class EmitForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    event_type: str = Field("", max_length=1000)
+    payload: str = Field("", max_length=PAYLOAD_LENGTH_MAX)
+    dedupe_key: str = Field("", max_length=500)
+    form_key: str = Field(min_length=1, max_length=100)
+
+
+@screen.form("/events/emit", right=Right.EVENTS_EMIT)
+def emit(context: Page, form: Annotated[EmitForm, Form()]) -> Response:
+    events = context.application.events
+    try:
+        event, is_new = events.emit(
+            form.event_type.strip(),
+            _payload(form.payload),
+            dedupe_key=form.dedupe_key or f"web:{form.form_key}",
+            actor=context.principal.actor,
+        )
+    except TsuzukiError as problem:
+        told = context.problem(problem)
+        view = EmitView(**form.model_dump(), problem=told)
+        return context.render("screens/event_emit.html", view, status=told.status)
+    text = (
+        message("Event %(id)s was emitted.")
+        if is_new
+        else message("The key was used before: this is event %(id)s of then.")
+    )
+    return context.redirect(f"/events/{event.id}", text, id=event.id)
+
+
+def _payload(text: str) -> Any:
+    if not text.strip():
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as problem:
+        raise UsageError(
+            f"the payload is not JSON: {problem}",
+            hint='Write it as in {"order": 7}, or leave it empty.',
+            code="payload",
+        ) from problem

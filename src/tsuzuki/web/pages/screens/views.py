@@ -1,0 +1,118 @@
+"""Saved views: lists with their filters, kept under a name and seen by all who use this server."""
+
+from typing import Annotated
+
+from fastapi import Form, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import TsuzukiError, UsageError
+from tsuzuki.services.access.permissions import require
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.pages.context import Page
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.links import local_path
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.problems import Problem
+
+screen = Screen()
+
+Address = Annotated[str, Field(max_length=2000)]
+Name = Annotated[str, Field(max_length=200)]
+
+
+class SavedViewOut(Model):
+    owner: str
+    name: str
+    address: str
+    created_at: Moment
+    can_delete: bool
+
+
+class ViewsView(Model):
+    views: list[SavedViewOut]
+
+
+class NewView(Model):
+    """`problem` says why it cannot be saved; what was typed is kept."""
+
+    name: str
+    address: str
+    problem: Problem | None = None
+
+
+class DeleteView(Model):
+    name: str
+    owner: str
+
+
+@screen.page("/views", right=Right.RUNS_READ, template="screens/views.html")
+def views_page(context: Page) -> ViewsView:
+    principal = context.principal
+    return ViewsView(
+        views=[
+            SavedViewOut(
+                **vars(view),
+                can_delete=view.owner == principal.actor or principal.may(Right.ACCESS_MANAGE),
+            )
+            for view in context.application.saved_views.find()
+            if local_path(view.address)
+        ]
+    )
+
+
+class NewQuery(BaseModel):
+    address: Address
+
+
+@screen.page("/views/new", right=Right.RUNS_READ, template="screens/view_new.html")
+def new_page(context: Page, query: Annotated[NewQuery, Query()]) -> NewView:  # noqa: ARG001 - each page takes its context
+    return NewView(name="", address=_local(query.address))
+
+
+class NewForm(NewQuery):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+
+
+@screen.form("/views/new", right=Right.RUNS_READ)
+def save(context: Page, form: Annotated[NewForm, Form()]) -> Response:
+    address = _local(form.address)
+    try:
+        context.application.saved_views.save(form.name, address)
+    except TsuzukiError as problem:
+        told = context.problem(problem)
+        view = NewView(name=form.name, address=address, problem=told)
+        return context.render("screens/view_new.html", view, status=told.status)
+    return context.redirect(address, message("The view was saved."))
+
+
+class DeleteQuery(BaseModel):
+    name: Name
+    owner: Name
+
+
+@screen.page("/views/delete", right=Right.RUNS_READ, template="screens/view_delete.html")
+def confirm_delete(context: Page, query: Annotated[DeleteQuery, Query()]) -> DeleteView:  # noqa: ARG001 - each page takes its context
+    return DeleteView(name=query.name, owner=query.owner)
+
+
+class DeleteForm(DeleteQuery):
+    model_config = ConfigDict(extra="forbid")
+
+
+@screen.form("/views/delete", right=Right.RUNS_READ)
+def delete(context: Page, form: Annotated[DeleteForm, Form()]) -> Response:
+    """One's own; those of others need the right to manage access."""
+    if form.owner != context.principal.actor:
+        require(context.principal, Right.ACCESS_MANAGE)
+    context.application.saved_views.remove(form.name, owner=form.owner)
+    return context.redirect("/views", message("The view was deleted."))
+
+
+def _local(address: str) -> str:
+    found = local_path(address)
+    if found is None:
+        raise UsageError("a view is an address of this server", code="view_address")
+    return found

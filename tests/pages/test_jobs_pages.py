@@ -1,0 +1,210 @@
+"""Jobs and one job: what is shown, run now, switched on and off, made, edited against a version, deleted."""
+
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.page_checks import Visitor, check_page, check_screen
+from support.page_site import HOSTILE
+from support.web_client import Client, HttpAnswer, Served, served_application
+from tsuzuki.web.pages.route import FORM_TYPE
+
+SECRET = "hunter2-secret"
+FILE = "jobs:\n  in-the-file:\n    command: [echo, hello]\n    schedule: every 10m\n"
+MADE = {
+    "command": ["echo", "hello"],
+    "schedule": {"weekly": {"days": ["monday", "friday"], "at": "07:00"}, "timezone": "Asia/Tokyo"},
+    "description": f"Says hello {HOSTILE}",
+    "environment": {"API_TOKEN": SECRET},
+    "tags": ["greeting"],
+}
+
+
+@pytest.fixture(scope="module")
+def made(site: Served) -> str:
+    site.application.jobs.create("made-here", MADE)
+    return "made-here"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/jobs?window=7d&sort=next",
+        "/jobs/nightly-report",
+        "/jobs/made-here",
+        "/jobs/made-here/edit",
+    ],
+)
+def test_each_page_of_jobs_is_held_to_the_rules(
+    chromium: Browser, site: Served, made: str, path: str
+) -> None:
+    check_screen(chromium, site.client.url, path)
+
+
+def test_a_job_is_run_switched_off_and_deleted_in_dialogs(person: Visitor, site: Served) -> None:
+    site.application.jobs.create("short-lived", MADE)
+    page = person.open("/jobs/short-lived")
+    dialog = page.get_by_role("dialog", name="Confirm")
+    page.get_by_role("link", name="Run now …").click()
+    dialog.get_by_role("textbox", name="Arguments").fill("month: 11")
+    check_page(page)
+    dialog.get_by_role("button", name="Run now").click()
+    expect(page.locator("#flash")).to_contain_text("was started")
+    run_id = int(page.url.rpartition("/")[2])
+    assert site.application.runs.get(run_id).run.arguments == {"month": 11}
+    page.get_by_role("link", name="short-lived").first.click()
+    page.get_by_role("link", name="Switch off …").click()
+    expect(dialog).to_contain_text("1 run of it has not ended.")
+    dialog.get_by_role("button", name="Switch off short-lived").click()
+    expect(page.locator("#flash")).to_have_text("Job short-lived was switched off.")
+    expect(page.locator("h1")).to_contain_text("Switched off")
+    page.get_by_role("link", name="Delete …").click()
+    dialog.get_by_role("button", name="Delete short-lived").click()
+    expect(page).to_have_url(re.compile(r"/jobs$"))
+    expect(page.locator("#jobs")).not_to_contain_text("short-lived")
+    actions = [entry.action for entry in site.application.audit.find(object_id="short-lived")]
+    assert actions == ["job.remove", "job.change", "job.add"]
+
+
+def test_every_number_of_the_list_is_a_link_to_what_it_counts(person: Visitor, made: str) -> None:
+    page = person.open("/jobs?search=always")
+    row = page.locator("#job-always-fails")
+    expect(row.locator(".strip a")).to_have_count(1)
+    row.get_by_role("link", name="Failed").last.click()
+    expect(page.locator("#runs tbody tr")).to_have_count(1)
+
+
+@pytest.fixture(scope="module")
+def fixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """With a person of each role, and a job in the file and in the database."""
+    folder = tmp_path_factory.mktemp("roles")
+    (folder / "tsuzuki.yaml").write_text(FILE, encoding="utf-8")
+    with served_application(folder) as served:
+        served.application.jobs.apply()
+        served.application.jobs.create("made-here", MADE)
+        yield served
+
+
+def send(client: Client, path: str, **fields: object) -> HttpAnswer:
+    raw = urlencode(fields).encode()
+    return client.request("POST", path, raw=raw, headers={"Content-Type": FORM_TYPE})
+
+
+def test_a_button_is_there_for_those_who_may(fixed: Served) -> None:
+    buttons = ("run", "disable", "edit", "delete")
+    seen = {
+        role: [
+            name
+            for name in buttons
+            if f'"/jobs/made-here/{name}"'
+            in fixed.client.as_(role).get("/jobs/made-here").body.decode()
+        ]
+        for role in ("viewer", "operator", "admin")
+    }
+    assert seen == {"viewer": [], "operator": ["run", "disable"], "admin": list(buttons)}
+    assert (
+        b"Changes of the definition" not in fixed.client.as_("viewer").get("/jobs/made-here").body
+    )
+
+
+def test_a_job_of_the_file_says_where_it_stands_and_is_not_edited_here(fixed: Served) -> None:
+    page = fixed.client.get("/jobs/in-the-file").body.decode()
+    assert "tsuzuki.yaml:2:3" in page
+    assert '"/jobs/in-the-file/edit"' not in page
+    definition = json.dumps({"command": ["true"]})
+    refused = send(fixed.client, "/jobs/in-the-file/edit", definition=definition, version=1)
+    assert refused.status == 409
+    assert b"is defined in the file" in refused.body
+    assert send(fixed.client, "/jobs/in-the-file/delete", version=1).status == 409
+
+
+def test_a_secret_is_masked_and_kept_by_an_edit(fixed: Served) -> None:
+    jobs = fixed.application.jobs
+    jobs.create("with-secret", MADE)
+    for path in ("/jobs/with-secret", "/jobs/with-secret.json", "/jobs/with-secret/edit.json"):
+        assert SECRET.encode() not in fixed.client.get(path).body
+    form = fixed.client.get("/jobs/with-secret/edit.json").json
+    text = form["definition"] + "\npriority: 7"
+    answer = send(fixed.client, "/jobs/with-secret/edit", definition=text, version=form["version"])
+    assert (answer.status, answer.headers["location"]) == (303, "/jobs/with-secret")
+    spec = jobs.get("with-secret").spec
+    assert (spec.priority, spec.options["environment"]) == (7, {"API_TOKEN": SECRET})
+    page = fixed.client.get("/jobs/with-secret").body.decode()
+    assert "<code>priority</code>" in page
+    assert SECRET not in page
+
+
+def test_an_edit_of_an_older_version_shows_what_differs_and_keeps_the_text(fixed: Served) -> None:
+    jobs = fixed.application.jobs
+    jobs.create("raced", {"command": ["true"]})
+    form = fixed.client.get("/jobs/raced/edit.json").json
+    jobs.edit("raced", {"command": ["true"], "priority": 3}, version=None)
+    mine = "command: ['true']\npriority: 9"
+    stale = send(fixed.client, "/jobs/raced/edit", definition=mine, version=form["version"])
+    assert stale.status == 412
+    page = stale.body.decode()
+    assert "priority: 9" in page
+    assert re.search(r"<code>3</code>.*<code>9</code>", page)
+    now = re.search(r'name="version" value="(\d+)"', page)
+    assert now
+    assert send(fixed.client, "/jobs/raced/edit", definition=mine, version=now[1]).status == 303
+    assert jobs.get("raced").spec.priority == 9
+
+
+@pytest.mark.parametrize(
+    ("definition", "told"),
+    [
+        ("comand: [echo]", "comand"),
+        ("command: [echo]\nschedule: every 10 minuets", "schedule"),
+        ("command: [echo\n", "definition:"),
+        ("- a list", "not a mapping"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_that_was_typed_is_lost(
+    fixed: Served, definition: str, told: str
+) -> None:
+    answer = send(fixed.client, "/jobs/-/new", name="typed", definition=definition)
+    page = answer.body.decode()
+    assert answer.status == 422, page[-500:]
+    assert 'role="alert"' in page
+    assert told in page
+    assert 'value="typed"' in page
+    assert definition.splitlines()[0] in page
+
+
+def test_a_preview_shows_the_next_times_and_stores_nothing(fixed: Served) -> None:
+    text = "command: [echo, hello]\nschedule: {daily_at: '07:00', timezone: Asia/Tokyo}"
+    shown = send(fixed.client, "/jobs/-/new", name="later", definition=text, button="preview")
+    assert shown.status == 200
+    assert shown.body.count(b"22:00:00 UTC") >= 5
+    assert fixed.client.get("/jobs/later").status == 404
+    made = send(fixed.client, "/jobs/-/new", name="later", definition=text)
+    assert made.headers["location"] == "/jobs/later"
+    assert send(fixed.client, "/jobs/-/new", name="later", definition=text).status == 409
+
+
+def test_a_form_that_is_sent_twice_starts_one_run(fixed: Served) -> None:
+    once = fixed.client.get("/jobs/made-here/run.json").json["form"]["once"]
+    sent = [
+        send(fixed.client, "/jobs/made-here/run", arguments="", once=once, delay_seconds=0)
+        for _ in range(2)
+    ]
+    assert [answer.status for answer in sent] == [303, 303]
+    assert sent[0].headers["location"] == sent[1].headers["location"]
+    wrong = send(fixed.client, "/jobs/made-here/run", arguments="{month: ", once=once)
+    assert wrong.status == 422
+    assert b"{month: " in wrong.body
+
+
+def test_a_list_without_jobs_teaches_the_next_command(fixed: Served) -> None:
+    assert b"Show all jobs" in fixed.client.get("/jobs?search=nothing-has-this").body
+    on = fixed.client.get("/jobs.json?enabled=true&sort=next&limit=1").json
+    assert on["switched_on"] == on["count"]["value"]
+    second = fixed.client.get(
+        f"/jobs.json?enabled=true&sort=next&limit=1&cursor={on['next_cursor']}"
+    )
+    assert second.json["jobs"][0]["job"]["name"] != on["jobs"][0]["job"]["name"]

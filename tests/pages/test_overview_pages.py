@@ -1,0 +1,76 @@
+"""Overview, workers, failures, events, audit log in a browser: held to the rules, live, and by dialog."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.page_checks import Visitor, check_screen, check_twin, measure_layout_shift
+from support.web_client import Served
+from tsuzuki.services.runs import Request
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine(site: Served) -> Iterator[None]:
+    """A leader and a worker in this process, and an event with hostile text."""
+    site.application.events.emit("<img src=x onerror=alert(1)>", {"<b>": "\u202e"})
+    site.application.local_engine.start()
+    yield
+    site.application.local_engine.stop()
+
+
+@pytest.mark.parametrize("path", ["/", "/workers", "/failures", "/events/1", "/audit"])
+def test_each_page_of_the_system_is_held_to_the_rules(
+    chromium: Browser, site: Served, path: str
+) -> None:
+    check_screen(chromium, site.client.url, path)
+
+
+def test_the_overview_changes_in_place(person: Visitor, site: Served) -> None:
+    page = person.open("/")
+    failures = page.locator("#tiles li", has_text="Failed").locator(".tile-number")
+    before = int(failures.inner_text())
+    run_id = site.application.runs.submit(Request(job="always-fails")).run_id
+    site.application.runs.wait(run_id, timeout_seconds=60)
+    expect(failures).to_have_text(str(before + 1))
+    moved = measure_layout_shift(
+        page,
+        lambda: page.evaluate(
+            "() => new Promise((done) => {"
+            "document.addEventListener('tsuzuki:refreshed', done, {once: true});"
+            "document.dispatchEvent(new Event('visibilitychange')) })"
+        ),
+    )
+    assert moved == 0
+    failures.click()
+    expect(page.locator("#runs tbody tr")).to_have_count(before + 1)
+
+
+def test_each_hour_of_the_chart_leads_to_its_runs(person: Visitor, site: Served) -> None:
+    page = person.open("/")
+    expect(page.locator("#hours svg a")).to_have_count(24)
+    last = page.locator("#hours svg a").last
+    assert re.search(r"finished_from=.*&finished_until=", str(last.get_attribute("href")))
+    shown = check_twin(person, "/")["hours"][-1]["runs"]
+    assert shown["FAILED"] >= 2
+
+
+def test_a_group_of_failures_is_acknowledged_in_a_dialog(person: Visitor, site: Served) -> None:
+    (group, *_) = site.application.failures.find()
+    page = person.open(f"/failures/{group.id}")
+    page.get_by_role("link", name="Acknowledge …").click()
+    dialog = page.get_by_role("dialog", name="Confirm")
+    expect(dialog).to_contain_text(f"Acknowledge {group.failures} failure")
+    dialog.get_by_role("button", name="Acknowledge").click()
+    expect(page.locator("#flash")).to_have_text("The failures were acknowledged.")
+    expect(page.locator(f"#group-{group.id}")).to_have_count(0)
+    page.get_by_role("link", name="All", exact=True).click()
+    expect(page.locator(f"#group-{group.id}")).to_contain_text("Acknowledged")
+
+
+def test_hostile_text_of_an_event_does_no_harm(person: Visitor) -> None:
+    for path in ("/events", "/events/1"):
+        page = person.open(path)
+        expect(page.locator("main")).to_contain_text("<img src=x onerror=alert(1)>")
+        assert page.locator("main img").count() == 0
