@@ -1,5 +1,6 @@
 """Feeds: how each fares, the funnel, items with verdict and post; approve, requeue, fetch and process."""
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -158,3 +159,11 @@ def test_a_feed_is_removed_unless_it_is_the_last(site: Served) -> None:
     assert post(site, "/feeds/jobs/bot/feeds/held/remove") == (303, "/feeds?job=bot")
     feeds = site.client.as_(None).get("/feeds.json?job=bot").json["feeds"]
     assert {feed["name"]: feed["health"] for feed in feeds}["held"] == "removed"
+
+
+def test_a_line_to_copy_is_one_command(site: Served) -> None:
+    client = site.client.as_(None)
+    page = client.get("/feeds/requeue?reason=api_failed&feed=news").body.decode()
+    copied = [html.unescape(text) for text in re.findall(r'data-copy="([^"]*)"', page)]
+    assert copied[0] == "tsuzuki feeds requeue --reason api_failed --feed 'news' --yes"
+    assert """-d '{"feed": "news", "reason": "api_failed"}'""" in copied[1]

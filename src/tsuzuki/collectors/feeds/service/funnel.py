@@ -11,7 +11,7 @@ from tsuzuki.collectors.feeds.queries.item_funnel import ItemGroup
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions
 from tsuzuki.collectors.feeds.tables import WaitingState
 
-COUNTED_MAX = 20_000
+COUNTED_MAX = 5_000
 """Older items are not counted."""
 
 
