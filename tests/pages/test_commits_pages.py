@@ -49,9 +49,9 @@ def test_the_plan_compares_each_target_with_its_source(person: Visitor) -> None:
     plan = check_twin(person, "/commits/collect")
     by_branch = {(t["project"].rpartition("/")[2], t["branch"]): t for t in plan["targets"]}
     same = by_branch["engine.git", "main"]
-    assert (same["standing"], same["stored"]) == ("same", same["remote"])
-    assert by_branch["site.git", "main"]["standing"] == "failed"
-    assert by_branch["engine.git", BRANCH]["standing"] == "absent"
+    assert (same["outcome"], same["stored"]) == ("same", same["remote"])
+    assert by_branch["site.git", "main"]["outcome"] == "failed"
+    assert by_branch["engine.git", BRANCH]["outcome"] == "absent"
     assert plan["counts"] == {"same": 1, "failed": 1, "absent": 1}
 
 
