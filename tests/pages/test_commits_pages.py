@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from support.collect_site import BRANCH, collect_site
 from support.page_checks import Visitor, check_screen, check_twin, visitor
 from support.page_site import HOSTILE
-from support.web_client import Served
+from support.web_client import Served, served_application
 from tsuzuki.collectors.commits.service import CommitsService
 
 
@@ -137,3 +138,10 @@ def test_a_filter_that_finds_nothing_is_kept_and_told(person: Visitor) -> None:
     expect(page.locator(".chip", has_text="Ada Lovelac")).to_be_visible()
     page = person.open("/commits?search=nothing-of-this-name")
     expect(page.locator("main")).to_contain_text("No target matches")
+
+
+def test_those_without_the_right_see_no_action(tmp_path: Path) -> None:
+    with served_application(tmp_path) as served:
+        for path in ("/commits", "/commits/collections"):
+            assert b'/commits/collect"' in served.client.as_("operator").get(path).body
+            assert b'/commits/collect"' not in served.client.as_("viewer").get(path).body
