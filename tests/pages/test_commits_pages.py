@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from support.collect_site import BRANCH, collect_site
 from support.page_checks import Visitor, check_screen, check_twin, visitor
 from support.page_site import HOSTILE
-from support.web_client import Served
+from support.web_client import Served, served_application
 from tsuzuki.collectors.commits.service import CommitsService
 
 
@@ -49,9 +50,9 @@ def test_the_plan_compares_each_target_with_its_source(person: Visitor) -> None:
     plan = check_twin(person, "/commits/collect")
     by_branch = {(t["project"].rpartition("/")[2], t["branch"]): t for t in plan["targets"]}
     same = by_branch["engine.git", "main"]
-    assert (same["standing"], same["stored"]) == ("same", same["remote"])
-    assert by_branch["site.git", "main"]["standing"] == "failed"
-    assert by_branch["engine.git", BRANCH]["standing"] == "absent"
+    assert (same["outcome"], same["stored"]) == ("same", same["remote"])
+    assert by_branch["site.git", "main"]["outcome"] == "failed"
+    assert by_branch["engine.git", BRANCH]["outcome"] == "absent"
     assert plan["counts"] == {"same": 1, "failed": 1, "absent": 1}
 
 
@@ -137,3 +138,10 @@ def test_a_filter_that_finds_nothing_is_kept_and_told(person: Visitor) -> None:
     expect(page.locator(".chip", has_text="Ada Lovelac")).to_be_visible()
     page = person.open("/commits?search=nothing-of-this-name")
     expect(page.locator("main")).to_contain_text("No target matches")
+
+
+def test_those_without_the_right_see_no_action(tmp_path: Path) -> None:
+    with served_application(tmp_path) as served:
+        for path in ("/commits", "/commits/collections"):
+            assert b'/commits/collect"' in served.client.as_("operator").get(path).body
+            assert b'/commits/collect"' not in served.client.as_("viewer").get(path).body

@@ -24,7 +24,7 @@ def pages() -> list[str]:
         for route in router.routes
         if isinstance(route, PageRoute) and route.methods == {"GET"} and route.right
     }
-    needs_choice = {"/runs/selected"}
+    needs_choice = {"/runs/selected", "/commits/targets/remove"}
     return sorted(path for path in found - needs_choice if "{" not in path) + OF_ONE
 
 

@@ -248,6 +248,7 @@ def test_a_page_longer_than_asked_is_cut_to_what_was_asked(
     books_fixture.source.page_size_min = length
     result = books_fixture.collect(max_per_run=100)
     assert (result["returned"], result["new_books"], result["start_index"]) == (100, 100, 100)
+    assert result["total_items"] == length
     assert result["stop_reason"] == "max_per_run"
     assert len(books_fixture.stored()) == 100
     assert books_fixture.cursor() == (100, False)

@@ -7,7 +7,7 @@ import pytest
 from support.git_histories import straight
 from support.web_client import served_application
 from tsuzuki.collectors.commits.service import CommitsService
-from tsuzuki.collectors.commits.service.remote_heads import RemoteHead, Standing
+from tsuzuki.collectors.commits.service.remote_heads import PlannedOutcome, RemoteHead
 
 
 @pytest.fixture
@@ -32,19 +32,22 @@ def test_each_target_tells_what_a_collection_would_find(
         for folder in histories:
             service.commits.add_target(str(folder), "main", base=workspace)
         found = by_project(service.commits.remote_heads(asked_max=10))
-        assert {head.standing for head in found.values()} == {Standing.NEW}
+        assert {head.outcome for head in found.values()} == {PlannedOutcome.NEW}
         assert {len(head.remote or "") for head in found.values()} == {40}
         started = service.bulk_runs.start()
         served.application.local_engine.start()
         served.application.runs.wait(started.job_run_id, timeout_seconds=60)
         histories[2].rename(tmp_path / "gone.git")
         found = by_project(service.commits.remote_heads(asked_max=10))
-        assert (found["first"].standing, found["first"].stored) == (
-            Standing.SAME,
+        assert (found["first"].outcome, found["first"].stored) == (
+            PlannedOutcome.SAME,
             found["first"].remote,
         )
-        assert found["second"].standing is Standing.SAME
-        assert found["third"].standing is Standing.FAILED
+        assert found["second"].outcome is PlannedOutcome.SAME
+        assert found["third"].outcome is PlannedOutcome.FAILED
         assert found["third"].problem
         limited = service.commits.remote_heads(asked_max=1)
-        assert [head.standing for head in limited] == [Standing.SAME, *[Standing.NOT_ASKED] * 2]
+        assert [head.outcome for head in limited] == [
+            PlannedOutcome.SAME,
+            *[PlannedOutcome.NOT_ASKED] * 2,
+        ]

@@ -20,7 +20,7 @@ ASKED_AT_ONCE = 8
 ANSWER_SECONDS = 10.0
 
 
-class Standing(StrEnum):
+class PlannedOutcome(StrEnum):
     """What a collection of a target would find."""
 
     NEW = "new"
@@ -54,7 +54,7 @@ class RemoteHead:
     branch: str
     stored: str | None
     remote: str | None
-    standing: Standing
+    outcome: PlannedOutcome
     problem: str | None = None
 
 
@@ -76,7 +76,7 @@ def remote_heads(
         found = [_told(future) for future in asked]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    skipped = [_Answer(standing=Standing.NOT_ASKED)] * max(len(states) - len(found), 0)
+    skipped = [_Answer(outcome=PlannedOutcome.NOT_ASKED)] * max(len(states) - len(found), 0)
     return [
         _head(state, projects[state.target.project_id], answer)
         for state, answer in zip(states, [*found, *skipped], strict=True)
@@ -86,7 +86,7 @@ def remote_heads(
 @dataclass(frozen=True, kw_only=True)
 class _Answer:
     sha: str | None = None
-    standing: Standing | None = None
+    outcome: PlannedOutcome | None = None
     problem: str | None = None
 
 
@@ -95,19 +95,19 @@ def _remote(project: Project, branch: str, sources: Callable[[], SourceFactory])
     with closing(sources()) as factory, closing(factory.open(project)) as source:
         head = source.head(branch)
     if isinstance(head, Absence):
-        return _Answer(standing=Standing.ABSENT)
+        return _Answer(outcome=PlannedOutcome.ABSENT)
     return _Answer(sha=head.sha)
 
 
 def _told(future: "Future[_Answer]") -> _Answer:
     if not future.done():
         return _Answer(
-            standing=Standing.FAILED, problem=f"no answer within {ANSWER_SECONDS:.0f} seconds"
+            outcome=PlannedOutcome.FAILED, problem=f"no answer within {ANSWER_SECONDS:.0f} seconds"
         )
     try:
         return future.result()
     except TsuzukiError as error:
-        return _Answer(standing=Standing.FAILED, problem=str(error))
+        return _Answer(outcome=PlannedOutcome.FAILED, problem=str(error))
 
 
 def _head(state: TargetState, project: Project, answer: _Answer) -> RemoteHead:
@@ -117,14 +117,14 @@ def _head(state: TargetState, project: Project, answer: _Answer) -> RemoteHead:
         branch=state.target.branch,
         stored=state.head,
         remote=answer.sha,
-        standing=answer.standing or _standing(state, answer.sha),
+        outcome=answer.outcome or _outcome(state, answer.sha),
         problem=answer.problem,
     )
 
 
-def _standing(state: TargetState, remote: str | None) -> Standing:
+def _outcome(state: TargetState, remote: str | None) -> PlannedOutcome:
     if state.wanted is not None:
-        return Standing.UNDER_WAY
+        return PlannedOutcome.UNDER_WAY
     if state.head is None:
-        return Standing.NEW
-    return Standing.SAME if state.head == remote else Standing.MOVED
+        return PlannedOutcome.NEW
+    return PlannedOutcome.SAME if state.head == remote else PlannedOutcome.MOVED

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.collectors.commits.service.bulk_runs import Summary
 from tsuzuki.collectors.commits.service.commits import TargetView
-from tsuzuki.collectors.commits.service.remote_heads import Standing
+from tsuzuki.collectors.commits.service.remote_heads import PlannedOutcome
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
@@ -212,7 +212,7 @@ class PlannedTarget(Model):
     branch: str
     stored: str | None
     remote: str | None
-    standing: Standing
+    outcome: PlannedOutcome
     problem: str | None
 
 
@@ -238,7 +238,7 @@ def _plan(context: PageContext, problem: Problem | None = None) -> PlanView:
     (newest, *_) = (*service.bulk_runs.runs(limit=1), None)
     return PlanView(
         targets=[PlannedTarget.model_validate(context.mask(asdict(head))) for head in heads],
-        counts=dict(Counter(head.standing.value for head in heads)),
+        counts=dict(Counter(head.outcome.value for head in heads)),
         running=collection_row(newest) if newest and newest.completed_at_utc is None else None,
         problem=problem,
     )

@@ -1,0 +1,102 @@
+"""Books: where each search continues, the quota, the next mail, the ledger of mails, and a reset by typed name."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.collect_site import collect_site
+from support.page_checks import Visitor, check_screen, check_twin, visitor
+from support.page_site import HOSTILE
+from support.web_client import Served
+from tsuzuki.model.run_filter import RunFilter
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with collect_site(tmp_path_factory.mktemp("workspace")) as served:
+        yield served
+
+
+@pytest.mark.parametrize("path", ["/books", "/books/jobs/novelties", "/books/found"])
+def test_each_page_of_books_is_held_to_the_rules(
+    chromium: Browser, site: Served, path: str
+) -> None:
+    check_screen(chromium, site.client.url, path)
+
+
+def test_a_search_shows_its_position_and_what_it_found(person: Visitor) -> None:
+    view = check_twin(person, "/books")
+    botany, novelties = view["searches"]
+    assert (novelties["position"], novelties["is_exhausted"]) == (8, False)
+    assert (novelties["found"]["value"], novelties["undelivered"]["value"]) == (8, 6)
+    assert (botany["position"], botany["last"]) == (0, None)
+    assert view["quota"]["left"] == view["quota"]["limit"]
+    page = person.open("/books")
+    page.locator("#search-novelties").get_by_role("link", name="6").click()
+    expect(page.locator(".book")).to_have_count(6)
+    expect(page.locator(".chip")).to_have_count(2)
+
+
+def test_the_next_mail_is_shown_as_it_would_be_sent_and_hostile_titles_do_no_harm(
+    person: Visitor,
+) -> None:
+    page = person.open("/books/jobs/novelties")
+    expect(page.locator(".digest-subject")).to_contain_text("[novelties] 6 new books")
+    expect(page.locator(".digest pre")).to_contain_text("onerror=alert(1)")
+    assert page.locator("main img").count() == 0
+    page = person.open("/books/found?search=onerror")
+    expect(page.locator(".book-title")).to_contain_text("<img src=x onerror=alert(1)>")
+    assert page.locator(".book a").count() == 0
+    assert check_twin(person, "/books/found?search=onerror")["books"][0]["title"] == HOSTILE
+
+
+def test_a_cursor_is_reset_only_with_the_typed_name(chromium: Browser, site: Served) -> None:
+    with visitor(chromium, site.client.url, javascript=False) as person:
+        page = person.open("/books/jobs/novelties/reset")
+        expect(page.get_by_role("heading", name="Reset 2 cursors?")).to_be_visible()
+        page.get_by_label("Type the name of the job").fill("novelty")
+        page.get_by_role("button", name="Reset").click()
+        expect(page.get_by_role("alert")).to_contain_text("Nothing was reset.")
+        expect(page.get_by_label("Type the name of the job")).to_have_value("novelty")
+        person.faults.clear()  # the browser reports the refusal
+        assert len(site.application.service("books").cursors("novelties")) == 2
+        page.get_by_label("Type the name of the job").fill("novelties")
+        page.get_by_role("button", name="Reset").click()
+        expect(page.locator("#flash")).to_contain_text("2 cursors of novelties were reset.")
+    assert site.application.service("books").cursors("novelties") == []
+    (entry,) = site.application.audit.find(limit=1)
+    assert (entry.action, entry.actor.partition(":")[0]) == ("books.cursor.reset", "web")
+
+
+def test_an_unsettled_mail_is_decided_once(person: Visitor, site: Served) -> None:
+    page = person.open("/books/mails")
+    expect(page.locator("#mails tbody tr")).to_have_count(2)
+    page.locator("#mails tbody tr", has_text="Unsettled").get_by_role("link").first.click()
+    expect(page.locator(".book")).to_have_count(1)
+    page.get_by_role("link", name="Decide …").click()
+    dialog = page.get_by_role("dialog", name="Confirm")
+    dialog.get_by_role("button", name="It arrived").click()
+    expect(page.locator("#flash")).to_have_text("Mail 2 counts as delivered.")
+    expect(page.get_by_role("link", name="Decide …")).to_have_count(0)
+    service = site.application.service("books")
+    assert [view.mail.state for view in service.mails()] == ["sent", "sent"]
+
+
+def test_a_collection_is_started_from_the_page(person: Visitor, site: Served) -> None:
+    page = person.open("/books/jobs/botany")
+    page.get_by_role("link", name="Mail …").click()
+    dialog = page.get_by_role("dialog", name="Confirm")
+    dialog.get_by_role("button", name="Mail").click()
+    expect(page.locator("#flash")).to_contain_text("was started.")
+    (run,) = site.application.runs.find(RunFilter(job_name="botany"))
+    assert run.arguments == {"collect": False}
+
+
+def test_a_filter_that_makes_no_sense_is_told(person: Visitor, site: Served) -> None:
+    page = person.open("/books/found?job=noveltie")
+    expect(page.get_by_role("alert")).to_contain_text("novelties")
+    expect(page.locator(".chip", has_text="noveltie")).to_be_visible()
+    page = person.open("/books/found?undelivered=true")
+    expect(page.get_by_role("alert")).to_contain_text("depends on the job")
+    assert site.client.as_(None).get("/books/jobs/command").status == 404
