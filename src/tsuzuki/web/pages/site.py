@@ -1,14 +1,12 @@
-"""Puts the pages into the application: every screen, and the address that a person types first."""
+"""Puts the pages into the application: every screen."""
 
 from collections.abc import Iterator
 
-from fastapi import FastAPI, Response
-from starlette.responses import RedirectResponse
+from fastapi import FastAPI
 
 from tsuzuki.web.pages import screens
-from tsuzuki.web.pages.route import PageRoute, Screen
+from tsuzuki.web.pages.route import PageRoute
 
-FIRST_PAGE = "/runs"
 STREAM = "/stream"
 """Of the API: what changes, as events."""
 
@@ -21,8 +19,6 @@ def include_pages(app: FastAPI) -> None:
         for route in router.routes
         if isinstance(route, PageRoute) and "GET" in (route.methods or ())
     }
-    if "/" not in paths:
-        routers.append(_first_page().router)
     for router in routers:
         app.include_router(router)
     app.state.page_paths = frozenset(paths)
@@ -35,13 +31,3 @@ def _paths(app: FastAPI) -> Iterator[str]:
         router = getattr(included, "original_router", None)
         for route in router.routes if router else [included]:
             yield getattr(route, "path", "")
-
-
-def _first_page() -> Screen:
-    screen = Screen()
-
-    @screen.public("/")
-    async def first_page() -> Response:
-        return RedirectResponse(FIRST_PAGE, status_code=303)
-
-    return screen
