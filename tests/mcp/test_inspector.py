@@ -10,7 +10,7 @@ import pytest
 
 from support.mcp_runs import run_workspace, sources_of
 from support.mcp_session import server_command, server_environ
-from support.node_packages import DEFINITION, environment, node_program
+from support.node_packages import DEFINITIONS, environment, node_program
 from tsuzuki.mcp.presets import PRESETS
 
 INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
@@ -68,7 +68,7 @@ def test_it_follows_a_run_as_a_task_to_its_result(workspace: Path) -> None:
 
 
 def test_what_is_installed_is_pinned_by_hash_and_from_no_named_host() -> None:
-    lock = json.loads((DEFINITION / "package-lock.json").read_text(encoding="utf-8"))
+    lock = json.loads((DEFINITIONS / "node" / "package-lock.json").read_text(encoding="utf-8"))
     packages = {name: one for name, one in lock["packages"].items() if name}
     assert all(one["integrity"].startswith("sha512-") for one in packages.values())
     assert not [name for name, one in packages.items() if "resolved" in one]

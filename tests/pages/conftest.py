@@ -1,4 +1,4 @@
-"""One Chromium per test process, one served workspace per module, and a visitor that must not meet any fault."""
+"""One Chromium and one served workspace per module, and a visitor that must not meet any fault."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,9 @@ from support.page_site import page_site
 from support.web_client import Served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Not kept longer: playwright runs an event loop in this thread, and tests of other modules run their own."""
     with browser() as opened:
         yield opened
 

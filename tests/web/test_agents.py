@@ -192,7 +192,7 @@ def test_a_session_of_a_browser_is_taken_from_our_own_origin_only(
 def test_other_methods_are_refused_for_no_session_is_kept(client: Client) -> None:
     for method in ("GET", "DELETE"):
         answer = client.request(method, "/mcp", headers={"Accept": "text/event-stream"})
-        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+        assert (answer.status, answer.headers["allow"]) == (405, "OPTIONS, POST")
 
 
 def test_what_is_no_message_is_refused_in_the_words_of_the_protocol(fixed: Served) -> None:

@@ -14,6 +14,5 @@ def test_answers_do_not_wait_for_acknowledgements(served: Served) -> None:
         connection.getresponse().read()
         accepted = list(served.server._server.server_state.connections)
         sockets = [protocol.transport.get_extra_info("socket") for protocol in accepted]
-
-    assert sockets
-    assert all(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for one in sockets)
+        assert sockets
+        assert all(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for one in sockets)

@@ -29,10 +29,13 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.init:init",
         "Make a workspace: a commented tsuzuki.yaml with one job, and its database.",
     ),
-    "up": LazyCommand("tsuzuki.cli.up:up", "Start everything: lead, work, and serve the HTTP API."),
+    "up": LazyCommand(
+        "tsuzuki.cli.up:up",
+        "Start everything: lead, work, and serve the web page and the HTTP API.",
+    ),
     "web": LazyCommand(
         "tsuzuki.cli.web:web",
-        "Serve the HTTP API alone; leading and working is left to others.",
+        "Serve the web page and the HTTP API alone; leading and working is left to others.",
     ),
     "run-due": LazyCommand("tsuzuki.cli.run_due:run_due", "Run everything that is due, then end."),
     "job": LazyCommand("tsuzuki.cli.job:job", "Look at jobs and change them."),

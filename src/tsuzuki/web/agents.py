@@ -86,7 +86,7 @@ class Agents:
     responses={
         200: {
             "description": "The answer; as a stream of events if the call tells its progress.",
-            "content": {**_ANSWER, "text/event-stream": {"schema": {"type": "string"}}},
+            "content": {**_ANSWER, "text/event-stream": {}},
         },
         202: {"description": "A notification was taken."},
         400: {"description": "Not a message of the protocol.", "content": {**_ANSWER, **_PROBLEM}},

@@ -50,11 +50,14 @@ def find_runs(wanted: RunFilter) -> tuple[str, list[Any]]:
     """The statement and its values. Raises `ValueError` for a filter with conditions that only SQLAlchemy's has."""
     if wanted != _plain(wanted):
         raise ValueError("the reader does not know all conditions of this filter")
-    lists = state_lists(*sorted(wanted.states)) if wanted.states else []
-    conditions = [_in_states(states) for states in lists]
+    conditions: list[str] = []
     values: list[Any] = []
+    if wanted.job_name is not None:
+        conditions.append("job_definitions.name = ?")
+        values.append(wanted.job_name)
+    if wanted.states:
+        conditions += [_in_states(states) for states in state_lists(*sorted(wanted.states))]
     for column, value, operator in (
-        ("job_definitions.name", wanted.job_name, "="),
         ("job_runs.assigned_worker_id", wanted.worker_id, "="),
         ("job_runs.reason", wanted.reason, "="),
         ("job_runs.id", wanted.before_id, "<"),
