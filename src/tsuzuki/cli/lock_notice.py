@@ -17,15 +17,18 @@ CHECK_SECONDS = 0.25
 
 @contextmanager
 def noticing_lock_waits(invocation: Invocation, maintenance: "Maintenance") -> Iterator[None]:
-    """While the block runs, a wait of two seconds is told once. The command goes on waiting."""
+    """While the block runs, a wait of two seconds is told once. The command goes on waiting, and answers ^C."""
     if maintenance.lock_file is None:
         yield
         return
     done = threading.Event()
     watch = threading.Thread(target=_watch, args=(invocation, maintenance, done), daemon=True)
     watch.start()
+    from tsuzuki.services.maintenance import answering_signals
+
     try:
-        yield
+        with answering_signals():
+            yield
     finally:
         done.set()
         watch.join()

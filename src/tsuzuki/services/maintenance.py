@@ -12,10 +12,11 @@ from tsuzuki.store.inspection import Finding, inspect_database
 from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
 from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.sqlite import answering_signals
 from tsuzuki.store.sql.sqlite_lock import lock_holder
 from tsuzuki.store.sql.sqlite_snapshot import is_snapshot
 
-__all__ = ["Backup", "Finding", "Maintenance", "Upgrade"]
+__all__ = ["Backup", "Finding", "Maintenance", "Upgrade", "answering_signals"]
 
 T = TypeVar("T")
 

@@ -3,8 +3,8 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -150,10 +150,24 @@ def _begin(connection: Connection) -> None:
         raise DatabaseError(begin, None, problem) from problem
 
 
+class _Waiting:
+    in_steps = False
+
+
+@contextmanager
+def answering_signals() -> Iterator[None]:
+    """Inside the block the main thread waits for the write lock in short steps. SQLite waits without a look at
+    signals, and a command answers ^C at once."""
+    before, _Waiting.in_steps = _Waiting.in_steps, True
+    try:
+        yield
+    finally:
+        _Waiting.in_steps = before
+
+
 def begin_write(execute: Callable[[str], object]) -> None:
-    """Take the write lock. SQLite waits for it without a look at signals, so the main thread, which handles them,
-    waits in short steps: a command answers ^C at once."""
-    if threading.current_thread() is not threading.main_thread():
+    """Take the write lock."""
+    if not _Waiting.in_steps or threading.current_thread() is not threading.main_thread():
         execute("BEGIN IMMEDIATE")
         return
     execute(f"PRAGMA busy_timeout = {SIGNAL_CHECK_SECONDS * 1000:.0f}")
