@@ -1,5 +1,6 @@
 """A file in a folder where nothing can be written is read all the same, and cannot be changed."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -78,9 +79,8 @@ def test_a_file_that_another_process_writes_is_read_as_it_is_now(file: Path) -> 
         assert read_and_try_to_write(file) == ["a"]
 
 
-def test_a_file_with_a_log_beside_it_is_read_with_what_is_in_the_log(
-    file: Path, folder: Path
-) -> None:
+def left_by_a_crash(file: Path, folder: Path) -> Path:
+    """A folder with the file and a log that has the job in it."""
     left = folder / "left by a crash"
     left.mkdir()
     with opened(f"sqlite:///{file}") as database:
@@ -88,5 +88,33 @@ def test_a_file_with_a_log_beside_it_is_read_with_what_is_in_the_log(
         for suffix in ("", "-wal"):
             shutil.copyfile(f"{file}{suffix}", left / f"{file.name}{suffix}")
     folder.chmod(0o755)
+    return left
+
+
+def test_a_file_with_a_log_beside_it_is_read_with_what_is_in_the_log(
+    file: Path, folder: Path
+) -> None:
+    left = left_by_a_crash(file, folder)
     assert read_and_try_to_write(left / file.name) == ["a"]
+    left.chmod(0o700)
+
+
+def test_half_a_copy_is_not_read(file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = left_by_a_crash(file, folder)
+    copyfile = shutil.copyfile
+
+    def full_disk(source: Path, copy: Path) -> object:
+        if source.name.endswith("-wal"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return copyfile(source, copy)
+
+    with (
+        without_rights(left),
+        closing(open_database(f"sqlite:///{left / file.name}", clock=SystemClock())) as reader,
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(shutil, "copyfile", full_disk)
+            with pytest.raises(OSError, match="No space left"):
+                names(reader)
+        assert names(reader) == ["a"]
     left.chmod(0o700)

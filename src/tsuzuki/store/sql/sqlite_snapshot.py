@@ -56,10 +56,11 @@ class SnapshotReader:
         from tempfile import mkdtemp  # noqa: PLC0415 -- the same
 
         if self._folder is None:
-            self._folder = mkdtemp(prefix="tsuzuki-snapshot-")
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            folder = mkdtemp(prefix="tsuzuki-snapshot-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             for one in (file, log):
-                copy = Path(self._folder, one.name)
+                copy = Path(folder, one.name)
                 shutil.copyfile(one, copy)
                 copy.chmod(0o600)
+            self._folder = folder  # only now: half a copy is not read by the next connection
         return str(Path(self._folder, file.name))
