@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from collectors.books.stored_mails import add_mail
 from collectors.feeds.stored_items import NOON, add_feed, add_item
 from support.factories import add_worker, take_lead
 from support.git_histories import straight
+from support.git_oracle import git
+from support.mcp_http import HEADERS
 from support.waiting import wait_until
 from support.web_client import HttpAnswer, Served, served_application
 from tsuzuki.collectors.books.queries import cursors
@@ -20,7 +24,10 @@ from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.tables import WaitingState
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.failure_signature import signature_of
+from tsuzuki.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store import failures
 from tsuzuki.store.failures import RunFailure
 from tsuzuki.store.sql.database import Database
@@ -71,13 +78,31 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "sums.py").write_text("def total(): ...\n", encoding="utf-8")
     straight(tmp_path / "straight.git", 2)
-    with served_application(tmp_path, fixed=False, environ={"SHOP_SECRET": SECRET}) as served:
+    straight(tmp_path / "remote" / "group" / "one.git", 2)
+    with (
+        StandIn(gitlab(tmp_path / "remote")) as remote,
+        served_application(tmp_path, fixed=False, environ=environ_of(remote)) as served,
+    ):
         application = served.application
         application.jobs.apply()
         application.service("commits").commits.add_repository(
             str(tmp_path / "straight.git"), base=tmp_path
         )
         yield served
+
+
+def environ_of(remote: StandIn) -> dict[str, str]:
+    return {
+        "SHOP_SECRET": SECRET,
+        "TSUZUKI_COMMITS_GITLAB_URL": remote.url,
+        "TSUZUKI_COMMITS_GITLAB_TOKEN": TOKEN,
+    }
+
+
+def file_of(served: Served) -> Path:
+    file = served.application.configuration.file
+    assert file is not None
+    return file
 
 
 def database_of(served: Served) -> Database:
@@ -170,7 +195,7 @@ def processes(served: Served) -> Story:
     )
 
 
-def collectors(served: Served) -> Story:
+def commits(served: Served) -> Story:
     target = {"project": "1", "branch": "main"}
     yield Step(operation="add_target", method="POST", path="commits/targets", body=target)
     started = yield Step(operation="start_collection", method="POST", path="commits/collections")
@@ -181,32 +206,94 @@ def collectors(served: Served) -> Story:
     yield Step(operation="cancel_collection", method="POST", path=f"{place}/cancel")
     query = "commits/targets?project=1&branch=main"
     yield Step(operation="remove_target", method="DELETE", path=query)
+    yield Step(operation="sync_projects", method="POST", path="commits/projects/sync")
+    matching = {"project": "group/one", "patterns": ["ma*"]}
+    path = "commits/targets/matching"
+    yield Step(operation="add_matching_targets", method="POST", path=path, body=matching)
+    repository = file_of(served).parent / "remote" / "group" / "one.git"
+    git(repository, "branch", "trunk")
+    git(repository, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    yield Step(operation="sync_projects", method="POST", path="commits/projects/sync")
+
+
+def books(served: Served) -> Story:
     with database_of(served).write() as connection:
         key = compute_query_set_hash(["subject:astronomy"])
         cursors.upsert_collect_cursor(connection, "novelties", key, 7, False)
+        unsettled = [
+            add_mail(connection, f"v{number}", OutboxState.SENDING, OutboxState.UNSETTLED)
+            for number in range(2)
+        ]
+    job = "books/jobs/novelties"
+    reset = {"confirm": True}
+    yield Step(operation="reset_books_cursors", method="POST", path=f"{job}/reset", body=reset)
+    yield Step(operation="collect_books", method="POST", path=f"{job}/collect")
+    yield Step(operation="mail_books", method="POST", path=f"{job}/mail")
+    arrived, lost = (f"books/mails/{mail_id}" for mail_id in unsettled)
+    yield Step(operation="mark_mail_sent", method="POST", path=f"{arrived}/mark-sent")
+    yield Step(operation="resend_mail", method="POST", path=f"{lost}/resend")
+
+
+def feeds(served: Served) -> Story:
+    with database_of(served).write() as connection:
         news, held = add_feed(connection), add_feed(connection, "held")
         failed = ItemState(status=ItemStatus.DEFERRED, reason=ItemReason.API_FAILED, retry_count=2)
         pending = ItemState(status=ItemStatus.PENDING)
-        put_off = add_item(connection, news, failed, waiting=WaitingState.BACKOFF, not_before=LATER)
+        put_off, _other = (
+            add_item(connection, news, failed, waiting=WaitingState.BACKOFF, not_before=LATER)
+            for _ in range(2)
+        )
         kept = add_item(connection, held, pending, waiting=WaitingState.APPROVAL)
-    reset = {"confirm": True}
-    path = "books/jobs/novelties/reset"
-    yield Step(operation="reset_books_cursors", method="POST", path=path, body=reset)
     path = f"feeds/items/{kept}/approve"
     yield Step(operation="approve_feed_item", method="POST", path=path)
     path = f"feeds/items/{put_off}/requeue"
     yield Step(operation="requeue_feed_item", method="POST", path=path)
+    path, reason = "feeds/items/requeue", {"reason": "api_failed"}
+    yield Step(operation="requeue_feed_items", method="POST", path=path, body=reason)
+    job = "feeds/jobs/bot"
+    press = {"name": "press", "url": "https://press.example/feed"}
+    added = yield Step(operation="add_feed", method="POST", path=f"{job}/feeds", body=press)
+    yield Step(operation="remove_feed", method="DELETE", path=added.headers["location"])
+    yield Step(operation="fetch_feeds", method="POST", path=f"{job}/fetch")
+    yield Step(operation="process_feeds", method="POST", path=f"{job}/process")
 
 
 def builds(_served: Served) -> Story:
     yield Step(operation="start_build", method="POST", path="code/builds")
 
 
+def indexes(served: Served) -> Story:
+    (tree,) = served.application.service("codeindex").find()
+    query = f"code/indexes?tree={quote(str(tree.root))}"
+    yield Step(operation="remove_index", method="DELETE", path=query)
+
+
+def file_and_agents(served: Served) -> Story:
+    with file_of(served).open("a", encoding="utf-8") as text:
+        text.write('  hello: {command: ["true"]}\n')
+    yield Step(operation="apply_file", method="POST", path="jobs/apply")
+    call = {"name": "run_start", "arguments": {"job": "hello"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    path = "/mcp?tools=runs"
+    yield Step(operation="call_tools", method="POST", path=path, body=message, headers=HEADERS)
+
+
 def sign_out(_served: Served) -> Story:
     yield Step(operation="sign_out", method="POST", path="sign-out")
 
 
-STORIES = (access, jobs_and_runs, processes, collectors, builds, sign_out)
+STORIES = (
+    access,
+    jobs_and_runs,
+    processes,
+    commits,
+    books,
+    feeds,
+    builds,
+    indexes,
+    file_and_agents,
+    sign_out,
+)
 
 
 def changing_operations(served: Served) -> set[str]:

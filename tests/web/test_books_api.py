@@ -2,22 +2,18 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from collectors.books.stored_mails import add_mail
 from support.web_client import Client, Served, served_application
 from tsuzuki.collectors.books.book import Book
-from tsuzuki.collectors.books.queries import books, cursors, outbox
+from tsuzuki.collectors.books.queries import books, cursors
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.kit.outbox import OutboxState
 
-INTENDED, SENDING, UNSETTLED = (
-    OutboxState.INTENDED,
-    OutboxState.SENDING,
-    OutboxState.UNSETTLED,
-)
+SENDING, UNSETTLED = OutboxState.SENDING, OutboxState.UNSETTLED
 QUERIES = ["subject:astronomy"]
 FILE = """\
 jobs:
@@ -127,18 +123,10 @@ def test_collecting_and_mailing_are_runs_with_their_arguments(client: Client) ->
 def test_mails_are_listed_and_an_unsettled_one_is_decided(client: Client, served: Served) -> None:
     with served.application.service("books")._database.write() as connection:
         mails = [
-            outbox.intend(
-                connection,
-                job_name="novelties",
-                message_id=f"<{number}@tsuzuki>",
-                selected=[Book(f"v{number}", "Stars")],
-                now=START,
-            ).id
-            for number in range(3)
+            add_mail(connection, "v0", SENDING, UNSETTLED),
+            add_mail(connection, "v1", SENDING, UNSETTLED),
+            add_mail(connection, "v2"),
         ]
-        for mail_id in mails[:2]:
-            for before, after in pairwise((INTENDED, SENDING, UNSETTLED)):
-                outbox.OUTBOX.move(connection, mail_id, before=before, after=after, now=START)
     page = client.get("books/mails?limit=2").json
     rest = client.get(f"books/mails?limit=2&cursor={page['next_cursor']}").json
     assert [mail["id"] for mail in page["items"] + rest["items"]] == mails[::-1]

@@ -209,9 +209,19 @@ class Commits:
         moved, default = change.default_moved_from, found.default_branch
         if moved is not None and default is not None:
             self._move_default(connection, change.project.project_id, moved, default)
-        if change.is_new:
-            record_change(connection, self._context, "commits.project.add", change.project.path)
+        self._record_changes(connection, change)
         return change
+
+    def _record_changes(self, connection: Connection, change: ProjectChange) -> None:
+        project, context = change.project, self._context
+        if change.is_new:
+            record_change(connection, context, "commits.project.add", project.path)
+        if (old := change.renamed_from) is not None:
+            action = "commits.project.rename"
+            record_change(connection, context, action, project.path, before=old, after=project.path)
+        if (old := change.default_moved_from) is not None:
+            action, default = "commits.project.default_branch", project.default_branch
+            record_change(connection, context, action, project.path, before=old, after=default)
 
     def _move_default(self, connection: Connection, project_id: int, old: str, new: str) -> None:
         """A followed default branch is followed to where it moved; the old one stays followed."""
