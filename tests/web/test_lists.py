@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
+from collectors.books.stored_mails import add_mail
 from collectors.feeds.stored_items import add_feed, add_item
 from support.factories import add_worker
 from support.web_client import Served, served_application
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.queries import books, cursors
+from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
+from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.queries import files
+from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.model.access import Role
@@ -31,6 +37,7 @@ feeds:
 jobs:
   bot: {type: feeds, on_event: look, feeds: {news: {url: "https://news.example/feed"}}}
   novelties: {type: books, queries: ["subject:astronomy"]}
+  code: {type: codeindex, roots: [tree]}
 """
 ROWS = 5
 """With pages of two: three pages, and a row is added after each."""
@@ -107,6 +114,20 @@ class World:
             key = f"{number * 7919 % 100:064}"
             cursors.upsert_collect_cursor(connection, "novelties", key, 7, False)
 
+    def add_mail(self, number: int) -> None:
+        with self.database.write() as connection:
+            add_mail(connection, f"volume-{number}")
+
+    def add_file(self, number: int) -> None:
+        path = f"file-{number * 7919 % 100:02}.py"
+        file = ParsedFile(path=path, size=0, mtime_ns=0, outcome=FileOutcome.INDEXED)
+        (tree,) = self.served.application.service("codeindex").find()
+        with (
+            IndexFile.open(tree.root) as index,
+            index.transaction(lambda _connection: True) as connection,
+        ):
+            files.put_file(connection, file, names=NameIds(), now_ns=1)
+
     def add_feed(self, number: int) -> None:
         with self.database.write() as connection:
             add_feed(connection, f"feed-{number * 7919 % 100:02}")
@@ -151,10 +172,12 @@ LISTS: dict[str, tuple[str, str, Add]] = {
     "list_sessions": ("sessions?every_user=true&", "id", World.add_session),
     "list_books": ("books?", "volume_id", World.add_book),
     "list_books_cursors": ("books/cursors?", "query_set_hash", World.add_books_cursor),
+    "list_mails": ("books/mails?", "id", World.add_mail),
     "list_feeds": ("feeds?", "name", World.add_feed),
     "list_feed_items": ("feeds/items?", "id", World.add_item),
     "list_projects": ("commits/projects?", "project_id", World.add_project),
     "list_targets": ("commits/targets?", "project_id", World.add_project),
+    "index_files": ("code/files?", "path", World.add_file),
     "list_collections": ("commits/collections?", "run_id", World.add_collection),
 }
 """The path of each list, what tells its rows apart, and how to add one."""
@@ -164,7 +187,9 @@ LISTS: dict[str, tuple[str, str, Add]] = {
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("workspace")
     (folder / "tsuzuki.yaml").write_text(FILE, encoding="utf-8")
-    with served_application(folder) as served:
+    (folder / "tree").mkdir()
+    with pytest.MonkeyPatch.context() as patch, served_application(folder) as served:
+        patch.setenv(FOLDER_VARIABLE, str(folder / "indexes"))
         served.application.jobs.apply()
         served.application.jobs.define("hello", {"command": ["true"]})
         database: Database = served.application.service("books")._database
