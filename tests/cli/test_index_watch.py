@@ -17,7 +17,7 @@ from support.workspace import PROGRAM, Workspace, process_environment
 from tsuzuki.collectors.codeindex.index_file import index_path
 from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path
 
-SECONDS_MAX = 60
+SECONDS_MAX = 120
 
 
 @pytest.fixture

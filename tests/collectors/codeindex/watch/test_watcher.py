@@ -260,7 +260,7 @@ def test_closing_cancels_the_build_that_runs(
     monkeypatch.setattr(build_module, "scan_tree", scan_for_ever)
     before = threading.active_count()
     with Watched(tree, builds):
-        assert is_scanning.wait(30)
+        assert is_scanning.wait(120)
     assert threading.active_count() == before
     job = builds.status(tree).job
     assert job is not None
@@ -339,7 +339,7 @@ def test_another_build_of_the_tree_is_waited_for(
 
     def scan_when_told(root: Path, **_options: object) -> Scan:
         found = scan_tree(root)
-        go_on.wait(30)
+        go_on.wait(120)
         return found
 
     with Watched(tree, builds).resting() as watched:
@@ -360,7 +360,7 @@ def test_closing_cancels_no_build_that_was_asked_for(
     go_on = threading.Event()
 
     def scan_when_told(root: Path, **_options: object) -> Scan:
-        go_on.wait(30)
+        go_on.wait(120)
         return scan_tree(root)
 
     with Watched(tree, builds).resting() as watched:
