@@ -345,5 +345,5 @@ def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_
     command = shop.start("books", "collect", "novelties", BOOKS_KEY=KEY)
     eventually(lambda: server.faults.held > 0, what="the source to hang")
     command.send_signal(signal.SIGINT)
-    assert command.wait(30) == 130
+    assert command.wait(120) == 130
     assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED"]

@@ -1,5 +1,6 @@
 """`tsuzuki index watch` as a process: what it prints, how it ends, and that it takes over from one that was killed."""
 
+import fcntl
 import json
 import os
 import pty
@@ -13,8 +14,10 @@ from typing import Any
 import pytest
 
 from support.workspace import PROGRAM, Workspace, process_environment
+from tsuzuki.collectors.codeindex.index_file import index_path
+from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path
 
-SECONDS_MAX = 60
+SECONDS_MAX = 120
 
 
 @pytest.fixture
@@ -108,6 +111,22 @@ def test_people_read_lines_and_a_terminate_is_no_failure(
     assert "0 updated, 1 removed, 0 symbols  watcher-" in people.line()
     code, err = people.end(signal.SIGTERM)
     assert (code, err) == (0, f"Watching {tree}. Stop with ^C.\n")
+
+
+def test_people_are_told_which_process_is_waited_for_and_when_it_is_another(
+    tree: Path, watch: Callable[..., WatchProcess]
+) -> None:
+    path = lock_path(index_path(tree, tree.parent / "indexes"))
+    path.parent.mkdir(parents=True)
+    with path.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        os.pwrite(held.fileno(), b"77\n", 0)
+        waiting = watch()
+        assert waiting.process.stderr is not None
+        for pid in (77, 78):
+            os.pwrite(held.fileno(), b"%d\n" % pid, 0)
+            told = waiting.process.stderr.readline()
+            assert told == f"Waiting to watch {tree}: process {pid} watches it now.\n"
 
 
 def test_on_a_terminal_a_long_build_has_a_bar(

@@ -56,7 +56,7 @@ def test_two_programs_may_add_jobs_at_once(workspace: Workspace) -> None:
         )
         for name in ("one", "two")
     ]
-    told = [program.communicate(timeout=60)[1] for program in programs]
+    told = [program.communicate(timeout=120)[1] for program in programs]
     assert [program.returncode for program in programs] == [0, 0], told
     assert [job["name"] for job in workspace.data("job", "ls")] == ["hello", "one", "two"]
 
@@ -86,7 +86,7 @@ def test_at_a_terminal_the_person_is_asked(
         asked = os.read(ours, 1024).decode()
         assert asked.startswith("Really remove the job 'hello'? [y/N]:")
         os.write(ours, f"{answer}\n".encode())
-        assert program.wait(timeout=60) == code
+        assert program.wait(timeout=120) == code
     os.close(ours)
     assert [job["name"] for job in workspace.data("job", "ls")] == left
 

@@ -99,7 +99,7 @@ def test_a_command_that_waits_for_a_service_says_so_again_and_again(
 
     monkeypatch.setattr(waiting_lines, "say", note)
     with waiting_lines.waiting_told(TABLE, "the GitLab", seconds=0.001):
-        assert twice.wait(30)
+        assert twice.wait(120)
     assert all(line.startswith("Waiting for the GitLab, ") for line in told)
 
 

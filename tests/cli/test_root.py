@@ -89,7 +89,7 @@ def run(
         env=ENVIRON | environ,
         capture_output=True,
         encoding="utf-8",
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -105,7 +105,7 @@ def run_on_terminal(*words: str, **environ: str) -> str:
                 written += piece
         except OSError:  # how Linux says that the other side of a terminal is closed
             pass
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
     os.close(ours)
     return written.decode().replace("\r\n", "\n")
 
@@ -216,7 +216,7 @@ def test_a_reader_who_leaves_ends_the_command_in_silence() -> None:
         assert json.loads(process.stdout.readline()) == {"number": 0}
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == 141
+        assert process.wait(timeout=120) == 141
 
 
 def test_an_interrupt_ends_with_130_and_no_traceback() -> None:
@@ -227,7 +227,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback() -> None:
         assert process.stderr.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == "error[interrupted]: interrupted\n"
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=120) == 130
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -239,7 +239,7 @@ def test_a_full_disk_is_told_once() -> None:
             stderr=subprocess.PIPE,
             encoding="utf-8",
             env=ENVIRON,
-            timeout=30,
+            timeout=120,
             check=False,
         )
     assert ended.returncode == 74

@@ -64,7 +64,7 @@ def test_the_demo_can_be_collected_and_leaves_nothing_behind(tmp_path: Path) -> 
         }
         assert len(atlas.commits.list(ref_name="main", get_all=True, per_page=100)) > 600
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,28 +74,28 @@ def test_repositories_of_ones_own_are_served(tmp_path: Path) -> None:
         tool = client_of(variables).projects.get("team/tool")
         assert len(tool.commits.list(get_all=True)) == 3
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def test_books_are_listed_and_mail_is_taken(tmp_path: Path) -> None:
     with sandbox(tmp_path) as (_, variables):
         url = f"{variables['TSUZUKI_BOOKS_BASE_URL']}/volumes?q=python&maxResults=3"
-        found = requests.get(url, params={"key": variables["TSUZUKI_BOOKS_API_KEY"]}, timeout=30)
+        found = requests.get(url, params={"key": variables["TSUZUKI_BOOKS_API_KEY"]}, timeout=120)
         assert len(found.json()["items"]) == 3
         sender, recipient = (variables[f"TSUZUKI_BOOKS_MAIL_{who}"] for who in ("FROM", "TO"))
         host, port = (variables[f"TSUZUKI_BOOKS_MAIL_{part}"] for part in ("HOST", "PORT"))
-        with smtplib.SMTP(host, int(port), timeout=30) as client:
+        with smtplib.SMTP(host, int(port), timeout=120) as client:
             assert client.sendmail(sender, [recipient], "Subject: hello\n\nhello") == {}
 
 
 def test_feeds_are_read_and_changed(tmp_path: Path) -> None:
     with sandbox(tmp_path) as (_, variables):
         japanese = variables["SANDBOX_FEED_JAPANESE"]
-        assert len(feedparser.parse(requests.get(japanese, timeout=30).content).entries) == 6
+        assert len(feedparser.parse(requests.get(japanese, timeout=120).content).entries) == 6
         control = japanese.replace("/news.rdf", "/_sandbox/articles")
         new = {"feed": "/news.rdf", "title": "新しい橋", "text": "橋が開通しました。"}
-        assert requests.post(control, json=new, timeout=30).status_code == 201
-        found = feedparser.parse(requests.get(japanese, timeout=30).content).entries
+        assert requests.post(control, json=new, timeout=120).status_code == 201
+        found = feedparser.parse(requests.get(japanese, timeout=120).content).entries
         assert (len(found), found[0].title) == (7, "新しい橋")
 
 
@@ -105,7 +105,7 @@ def test_models_answer_and_posts_are_taken(tmp_path: Path) -> None:
             f"{variables['SANDBOX_GEMINI_URL']}/v1beta/models/gemini-flash-lite-latest:generateContent",
             headers={"x-goog-api-key": variables["SANDBOX_GEMINI_KEY"]},
             json={"contents": [{"parts": [{"text": "A bridge opens."}]}]},
-            timeout=30,
+            timeout=120,
         ).json()
         completion = requests.post(
             f"{variables['SANDBOX_OPENAI_URL']}/chat/completions",
@@ -114,7 +114,7 @@ def test_models_answer_and_posts_are_taken(tmp_path: Path) -> None:
                 "model": "sandbox-model",
                 "messages": [{"role": "user", "content": "A bridge opens."}],
             },
-            timeout=30,
+            timeout=120,
         ).json()
         texts = {
             gemini["candidates"][0]["content"]["parts"][0]["text"],
@@ -125,7 +125,7 @@ def test_models_answer_and_posts_are_taken(tmp_path: Path) -> None:
             f"{variables['SANDBOX_MASTODON_URL']}/api/v1/statuses",
             headers={"Authorization": f"Bearer {variables['SANDBOX_MASTODON_TOKEN']}"},
             data={"status": "A bridge opens."},
-            timeout=30,
+            timeout=120,
         ).json()
         assert posted["content"] == "<p>A bridge opens.</p>"
 

@@ -13,7 +13,7 @@ import pytest
 from support.web_process import serving
 from support.workspace import Workspace, process_environment
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 120
 
 
 @pytest.fixture

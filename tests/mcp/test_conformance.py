@@ -163,7 +163,7 @@ def product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert found
         yield found[0]
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 @pytest.mark.parametrize("revision", ON_THE_PRODUCT)

@@ -31,11 +31,11 @@ def port(tree: Path, index_folder: Path) -> Iterator[int]:
         assert found
         yield int(found[1])
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def status(port: int, **headers: str) -> int:
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", port, timeout=120)
     told = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
     connection.request("POST", "/mcp", PING, told)
     answer = connection.getresponse()

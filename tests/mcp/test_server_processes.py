@@ -91,7 +91,7 @@ def test_a_server_whose_stdin_is_closed_ends_with_its_build(large_tree: Path, fo
         assert len(processes) > 1
         assert server.process.stdin
         server.process.stdin.close()
-        assert server.process.wait(30) == 0
+        assert server.process.wait(120) == 0
         assert are_gone(processes)
     job = Builds(environ=server_environ(folder)).status(large_tree).job
     assert job
@@ -105,7 +105,7 @@ def test_a_server_that_is_ended_leaves_no_process_and_a_valid_index(
     with building(large_tree, folder) as server:
         processes = server.with_children()
         server.process.send_signal(number)
-        assert server.process.wait(30) == (0 if number == signal.SIGTERM else -number)
+        assert server.process.wait(120) == (0 if number == signal.SIGTERM else -number)
         assert are_gone(processes)
     builds = Builds(environ=server_environ(folder), workers=1)
     job = builds.jobs.wait(builds.start(large_tree).id, 60)

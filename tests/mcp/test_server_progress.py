@@ -28,7 +28,7 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
     complete = Builder._complete
 
     def complete_when_heard(self: Builder, gone: set[str]) -> object:
-        heard_enough.wait(30)
+        heard_enough.wait(120)
         return complete(self, gone)
 
     monkeypatch.setattr(Builder, "_complete", complete_when_heard)

@@ -228,7 +228,7 @@ def _asked(url: str, task_id: str, *, named: str) -> dict[str, Any]:
         "Mcp-Method": "tasks/get",
         **({"Mcp-Name": named} if named else {}),
     }
-    connection = HTTPConnection(urlsplit(url).netloc, timeout=30)
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=120)
     connection.request("POST", "/mcp", json.dumps(body), headers)
     text = connection.getresponse().read().decode()
     connection.close()

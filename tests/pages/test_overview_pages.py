@@ -32,7 +32,7 @@ def test_the_overview_changes_in_place(person: Visitor, site: Served) -> None:
     failures = page.locator("#tiles li", has_text="Failed").locator(".tile-number")
     before = int(failures.inner_text())
     run_id = site.application.runs.submit(Request(job="always-fails")).run_id
-    site.application.runs.wait(run_id, timeout_seconds=60)
+    site.application.runs.wait(run_id, timeout_seconds=120)
     expect(failures).to_have_text(str(before + 1))
     moved = measure_layout_shift(
         page,

@@ -80,7 +80,7 @@ def stored(database: Database, job: str) -> set[str]:
 def last_of(runs: Runs, run_id: int) -> Run:
     """The last retry of the run, ended; the run itself if there is none."""
     while True:
-        ended = runs.wait(run_id, timeout_seconds=60)
+        ended = runs.wait(run_id, timeout_seconds=120)
         retried = runs.get(run_id).retried_as
         if retried is None:
             return ended
@@ -127,7 +127,7 @@ def test_two_processes_of_one_job_never_fetch_the_same_page(
         what="the second run to step aside",
     )
     server.faults.clear()
-    results = [runs.wait(run_id, timeout_seconds=60).result["collect"] for run_id in both]
+    results = [runs.wait(run_id, timeout_seconds=120).result["collect"] for run_id in both]
     assert sorted(str(result["skipped"]) for result in results) == ["None", "busy"]
     assert max(Counter(starts(server)).values()) == 1
     assert len(stored(shop, "twins")) == 40 * PAGES
@@ -139,7 +139,7 @@ def test_a_sender_killed_while_the_server_answers_sends_no_second_mail(
     mail_server.fail_at(Step.HANG)
     first = daemons.start("up")
     run_id = runs.submit(Request(job="letters")).run_id
-    assert mail_server.taken.wait(40)
+    assert mail_server.taken.wait(120)
     first.kill()
     mail_server.release()
 

@@ -119,12 +119,12 @@ def test_a_worker_without_the_database_stops_its_run_before_another_worker_gets_
     assert started(runs, run_id) == unreachable.worker_id
     cut(proxy, how)
     daemons.start("worker")
-    lost = runs.wait(run_id, timeout_seconds=30)
+    lost = runs.wait(run_id, timeout_seconds=120)
     assert (lost.state, lost.reason) == (RunState.FAILED, Reason.WORKER_LOST)
     written = marks.read_text("utf-8").splitlines()
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
-    assert runs.wait(retry_id, timeout_seconds=30).state is RunState.SUCCEEDED
+    assert runs.wait(retry_id, timeout_seconds=120).state is RunState.SUCCEEDED
     attempts = [line.split()[0] for line in marks.read_text("utf-8").splitlines()]
     assert attempts == sorted(attempts)
     # The retry may have started by then; but the first attempt had written its last.

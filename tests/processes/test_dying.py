@@ -42,11 +42,11 @@ def test_a_run_whose_worker_is_killed_is_retried_elsewhere_and_ends_once(
     victim = first if started(runs, run_id) == first.worker_id else second
     victim.kill()
 
-    lost = runs.wait(run_id, timeout_seconds=30)
+    lost = runs.wait(run_id, timeout_seconds=120)
     assert (lost.state, lost.reason) == (RunState.FAILED, Reason.WORKER_LOST)
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
-    retry = runs.wait(retry_id, timeout_seconds=30)
+    retry = runs.wait(retry_id, timeout_seconds=120)
     assert (retry.state, retry.attempt, retry.retries_used) == (RunState.SUCCEEDED, 2, 0)
     assert retry.assigned_worker_id != victim.worker_id
     child = int(pids.read_text(encoding="utf-8").split()[0])
@@ -66,7 +66,7 @@ def test_when_the_leader_is_killed_another_leads_and_nothing_is_lost(
     submitted = runs.submit_many([Request(job="brief") for _ in range(20)])
     follower.wait_for("leading")
     for submission in submitted:
-        assert runs.wait(submission.run_id, timeout_seconds=30).state is RunState.SUCCEEDED
+        assert runs.wait(submission.run_id, timeout_seconds=120).state is RunState.SUCCEEDED
     check_history(quick_database)
 
 
@@ -76,17 +76,17 @@ def test_when_everything_is_killed_at_once_what_was_confirmed_is_done_after_a_re
     add_command(quick_database, "brief", "sleep 0.05", max_concurrent=4)
     everything = [daemons.start("up"), daemons.start("up")]
     submitted = runs.submit_many([Request(job="brief") for _ in range(40)])
-    runs.wait(submitted[3].run_id, timeout_seconds=30)
+    runs.wait(submitted[3].run_id, timeout_seconds=120)
     for daemon in everything:
         daemon.kill()
 
     daemons.start("up")
     for submission in submitted:
-        run = runs.wait(submission.run_id, timeout_seconds=40)
+        run = runs.wait(submission.run_id, timeout_seconds=120)
         if run.state is RunState.FAILED:
             assert run.reason is Reason.WORKER_LOST
             retry_id = runs.get(run.id).retried_as
             assert retry_id is not None
-            run = runs.wait(retry_id, timeout_seconds=40)
+            run = runs.wait(retry_id, timeout_seconds=120)
         assert run.state is RunState.SUCCEEDED
     check_history(quick_database)

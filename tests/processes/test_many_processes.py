@@ -19,11 +19,13 @@ from tsuzuki.store.leadership import Leadership
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PROCESSES = 50
 PIECES = 1200
 CONNECTIONS_EACH = 12
+START_SECONDS_MAX = 400.0
+"""Ends a hang: fifty starts take long on a busy machine."""
 
 
 def attached(database: Database) -> dict[str, int]:
@@ -61,6 +63,7 @@ def test_fifty_processes_have_one_leader_share_the_work_and_lose_nothing_with_ha
             names = eventually(
                 lambda: len(all_of := attached(database)) == PROCESSES and all_of,
                 what="every worker to be attached",
+                seconds=START_SECONDS_MAX,
             )
             assert set(names.values()) == set(processes.pids)
             before = eventually(

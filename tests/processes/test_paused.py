@@ -32,10 +32,10 @@ def test_a_paused_workers_command_ends_before_its_repeat_starts(
     eventually(lambda: pid.exists() and pid.read_text(encoding="utf-8"), what="the command")
     paused.pause(quick_database)
 
-    runs.wait(run_id, timeout_seconds=30)
+    runs.wait(run_id, timeout_seconds=120)
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
-    assert runs.wait(retry_id, timeout_seconds=30).state is RunState.SUCCEEDED
+    assert runs.wait(retry_id, timeout_seconds=120).state is RunState.SUCCEEDED
     paused.send(signal.SIGCONT)
     check_history(quick_database)
 

@@ -122,7 +122,7 @@ def test_a_server_without_a_connection_left_costs_neither_lease_nor_worker(
     with ExitStack() as others:
         take_all_connections(own_server, others)
         ids = [runs.submit(Request(job="brief")).run_id for _ in range(20)]
-        ended = [runs.wait(run_id, timeout_seconds=30) for run_id in ids]
+        ended = [runs.wait(run_id, timeout_seconds=120) for run_id in ids]
         take_all_connections(own_server, others)
         renewed = lease_ends_at(database)
         eventually(lambda: lease_ends_at(database) > renewed, what="a renewal of the lease")

@@ -67,7 +67,7 @@ def test_what_outlasts_the_drain_is_stopped_and_retried_at_once_for_free(
     assert stopped.run.reason is Reason.WORKER_SHUTDOWN
     assert stopped.retried_as is not None
     daemons.start("worker")
-    retry = runs.wait(stopped.retried_as, timeout_seconds=30)
+    retry = runs.wait(stopped.retried_as, timeout_seconds=120)
     assert (retry.state, retry.retries_used) == (RunState.SUCCEEDED, 0)
     check_history(quick_database)
 
@@ -104,13 +104,13 @@ def test_a_worker_that_an_operator_detaches_stops_what_it_runs_and_comes_back_an
     run_id = runs.submit(Request(job="long")).run_id
     started(runs, run_id)
     Workers(database=quick_database, actor="test").detach(worker.worker_id)
-    ended = runs.wait(run_id, timeout_seconds=30)
+    ended = runs.wait(run_id, timeout_seconds=120)
     assert (ended.state, ended.reason) == (RunState.FAILED, Reason.NOT_CONFIRMED)
     child = int(pids.read_text(encoding="utf-8").split()[0])
     eventually(lambda: not is_alive(child), what="the command to be dead")
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
-    retry = runs.wait(retry_id, timeout_seconds=30)
+    retry = runs.wait(retry_id, timeout_seconds=120)
     assert retry.state is RunState.SUCCEEDED
     assert retry.assigned_worker_id == worker.wait_for("attached again")["worker"]
     check_history(quick_database)
@@ -137,7 +137,7 @@ def test_a_worker_that_was_only_paused_for_a_moment_is_confirmed_and_goes_on(
         what="the worker to be taken back",
     )
     gate.touch()
-    ended = runs.wait(run_id, timeout_seconds=30)
+    ended = runs.wait(run_id, timeout_seconds=120)
     assert (ended.state, ended.attempt) == (RunState.SUCCEEDED, 1)
     check_history(quick_database)
 
@@ -153,13 +153,13 @@ def test_a_worker_that_wakes_after_its_run_was_taken_changes_nothing(
     run_id = runs.submit(Request(job="gated")).run_id
     started(runs, run_id)
     worker.pause(quick_database)
-    lost = runs.wait(run_id, timeout_seconds=30)
+    lost = runs.wait(run_id, timeout_seconds=120)
     assert lost.reason is Reason.WORKER_LOST
     gate.touch()
     worker.send(signal.SIGCONT)
     retry_id = runs.get(run_id).retried_as
     assert retry_id is not None
-    assert runs.wait(retry_id, timeout_seconds=30).state is RunState.SUCCEEDED
+    assert runs.wait(retry_id, timeout_seconds=120).state is RunState.SUCCEEDED
     assert runs.get(run_id).run == lost
     check_history(quick_database)
 
@@ -177,6 +177,6 @@ def test_a_leader_that_was_paused_beyond_its_lease_finds_itself_replaced(
     submitted = runs.submit_many([Request(job="brief") for _ in range(10)])
     old.send(signal.SIGCONT)
     for submission in submitted:
-        assert runs.wait(submission.run_id, timeout_seconds=30).state is RunState.SUCCEEDED
+        assert runs.wait(submission.run_id, timeout_seconds=120).state is RunState.SUCCEEDED
     old.wait_for("no longer leading")
     check_history(quick_database)

@@ -81,7 +81,7 @@ def test_the_whole_tree_of_processes_ends_with_its_run(
     tree = pids_in(pids, 3)
     if ended_by == "cancel":
         runs.cancel(run_id)
-    ended = runs.wait(run_id, timeout_seconds=30)
+    ended = runs.wait(run_id, timeout_seconds=120)
     expected = {
         "cancel": (RunState.CANCELED, Reason.OPERATOR),
         "timeout": (RunState.TIMED_OUT, Reason.TIMEOUT),
@@ -101,7 +101,7 @@ def test_an_edited_file_takes_effect_while_it_runs(
     file.write_text("jobs:\n  hello: {command: ['true']}\n  new: {command: [echo, new]}\n")
     assert daemon.wait_for("job of the file applied")["job"] == "new"
     run_id = runs.submit(Request(job="new")).run_id
-    assert runs.wait(run_id, timeout_seconds=30).state is RunState.SUCCEEDED
+    assert runs.wait(run_id, timeout_seconds=120).state is RunState.SUCCEEDED
 
 
 def test_a_process_whose_database_is_upgraded_under_it_stops_and_says_so(
@@ -122,7 +122,7 @@ def test_metrics_are_served_in_the_form_of_prometheus(
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     daemons.start("up", "--metrics-port", str(port))
-    runs.wait(runs.submit(Request(job="brief")).run_id, timeout_seconds=30)
+    runs.wait(runs.submit(Request(job="brief")).run_id, timeout_seconds=120)
 
     def ended() -> bool:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:

@@ -49,7 +49,7 @@ def test_a_wait_for_the_write_lock_is_logged_and_explained(
 ) -> None:
     add_command(quick_database, "brief", "true")
     leader = daemons.start("up")
-    runs.wait(runs.submit(Request(job="brief")).run_id, timeout_seconds=30)
+    runs.wait(runs.submit(Request(job="brief")).run_id, timeout_seconds=120)
     with quick_database.read() as connection:
         job = jobs.get_by_name(connection, "brief")
     assert job is not None
@@ -79,7 +79,7 @@ def test_a_wait_for_the_write_lock_is_logged_and_explained(
 
     def runs_again() -> bool:
         asked = runs.submit(Request(job="brief"))
-        return runs.wait(asked.run_id, timeout_seconds=30).state is RunState.SUCCEEDED
+        return runs.wait(asked.run_id, timeout_seconds=120).state is RunState.SUCCEEDED
 
     eventually(runs_again, what="the leader to go on")
     leader.send(signal.SIGTERM)

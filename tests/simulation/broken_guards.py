@@ -102,9 +102,11 @@ def _local_start_unlocked(worker: Worker) -> Iterator[LocalStart]:
         yield local
     except BaseException:
         worker._on_unknown_commit()
+        worker._wake()
         raise
     worker._adopted_next.extend(local.tasks)
-    worker._wake()
+    if local.tasks:
+        worker._wake()
 
 
 @contextmanager

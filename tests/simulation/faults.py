@@ -30,6 +30,9 @@ MIXED = (2.0, 3.0, 4.0, 6.0)
 long ones in the same time, where a fault has its effect at once; where it needs a lease or a second process,
 they find less."""
 
+REPLY_SECONDS = 1.2
+"""How long a slow reply takes: meanwhile a worker that runs something polls, and a lease stays valid."""
+
 BOTH = Role(capacity=4)
 LEADS = Role(work=False)
 WORKS = Role(lead=False, capacity=4)
@@ -143,6 +146,22 @@ class FaultInjector:
                     passes=passes,
                     inject=partial(node.suspend, 1.5),
                 )
+
+    def delay_reply_to_leader(self) -> None:
+        """The thread that leads waits for a reply, while the others of its process go on."""
+        for node in self._world.nodes:
+            if not node.is_dead and node.engine.lease.term is not None:
+                node.planned_fault = PlannedFault(
+                    point=InjectionPoint.AFTER_COMMIT,
+                    fiber="lead",
+                    passes=self._world.random.randint(1, 3),
+                    inject=partial(self._delay_reply, node),
+                )
+
+    def _delay_reply(self, node: Node) -> None:
+        self._world.coverage["a reply to a leader was slow"] += 1
+        self._world.log(f"{node.name} waits for a reply")
+        self._world.scheduler.sleep(REPLY_SECONDS)
 
     def pause_at_point(self) -> None:
         self._plan_fault(

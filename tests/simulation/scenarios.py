@@ -33,11 +33,12 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="lost replies",
-        faults={},
+        faults={"delay_reply_to_leader": 1},
         fault_rates=FaultRates(request_failure=0.04, reply_loss=0.12),
         fault_seconds=MIXED,
         must_cover=(
             "a request failed",
+            "a reply to a leader was slow",
             "lost reply: created by time",
             "lost reply: created by manual",
             "lost reply: created by event",

@@ -49,7 +49,7 @@ def _collect_commits(served: Served, folder: Path) -> None:
     (folder / "site.git").rename(folder / "gone.git")
     started = service.bulk_runs.start()
     served.application.local_engine.start()
-    served.application.runs.wait(started.job_run_id, timeout_seconds=60)
+    served.application.runs.wait(started.job_run_id, timeout_seconds=120)
     served.application.local_engine.stop()
     (view, *_) = service.commits.targets()
     with service.commits._database.write() as connection:

@@ -16,7 +16,7 @@ from tsuzuki.services.runs import Request
 from tsuzuki.store.runs import moves
 from tsuzuki.wiring.application import Application
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 120
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ class ForkedWorkers:
 
     def __exit__(self, *problem: object) -> None:
         os.killpg(self._group.pid, signal.SIGKILL)
-        self._group.communicate(timeout=30)
+        self._group.communicate(timeout=120)
 
 
 def main(count: int, arguments: Sequence[str]) -> None:

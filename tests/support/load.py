@@ -10,7 +10,7 @@ from typing import Self
 from sqlalchemy import text
 
 from support import load_handler
-from support.daemons import eventually
+from support.daemons import TIMEOUT_SECONDS, eventually
 from support.factories import add_job, spec
 from support.history_checker import check_history
 from support.run_counts import count_by_state
@@ -72,7 +72,7 @@ class Load:
 
     def __exit__(self, *problem: object) -> None:
         self._stopping.set()
-        self._thread.join(60)
+        self._thread.join(TIMEOUT_SECONDS)
 
     def submit_at_once(self, count: int) -> None:
         """Submit so many in one transaction."""
@@ -105,7 +105,7 @@ class Load:
 
         `was_paused`: a process was paused during an execution. When it resumes it may still act
         outside the database before it notices; but no row of it is accepted (fencing)."""
-        eventually(self._is_done, what="every run to end", seconds=60.0)
+        eventually(self._is_done, what="every run to end")
         runs = check_history(self._database)
         chains: dict[str, list[Run]] = defaultdict(list)
         for run in runs:

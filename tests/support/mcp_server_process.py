@@ -13,7 +13,7 @@ import psutil
 
 from support.mcp_session import server_environ
 
-GONE_SECONDS = 30.0
+GONE_SECONDS = 120.0
 HANDSHAKE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},

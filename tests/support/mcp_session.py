@@ -95,7 +95,7 @@ class Session:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._ended.result(30)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
         self._loop.close()
 
 

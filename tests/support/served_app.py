@@ -27,7 +27,7 @@ def served(app: Starlette) -> Iterator[str]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(120)
         yield f"http://{LOOPBACK}:{listener.getsockname()[1]}/mcp"
     finally:
         server.should_exit = True

@@ -29,7 +29,7 @@ def call(
     server: StandIn, method: str, path: str, body: str | None = None, **headers: str
 ) -> Answer:
     parts = urlsplit(server.url)
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=120)
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         sent_body = None if body is None else body.encode()

@@ -41,7 +41,7 @@ class SmallDisk:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._keeper.communicate(timeout=10)
+        self._keeper.communicate(timeout=120)
 
     @property
     def inside(self) -> list[str]:

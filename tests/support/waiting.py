@@ -8,7 +8,8 @@ from sqlalchemy import text
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.store.sql.database import Database
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 120.0
+"""Ends a hang; says nothing about speed."""
 POLL_SECONDS = 0.002
 """Between two checks: the code waited for needs the processor too."""
 

@@ -14,7 +14,7 @@ from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.web.server import Address, WebServer
 from tsuzuki.wiring.application import Application, opened
 
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 120
 NO_GITLAB = "http://127.0.0.1:9"
 """No test asks a service of others."""
 

@@ -76,7 +76,7 @@ class Workspace:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
-            timeout=60,
+            timeout=120,
             check=False,
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
@@ -92,7 +92,7 @@ class Workspace:
             TemporaryFile("w+", encoding="utf-8") as err,
         ):
             env = process_environment(environ)
-            code = ForkedProgram(words, cwd=self.folder, env=env, stdout=out, stderr=err).wait(60)
+            code = ForkedProgram(words, cwd=self.folder, env=env, stdout=out, stderr=err).wait(120)
             out.seek(0)
             err.seek(0)
             return Ended(code, out.read(), err.read())

@@ -237,9 +237,9 @@ def waiting_call(served: Served, authenticator: Expiring) -> Iterator[WebServer]
     thread = threading.Thread(target=call)
     thread.start()
     try:
-        assert authenticator.is_checked_again.wait(30)
+        assert authenticator.is_checked_again.wait(120)
         yield server
-        thread.join(30)
+        thread.join(120)
     finally:
         server.stop()
 

@@ -189,7 +189,7 @@ def test_a_killed_server_is_resumed_by_the_next_one(tmp_path: Path) -> None:
             seen = reader.moves(10)
             expected += cancel_all(url_of(tmp_path), run_ids[10:20])
             process.send_signal(signal.SIGKILL)
-            process.wait(30)
+            process.wait(120)
         expected += cancel_all(url_of(tmp_path), run_ids[20:])
         # The last id that was read, whether or not more was sent before the kill.
         server = WebServer(application, Address(host="127.0.0.1", port=0))

@@ -9,7 +9,7 @@ from support.web_client import Served
 
 
 def test_answers_do_not_wait_for_acknowledgements(served: Served) -> None:
-    with closing(HTTPConnection(urlsplit(served.server.url).netloc, timeout=30)) as connection:
+    with closing(HTTPConnection(urlsplit(served.server.url).netloc, timeout=120)) as connection:
         connection.request("GET", "/livez")
         connection.getresponse().read()
         accepted = list(served.server._server.server_state.connections)

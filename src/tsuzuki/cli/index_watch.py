@@ -114,7 +114,8 @@ class _View:
     def _tell(self, event: "WatchEvent") -> None:
         """What the watcher does, when that is news. A build is none."""
         state = event.state.value
-        is_news, root = state != self._state, event.root
+        # A watcher that waits is told of again when another process has the tree.
+        is_news, root = state == "waiting" or state != self._state, event.root
         if state == "building":
             if event.note:
                 warn(self._invocation, event.note)

@@ -40,12 +40,12 @@ def test_a_running_job_is_never_forgotten_and_tells_its_progress(clock: ManualCl
     def work(on_progress: OnProgress, _stopping: Callable[[], bool]) -> BuildJob:
         on_progress(BuildProgress(processed=1, total=2, rate=0.5))
         told.set()
-        go_on.wait(10)
+        go_on.wait(120)
         return COMPLETED
 
     jobs = BuildJobs(clock)
     assert jobs.create(ID, work).status is BuildStatus.RUNNING
-    assert told.wait(10)
+    assert told.wait(120)
     clock.advance(3600)
     running = jobs.get(ID)
     assert running is not None

@@ -79,7 +79,7 @@ def test_a_race_of_starts_gives_one_id(
     all_started = threading.Event()
 
     def scan_later(root: Path, **_options: object) -> Scan:
-        all_started.wait(30)
+        all_started.wait(120)
         return scan_tree(root)
 
     monkeypatch.setattr(build_module, "scan_tree", scan_later)
@@ -259,7 +259,7 @@ def test_every_process_tells_the_same_of_a_build_from_its_start_to_its_end(
     go_on = threading.Event()
 
     def scan_when_told(root: Path, **_options: object) -> Scan:
-        go_on.wait(30)
+        go_on.wait(120)
         return scan_tree(root)
 
     monkeypatch.setattr(build_module, "scan_tree", scan_when_told)

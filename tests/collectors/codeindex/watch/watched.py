@@ -11,7 +11,7 @@ from tsuzuki.collectors.codeindex.index_file import index_path
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.service.watcher import Watcher, WatchEvent, WatchState
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = 120
 
 
 class Watched:

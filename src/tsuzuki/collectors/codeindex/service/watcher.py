@@ -133,26 +133,30 @@ class Watcher:
         self._retry_seconds = min(2 * self._retry_seconds, RETRY_SECONDS_MAX)
 
     def _locked(self) -> WatchLock:
-        """Wait until no other watcher has the tree."""
+        """Wait until no other watcher has the tree. It is told which process has it, and told again when that is
+        known only later, or is another one."""
+        told: int | None = None
         while True:
             index_file = index_path(self.root, self._builds.folder)
             lock = WatchLock.take(index_file)
             if lock is not None:
                 return lock
-            if self.state is not WatchState.WAITING:
-                pid = self._watching_pid(index_file)
+            pid = self._watching_pid(index_file, looks=1 if told is not None else PID_LOOKS_MAX)
+            if pid is not None and (told is None or pid not in {0, told}):
                 who = f"process {pid}" if pid else "another process"
                 self._tell(WatchState.WAITING, note=f"{who} watches it")
-            self._pause(LOOK_SECONDS)
+                told = pid
+            self._pause(PID_LOOK_SECONDS if pid is None else LOOK_SECONDS)
 
-    def _watching_pid(self, index_file: Path) -> int | None:
-        """A process writes its id just after it got the lock: one that is missing is looked for again."""
-        for _ in range(PID_LOOKS_MAX):
+    def _watching_pid(self, index_file: Path, *, looks: int) -> int | None:
+        """A process writes its id just after it got the lock: one that is missing is looked for again. None if the
+        lock was given back meanwhile."""
+        for _ in range(looks - 1):
             pid = watching_pid(index_file)
             if pid != 0:
                 return pid
             self._pause(PID_LOOK_SECONDS)
-        return 0
+        return watching_pid(index_file)
 
     def _watch(self) -> None:
         """Follow the root that is there now; return when it is another one, or none."""
