@@ -20,7 +20,7 @@ HEIGHT = 900
 WAIT_MS = 20_000
 ENGLISH_WORDS = frozenset(
     "Tsuzuki CLI curl JSON UTC API MCP Ctrl Enter URL SSE RSS CSV SVG HTML HTTP LSP SQLite PostgreSQL Redis GitLab "
-    "Google Books Mastodon Gemini English setup".split()
+    "Google Books Mastodon Gemini English setup git".split()
 )
 """Names and terms that Japanese pages have as they are."""
 
