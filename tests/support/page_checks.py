@@ -115,7 +115,7 @@ class Layouts:
     JavaScript. Each has one page, which goes from screen to screen: a new page costs a new process of the browser."""
 
     def __init__(self, wide: Visitor, narrow: Visitor, plain: Visitor) -> None:
-        self._wide, self._narrow, self._plain = wide, narrow, plain
+        self._wide, self._narrow, self._plain = self._people = wide, narrow, plain
         session = wide.context.new_cdp_session(wide.page)
         session.send("Network.enable")
         session.send("Network.setCacheDisabled", {"cacheDisabled": True})
@@ -123,6 +123,7 @@ class Layouts:
     def check(self, path: str, *, has_twin: bool = True) -> None:
         """A screen in each layout, and its JSON twin. One of the two with JavaScript is held to the rules of
         accessibility: screens alternate."""
+        self.forget()
         is_wide_checked = zlib.crc32(path.encode()) % 2 == 0
         with weighed(self._wide.page):
             wide = self._wide.visit(path)
@@ -135,9 +136,13 @@ class Layouts:
         plain = self._plain.visit(path)
         assert plain.locator("h1").first.is_visible(), path
         assert " style=" not in plain.content(), path
-        for person in (self._wide, self._narrow, self._plain):
-            faults, person.faults = person.faults, []
-            assert faults == [], faults
+        faults = [fault for person in self._people for fault in person.faults]
+        assert faults == [], faults
+
+    def forget(self) -> None:
+        """Faults of the time between two checks: a page that stays open goes on asking, for what a test removed too."""
+        for person in self._people:
+            person.faults.clear()
 
 
 @contextmanager
@@ -153,7 +158,9 @@ def layouts(
         ]
         for person in people:
             enter(person.context)
-        yield Layouts(*people)
+        found = Layouts(*people)
+        yield found
+        found.forget()
 
 
 def check_page(page: Page, *, with_axe: bool = True) -> None:
