@@ -17,7 +17,8 @@ WEIGHT_MAX_BYTES = 100_000
 REQUESTS_MAX = 8
 WIDE, NARROW = 1280, 320
 HEIGHT = 900
-WAIT_MS = 20_000
+WAIT_MS = 60_000
+"""Long: the first page of a browser waits for its program and fonts, on a machine that may be busy."""
 ENGLISH_WORDS = frozenset(
     "Tsuzuki CLI curl JSON UTC API MCP Ctrl Enter URL SSE RSS CSV SVG HTML HTTP LSP SQLite PostgreSQL Redis GitLab "
     "Google Books Mastodon Gemini English setup git".split()
