@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
+from support import page_checks
 from support.chromium import browser
-from support.page_checks import Visitor, visitor
+from support.page_checks import WAIT_MS, Layouts, Visitor, visitor
 from support.page_site import page_site
 from support.web_client import Served
+
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,12 @@ def chromium() -> Iterator[Browser]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with page_site(tmp_path_factory.mktemp("workspace")) as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def layouts(chromium: Browser, site: Served) -> Iterator[Layouts]:
+    with page_checks.layouts(chromium, site.client.url) as found:
+        yield found
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import expect
 
 from support.access_site import PASSWORD, AccessSite, access_site
-from support.page_checks import Visitor, check_page, check_weight, stray_english, visitor
+from support.page_checks import Visitor, layouts, visitor
 from tsuzuki.model.access import Role
 from tsuzuki.model.settings import SETTINGS
 from tsuzuki.web.pages.screens.settings import GROUPS, MEANINGS
@@ -26,7 +26,6 @@ PAGES = [
     "/password",
     "/docs",
 ]
-WIDE_PAGES = ["/settings/webhooks", "/tokens", "/users/bob", "/docs"]
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +42,9 @@ def ada(chromium: Chromium, place: AccessSite) -> Iterator[Visitor]:
 
 
 def test_each_page_is_held_to_the_rules(chromium: Chromium, place: AccessSite) -> None:
-    with visitor(chromium, place.url, width=320, language="ja", theme="dark") as person:
-        place.enter(person.context, "ada")
+    with layouts(chromium, place.url, lambda context: place.enter(context, "ada")) as found:
         for path in PAGES:
-            page = person.open(path)
-            check_page(page)
-            assert (found := stray_english(page)) == [], (path, found)
-            page.close()
-    with visitor(chromium, place.url) as person:
-        place.enter(person.context, "ada")
-        for path in WIDE_PAGES:
-            check_weight(person, path)
-            check_page(person.open(path))
+            found.check(path, has_twin=path != "/docs")
 
 
 def test_every_setting_has_its_place_and_its_meaning() -> None:

@@ -1,4 +1,4 @@
-"""What holds on every screen: weight, hostile texts, keyboard only, many tabs, a lost connection, nothing moves."""
+"""What holds on every screen: weight, hostile texts, keyboard only, a lost connection, nothing moves."""
 
 import gzip
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from support.page_checks import (
     REQUESTS_MAX,
@@ -16,7 +16,6 @@ from support.page_checks import (
     visitor,
 )
 from support.web_client import Client, HttpAnswer, Served
-from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
 from tsuzuki.web.pages import screens
 from tsuzuki.web.pages.route import PageRoute, TwinRoute
@@ -27,7 +26,6 @@ EXAMPLES = {"run_id": "4", "name": "nightly-report", "key": "lease_seconds"}
 HARMFUL = (b"<img src=x", b"\xe2\x80\xae", b"hunter2-secret")
 """A tag, a character that turns the line round, and a secret: in arguments, keys, logs and errors of runs."""
 
-TABS = 8
 SEEN_AGAIN = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
@@ -89,14 +87,6 @@ def new_run(site: Served) -> int:
     return site.application.runs.submit(Request(job="needs-gpu")).run_id
 
 
-def refresh(page: Page) -> None:
-    page.evaluate(
-        "() => new Promise((done) => {"
-        "document.addEventListener('tsuzuki:refreshed', done, {once: true});"
-        f"{SEEN_AGAIN} }})"
-    )
-
-
 def test_a_run_is_found_and_canceled_by_keyboard_alone(person: Visitor, site: Served) -> None:
     run_id = new_run(site)
     page = person.open("/runs")
@@ -123,20 +113,6 @@ def test_a_run_is_found_and_canceled_by_keyboard_alone(person: Visitor, site: Se
     expect(dialog.get_by_role("button", name=f"Cancel run {run_id}")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#flash")).to_have_text(f"Run {run_id} was canceled.")
-
-
-def test_eight_tabs_are_open_and_the_eighth_answers(person: Visitor, site: Served) -> None:
-    tabs = [person.open("/runs") for _ in range(TABS)]
-    states = re.compile("live|poll")
-    for tab in tabs:
-        expect(tab.locator("#live-mark")).to_have_attribute("data-state", states)
-    run_id = new_run(site)
-    refresh(tabs[-1])
-    expect(tabs[-1].locator("#new-rows")).to_be_visible()
-    tabs[-1].goto(f"{person.url}/runs/{run_id}/cancel")
-    tabs[-1].get_by_role("button", name=f"Cancel run {run_id}").click()
-    expect(tabs[-1].locator("#flash")).to_be_visible()
-    assert site.application.runs.get(run_id).run.state is RunState.CANCELED
 
 
 def test_a_lost_connection_costs_no_row_and_doubles_none(chromium: Browser, site: Served) -> None:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from support.collect_site import collect_site
-from support.page_checks import Visitor, check_screen, check_twin, visitor
+from support.page_checks import Layouts, Visitor, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served
 from tsuzuki.model.run_filter import RunFilter
@@ -19,10 +19,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("path", ["/books", "/books/jobs/novelties", "/books/found"])
-def test_each_page_of_books_is_held_to_the_rules(
-    chromium: Browser, site: Served, path: str
-) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_of_books_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
+    layouts.check(path)
 
 
 def test_a_search_shows_its_position_and_what_it_found(person: Visitor) -> None:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from support.code_site import code_site
-from support.page_checks import Visitor, check_screen, check_twin
+from support.page_checks import Layouts, Visitor, check_twin
 from support.web_client import Served
 from tsuzuki.web.pages.route import FORM_TYPE
 
@@ -20,10 +20,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("path", ["/index", "/index/search?text=total"])
-def test_each_page_of_the_code_index_is_held_to_the_rules(
-    chromium: Browser, site: Served, path: str
-) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_of_the_code_index_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
+    layouts.check(path)
 
 
 def test_files_are_counted_by_outcome_and_language_and_listed(person: Visitor) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from support.collect_site import BRANCH, collect_site
-from support.page_checks import Visitor, check_screen, check_twin, visitor
+from support.page_checks import Layouts, Visitor, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served, served_application
 from tsuzuki.collectors.commits.service import CommitsService
@@ -29,17 +29,15 @@ def service(site: Served) -> CommitsService:
 
 
 @pytest.mark.parametrize("path", ["/commits", "/commits/chart", "/commits/collect"])
-def test_each_page_of_commits_is_held_to_the_rules(
-    chromium: Browser, site: Served, path: str
-) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_of_commits_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
+    layouts.check(path)
 
 
 def test_a_collection_is_held_to_the_rules_and_names_what_failed(
-    chromium: Browser, site: Served, service: CommitsService
+    layouts: Layouts, site: Served, service: CommitsService
 ) -> None:
     newest = service.bulk_runs.runs()[-1].run_id
-    check_screen(chromium, site.client.url, f"/commits/collections/{newest}")
+    layouts.check(f"/commits/collections/{newest}")
     failed = site.client.as_(None).get(f"/commits/collections/{newest}.json?status=failed").json
     (result,) = failed["results"]
     assert (result["status"], failed["collection"]["failed_count"]) == ("failed", 1)

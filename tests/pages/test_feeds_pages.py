@@ -18,7 +18,7 @@ from support.feeds_site import (
     READY,
     feeds_site,
 )
-from support.page_checks import Visitor, check_screen, check_twin, visitor
+from support.page_checks import Layouts, Visitor, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served
 from tsuzuki.web.pages.route import FORM_TYPE
@@ -39,10 +39,8 @@ def post(site: Served, path: str, form: str = "") -> tuple[int, str]:
 @pytest.mark.parametrize(
     "path", ["/feeds", "/feeds/items?reason=api_failed&feed=news", f"/feeds/items/{HELD}"]
 )
-def test_each_page_of_feeds_is_held_to_the_rules(
-    chromium: Browser, site: Served, path: str
-) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_of_feeds_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
+    layouts.check(path)
 
 
 def test_every_number_leads_to_what_it_counts(person: Visitor) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from support.page_checks import Visitor, check_page, check_screen
+from support.page_checks import Layouts, Visitor, check_page
 from support.page_site import HOSTILE
 from support.web_client import Client, HttpAnswer, Served, served_application
 from tsuzuki.web.pages.route import FORM_TYPE
@@ -39,10 +39,8 @@ def made(site: Served) -> str:
         "/jobs/made-here/edit",
     ],
 )
-def test_each_page_of_jobs_is_held_to_the_rules(
-    chromium: Browser, site: Served, made: str, path: str
-) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_of_jobs_is_held_to_the_rules(layouts: Layouts, made: str, path: str) -> None:
+    layouts.check(path)
 
 
 def test_a_job_is_run_switched_off_and_deleted_in_dialogs(person: Visitor, site: Served) -> None:

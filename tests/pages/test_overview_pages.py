@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from support.page_checks import Visitor, check_screen, check_twin, measure_layout_shift
+from support.page_checks import Layouts, Visitor, check_twin, measure_layout_shift
 from support.web_client import Served
 from tsuzuki.services.runs import Request
 
@@ -21,10 +21,8 @@ def engine(site: Served) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("path", ["/", "/workers", "/failures", "/events/1", "/audit"])
-def test_each_page_of_the_system_is_held_to_the_rules(
-    chromium: Browser, site: Served, path: str
-) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_of_the_system_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
+    layouts.check(path)
 
 
 def test_the_overview_changes_in_place(person: Visitor, site: Served) -> None:

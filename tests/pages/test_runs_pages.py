@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from support.page_checks import Visitor, check_screen, check_twin, measure_layout_shift, visitor
+from support.page_checks import Layouts, Visitor, check_twin, measure_layout_shift, visitor
 from support.web_client import Served
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
@@ -37,8 +37,8 @@ def refresh(page: Page) -> None:
         "/runs/4/compare?with=1",
     ],
 )
-def test_each_page_of_runs_is_held_to_the_rules(chromium: Browser, site: Served, path: str) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_of_runs_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
+    layouts.check(path)
 
 
 def test_a_filter_is_a_chip_that_can_be_turned_round_and_removed(person: Visitor) -> None:

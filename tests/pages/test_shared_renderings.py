@@ -27,7 +27,6 @@ def viewer(actor: str, role: Role = Role.VIEWER, language: str = "en") -> Viewer
         flash=None,
         is_fragment=True,
         accepts_gzip=False,
-        has_stream=True,
         menu=(),
     )
 

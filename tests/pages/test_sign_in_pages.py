@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from support.page_checks import Visitor, check_page, check_screen, stray_english, visitor
+from support.page_checks import Layouts, Visitor, check_page, stray_english, visitor
 from support.web_client import Served, served_application
 from tsuzuki.model.access import Role
 
@@ -78,8 +78,8 @@ def test_preferences_are_kept_and_act_at_once(person: Visitor) -> None:
 
 
 @pytest.mark.parametrize("path", ["/preferences", "/bulk", "/go?q=nightly"])
-def test_each_page_is_held_to_the_rules(chromium: Browser, site: Served, path: str) -> None:
-    check_screen(chromium, site.client.url, path)
+def test_each_page_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
+    layouts.check(path)
 
 
 def test_an_error_is_a_page_with_the_next_step(chromium: Browser, site: Served) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from support.page_checks import Visitor, check_screen
+from support.page_checks import Layouts, Visitor
 from support.page_site import HOSTILE
 from support.web_client import Client, HttpAnswer, Served, served_application
 from tsuzuki.services.saved_views import OWNED_MAX
@@ -15,7 +15,7 @@ from tsuzuki.web.pages.route import FORM_TYPE
 
 
 def test_a_list_is_saved_opened_and_deleted(
-    chromium: Browser, person: Visitor, site: Served
+    layouts: Layouts, person: Visitor, site: Served
 ) -> None:
     page = person.open("/runs?state=FAILED")
     dialog = page.get_by_role("dialog", name="Confirm")
@@ -24,7 +24,7 @@ def test_a_list_is_saved_opened_and_deleted(
     dialog.get_by_role("button", name="Save view").click()
     expect(page.locator("#flash")).to_have_text("The view was saved.")
     expect(page).to_have_url(re.compile(r"/runs\?state=FAILED$"))
-    check_screen(chromium, site.client.url, "/views")
+    layouts.check("/views")
     page.goto(f"{site.client.url}/views")
     page.locator("#views a").first.click()
     expect(page).to_have_url(re.compile(r"/runs\?state=FAILED$"))

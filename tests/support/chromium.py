@@ -24,7 +24,6 @@ ARGUMENTS = [
     "--no-sandbox",  # a container has no user namespaces
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    "--no-zygote",
     "--font-render-hinting=none",
     "--hide-scrollbars",
 ]

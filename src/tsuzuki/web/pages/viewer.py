@@ -31,8 +31,6 @@ class Viewer:
     flash: Flash | None
     is_fragment: bool
     accepts_gzip: bool
-    has_stream: bool
-    """There is a stream of events to follow; else our script polls."""
     menu: tuple[MenuGroup, ...]
 
     @property
@@ -79,7 +77,6 @@ def viewer_of(request: Request) -> Viewer:
         flash=flash_of(request, lambda: request.app.state.application.api_requests.cursor_key),
         is_fragment=FRAGMENT_HEADER in request.headers,
         accepts_gzip="gzip" in request.headers.get("accept-encoding", ""),
-        has_stream=request.app.state.has_stream,
         menu=_menu(request, principal),
     )
 

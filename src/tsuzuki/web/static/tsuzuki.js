@@ -207,7 +207,6 @@ async function takeStreamSlot() {
 
 async function connect() {
   if (!body.dataset.topics || document.hidden || source || isConnecting) return;
-  if (!body.hasAttribute("data-stream")) return startPolling();
   isConnecting = true;
   const release = await takeStreamSlot();
   isConnecting = false;
