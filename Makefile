@@ -27,8 +27,8 @@ $(STAMP): $(UV) requirements/dev.txt pyproject.toml
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
-run: setup ## start Tsuzuki on the embedded default in ./workspace
-	@mkdir -p workspace && cd workspace && ../$(BIN)/tsuzuki --quiet init --if-missing && exec ../$(BIN)/tsuzuki up
+run: setup ## start the demo in ./workspace: sandbox, engine and web page
+	@exec $(BIN)/tsuzuki demo workspace
 
 lint: setup ## format check, ruff, mypy, import contracts
 	@$(BIN)/ruff format --check --quiet .

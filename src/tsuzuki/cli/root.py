@@ -29,6 +29,10 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.init:init",
         "Make a workspace: a commented tsuzuki.yaml with one job, and its database.",
     ),
+    "demo": LazyCommand(
+        "tsuzuki.cli.demo:demo",
+        "Start a demo: stand-ins for outside services, an engine and the web page.",
+    ),
     "up": LazyCommand(
         "tsuzuki.cli.up:up",
         "Start everything: lead, work, and serve the web page and the HTTP API.",
