@@ -57,15 +57,12 @@ def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> Non
             hint="Leave out --config and --database-url, and name a FOLDER.",
         )
     require_git()
-    workspace = DemoWorkspace(invocation.cwd.absolute() / (folder or DEFAULT_FOLDER))
+    here = invocation.cwd.absolute()
+    workspace = DemoWorkspace(here / (folder or DEFAULT_FOLDER), now=SystemClock().now())
     workspace.refuse_if_not_a_demo()
     say(invocation, f"Starting in {workspace.folder}: the page is there in a few seconds.")
     with _services(workspace) as services:
-        workspace.write(
-            services.ports,
-            root=workspace.source_tree(invocation.cwd.absolute()),
-            now=SystemClock().now(),
-        )
+        workspace.write(services.ports, root=workspace.source_tree(here))
         _run(_inside(invocation, workspace), services, listen)
 
 
@@ -75,7 +72,10 @@ def _services(workspace: DemoWorkspace) -> Iterator[Any]:
     workspace.make_folder()
     package = "tsuzuki.sandbox.demo.services"
     try:
-        services = load(f"{package}:DemoServices")(workspace.repositories, ports=workspace.ports())
+        record = workspace.record()
+        services = load(f"{package}:DemoServices")(
+            workspace.repositories, since=record.since, ports=record.ports
+        )
     except ModuleNotFoundError as missing:
         raise extra_missing(
             f"the demo needs the library {missing.name}, which is not installed", extra=EXTRAS
@@ -181,7 +181,7 @@ def _tell(invocation: Invocation, services: Any, url: str) -> None:
         (f"{url}/commits", "who committed when"),
         (f"{url}/books", "a search that used up its quota, and when it goes on"),
         (f"{url}/feeds", "what was posted, and what waits for your approval"),
-        (f"{url}/code", "search the source code"),
+        (f"{url}/index", "search the source code"),
         (f"{url}/failures", "the attempt that failed; its retry succeeded"),
     )
     commands = (

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -33,6 +34,7 @@ fi
 echo "3 parts written to the archive"
 """
 TEMPLATE = """\
+# yaml-language-server: $schema=tsuzuki.schema.json
 # The demo of Tsuzuki. All services in it are stand-ins on this machine, started by `tsuzuki demo`.
 # Change it as you like: a running demo applies what you save.
 
@@ -117,11 +119,20 @@ jobs:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class DemoRecord:
+    """What the first start wrote down."""
+
+    since: datetime
+    ports: Mapping[str, int] | None
+
+
 class DemoWorkspace:
     """The demo in `folder`, which need not exist yet."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, now: datetime) -> None:
         self.folder = folder
+        self._now = now
         self.file = folder / FILE_NAME
         self.repositories = folder / "gitlab"
 
@@ -138,7 +149,8 @@ class DemoWorkspace:
         try:
             (self.folder / RECORD).parent.mkdir(parents=True, exist_ok=True)
             _write_if_missing(self.folder / ".gitignore", "*\n")
-            load("tsuzuki.sandbox.demo.repositories:make_gitlab_repositories")(self.repositories)
+            make = load("tsuzuki.sandbox.demo.repositories:make_gitlab_repositories")
+            make(self.repositories, now=self.record().since)
         except OSError as problem:
             raise FileUnusable(
                 f"the folder {self.folder} cannot be made: {problem.strerror}",
@@ -146,35 +158,35 @@ class DemoWorkspace:
                 code="folder_unwritable",
             ) from problem
 
-    def ports(self) -> dict[str, int] | None:
-        """Those of the first start; None before it."""
-        record = self.folder / RECORD
+    def record(self) -> DemoRecord:
+        """That of the first start; before it, one without ports."""
+        file = self.folder / RECORD
         try:
-            ports: dict[str, int] = json.loads(record.read_text(encoding="utf-8"))["ports"]
+            said = json.loads(file.read_text(encoding="utf-8"))
+            return DemoRecord(
+                since=datetime.fromisoformat(said["since"]), ports=dict(said["ports"])
+            )
         except FileNotFoundError:
-            return None
+            return DemoRecord(since=self._now, ports=None)
         except (ValueError, KeyError, TypeError) as problem:
             raise ConfigurationError(
-                f"{record} is not what the demo wrote",
+                f"{file} is not what the demo wrote",
                 hint=f"Remove the folder {self.folder}, and start the demo again.",
                 code="demo_record",
             ) from problem
-        return ports
 
-    def write(self, ports: Mapping[str, int], *, root: Path, now: datetime) -> None:
-        """Write what is missing: the record, the script of a job, and at last the file."""
-        record = self.folder / RECORD
-        if not record.exists():
-            unfinished = record.with_suffix(".tmp")
-            unfinished.write_text(json.dumps({"ports": dict(ports)}), encoding="utf-8")
-            unfinished.replace(record)
+    def write(self, ports: Mapping[str, int], *, root: Path) -> None:
+        """Write what is missing: the record, the script of a job, the schema, and at last the file."""
+        from tsuzuki.wiring.application import file_schema
+
+        since = self.record().since
+        record = {"since": since.isoformat(), "ports": dict(ports)}
+        _write_if_missing(self.folder / RECORD, json.dumps(record))
         _write_if_missing(self.folder / "nightly.sh", NIGHTLY)
-        _write_if_missing(
-            self.file,
-            TEMPLATE.format(
-                **ports, root=json.dumps(str(root)), quota_zone=zone_near_midnight(now)
-            ),
-        )
+        _write_if_missing(self.folder / "tsuzuki.schema.json", file_schema())
+        zone = zone_near_midnight(self._now)
+        text = TEMPLATE.format(**ports, root=json.dumps(str(root)), quota_zone=zone)
+        _write_if_missing(self.file, text)
 
     def source_tree(self, folder: Path) -> Path:
         """The repository around `folder`, or a small one of the demo where there is none or it is shallow."""
@@ -182,7 +194,7 @@ class DemoWorkspace:
         if found is not None:
             return found
         project = self.folder / "project"
-        load("tsuzuki.sandbox.demo.repositories:make_project")(project)
+        load("tsuzuki.sandbox.demo.repositories:make_project")(project, now=self.record().since)
         return project
 
 

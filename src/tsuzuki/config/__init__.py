@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tsuzuki.config.schema.problems import InvalidFile
     from tsuzuki.config.schema.sections import Entry
     from tsuzuki.config.schema.webhooks import Webhook
-    from tsuzuki.config.starter_file import write_starter
+    from tsuzuki.config.starter_file import schema_text, write_starter
     from tsuzuki.config.yaml.document import parse_value
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "parse_job",
     "parse_value",
     "patched",
+    "schema_text",
     "write_starter",
 ]
 
@@ -73,6 +74,7 @@ _HOMES = {
     "parse_job": "schema.jobs",
     "parse_value": "yaml.document",
     "patched": "job_patch",
+    "schema_text": "starter_file",
     "write_starter": "starter_file",
 }
 

@@ -128,6 +128,17 @@ def read_configuration(
     return configuration_service.view(read(), kinds)
 
 
+def write_starter(file: Path) -> list[Path]:
+    """The files of a new workspace with these kinds of job. Returns what was written; raises `Conflict` if `file`
+    exists."""
+    return configuration_service.write_starter(file, kinds=installed_collectors().kinds)
+
+
+def file_schema() -> str:
+    """The JSON Schema of the configuration file with these kinds of job."""
+    return configuration_service.schema_text(installed_collectors().kinds)
+
+
 def configuration_reader(
     config_file: Path | None,
     database_url: str | None,

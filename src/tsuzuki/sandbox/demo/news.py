@@ -1,9 +1,9 @@
 """The news of the demo: a site with two feeds, in which a new article appears from time to time."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tsuzuki.sandbox.feed_site.content import Article
-from tsuzuki.sandbox.feed_site.demo import ENGLISH_FEED
+from tsuzuki.sandbox.feed_site.demo import ENGLISH_FEED, make_demo
 from tsuzuki.sandbox.feed_site.site import FeedSite
 
 REPORTS = (
@@ -40,6 +40,18 @@ REPORTS = (
         "The water works replace the last of the old meters. The new ones show their figures on a page of one's own.",
     ),
 )
+
+
+def make_news(*, since: datetime) -> FeedSite:
+    """The site, whose newest article was published an hour before."""
+    site = make_demo(traps=False)
+    articles = {one.name: one for feed in site.feeds for one in site.articles(feed)}.values()
+    dates = [one.published for one in articles if isinstance(one.published, datetime)]
+    later = since - timedelta(hours=1) - max(dates)
+    for one in articles:
+        if isinstance(one.published, datetime):
+            site.edit_article(one, published=one.published + later)
+    return site
 
 
 def publish(site: FeedSite, number: int, *, at: datetime) -> Article:

@@ -6,25 +6,28 @@ Both are made in a folder beside and then renamed, so that a folder by the final
 import random
 import shutil
 from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from tsuzuki.sandbox.gitlab.demo import FIRST_OF_2024, HOUR, PEOPLE, make_demo
+from tsuzuki.sandbox.gitlab.demo import HOUR, PEOPLE, make_demo
 from tsuzuki.sandbox.gitlab.repository import Repository
 from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 
 PARTS = ("lamp", "tide", "fog_horn", "keeper", "log_book", "signal_code")
 VERBS = ("read", "check", "adjust", "record", "report", "reset")
+STEP_HOURS_MAX = 400
 UNFINISHED = ".unfinished"
 
 
-def make_gitlab_repositories(folder: Path) -> None:
+def make_gitlab_repositories(folder: Path, *, now: datetime) -> None:
     """Make them, unless they are there."""
-    _made_whole(folder, make_demo)
+    _made_whole(folder, partial(make_demo, end=int(now.timestamp())))
 
 
-def make_project(folder: Path) -> None:
+def make_project(folder: Path, *, now: datetime) -> None:
     """Make a work tree with a history of its source code, unless it is there."""
-    _made_whole(folder, _project)
+    _made_whole(folder, partial(_project, end=int(now.timestamp())))
 
 
 def _made_whole(folder: Path, make: Callable[[Path], None]) -> None:
@@ -36,18 +39,18 @@ def _made_whole(folder: Path, make: Callable[[Path], None]) -> None:
     unfinished.rename(folder)
 
 
-def _project(folder: Path) -> None:
+def _project(folder: Path, *, end: int) -> None:
     bare = folder.with_name(folder.name + ".git" + UNFINISHED)
     shutil.rmtree(bare, ignore_errors=True)
-    _write_history(RepositoryBuilder(bare))
+    _write_history(RepositoryBuilder(bare), end=end)
     Repository(bare).git("clone", "--quiet", "--no-hardlinks", str(bare), str(folder))
     Repository(folder).git("remote", "remove", "origin")
     shutil.rmtree(bare)
 
 
-def _write_history(make: RepositoryBuilder) -> None:
+def _write_history(make: RepositoryBuilder, *, end: int) -> None:
     chance = random.Random(13)  # noqa: S311 -- the same history each time, not a secret
-    now = FIRST_OF_2024
+    now = end - len(PARTS) * len(VERBS) * STEP_HOURS_MAX * HOUR
     written = dict.fromkeys(PARTS, 0)
     make.commit(
         "main", {"README.md": b"# A lighthouse\n"}, author=PEOPLE[0], at=now, message="Start"
@@ -55,7 +58,7 @@ def _write_history(make: RepositoryBuilder) -> None:
     for _ in range(len(PARTS) * len(VERBS)):
         part = chance.choice([part for part in PARTS if written[part] < len(VERBS)])
         written[part] += 1
-        now += chance.randrange(20 * HOUR, 400 * HOUR)
+        now += chance.randrange(STEP_HOURS_MAX // 2 * HOUR, STEP_HOURS_MAX * HOUR)
         make.commit(
             "main",
             {f"lighthouse/{part}.py": _source(part, written[part])},

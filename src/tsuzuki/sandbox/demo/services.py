@@ -4,6 +4,7 @@ new calls, and the news have a new article."""
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +12,6 @@ from typing import Self
 
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.sandbox.exchange import Application
-from tsuzuki.sandbox.feed_site.demo import make_demo as make_news
 from tsuzuki.sandbox.gitlab import gitlab
 from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.mastodon import mastodon
@@ -19,7 +19,7 @@ from tsuzuki.sandbox.server import StandIn
 from tsuzuki.sandbox.smtp import MailServer
 
 from .catalogue import demo_catalogue
-from .news import publish
+from .news import make_news, publish
 
 CALLS_PER_MINUTE = 4
 MINUTE_SECONDS = 60.0
@@ -36,12 +36,13 @@ class PortTaken(Exception):
 
 class DemoServices:
     """Servers on the `ports` of an earlier start, or on the usual ones, or where those are taken on free ones.
-    `repositories` are those of the GitLab."""
+    `repositories` are those of the GitLab, and `since` is the moment of the first start."""
 
     def __init__(
         self,
         repositories: Path,
         *,
+        since: datetime,
         ports: Mapping[str, int] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -51,7 +52,7 @@ class DemoServices:
         self._stopped = threading.Event()
         self._minutes = threading.Thread(target=self._pass_minutes, name="demo-minutes")
         self.books = GoogleBooks(demo_catalogue(), calls_per_minute=CALLS_PER_MINUTE)
-        self.news = make_news(traps=False)
+        self.news = make_news(since=since)
         self.mastodon = mastodon(clock=self._clock)
         self._applications: dict[str, Application] = {
             "gitlab": gitlab(repositories, clock=self._clock),
