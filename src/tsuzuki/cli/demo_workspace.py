@@ -94,6 +94,7 @@ jobs:
         url: http://127.0.0.1:{feeds}/news.rdf
         language: ja
         backfill: 3
+        silent_after: 30d
         hold: true              # each post waits for a person: the page Feeds, or tsuzuki feeds approve
 
   new-books:

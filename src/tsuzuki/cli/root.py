@@ -67,6 +67,10 @@ COMMANDS: dict[str, LazyCommand] = {
     "config": LazyCommand(
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
     ),
+    "doctor": LazyCommand(
+        "tsuzuki.cli.doctor:doctor",
+        "Look at what this workspace needs, and say what to do about what is not right.",
+    ),
     "index": LazyCommand(
         "tsuzuki.cli.index:index", "Index the source code of a tree, and ask what is in it."
     ),

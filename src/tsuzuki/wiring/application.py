@@ -28,6 +28,7 @@ from tsuzuki.services.audit import Audit
 from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.changes import Changes
 from tsuzuki.services.configuration import ConfigurationView
+from tsuzuki.services.diagnosis import Diagnosis
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
 from tsuzuki.services.failures import Failures
@@ -45,6 +46,7 @@ from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
+from tsuzuki.wiring.checks import collector_checks
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
@@ -82,6 +84,7 @@ class Application:
     setup_codes: SetupCodes
     webhooks: Webhooks
     maintenance: Maintenance
+    diagnosis: Diagnosis
     local_engine: LocalEngine
     one_run_engine: Callable[[], OneRunEngine]
     """For one run that is waited for: an engine of this process, if no other executes it."""
@@ -198,6 +201,14 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     local_engine = LocalEngine(
         build=partial(_build_engine, resources), liveness=liveness, workers=workers, runs=runs
     )
+    maintenance = Maintenance(
+        database=database,
+        components=resources.our_components,
+        plug_ins=resources.plug_in_components,
+        refuse=resources.refuse,
+        folder=resources.workspace,
+    )
+    due = DueItems(database=database)
     return Application(
         configuration=configuration_service.view(resources.configuration),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
@@ -214,7 +225,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         workers=workers,
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
-        due=DueItems(database=database),
+        due=due,
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         tokens=Tokens(database=database),
@@ -224,12 +235,14 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         webhooks=Webhooks(
             database=database, webhooks=resources.configuration.webhooks, events=events
         ),
-        maintenance=Maintenance(
+        maintenance=maintenance,
+        diagnosis=Diagnosis(
             database=database,
-            components=resources.our_components,
-            plug_ins=resources.plug_in_components,
-            refuse=resources.refuse,
-            folder=resources.workspace,
+            workspace=resources.workspace,
+            maintenance=maintenance,
+            workers=workers,
+            due=due,
+            collector_checks=partial(collector_checks, resources),
         ),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
