@@ -111,7 +111,7 @@ jobs:
     schedule: {{daily_at: "02:30"}}
     timeout: 10m
     max_retries: 3
-    backoff: {{initial: 5s}}
+    backoff: {{initial: 3s}}
 
   greet-visitor:
     description: Waits for the event visitor.came

@@ -6,7 +6,7 @@ A wrong answer is told and asked for again; the others stay. Without a terminal 
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tsuzuki.services.jobs import Jobs
 
 BY_HAND = "none"
+WITH_AN_OPTION = (("type",), ("schedule",), ("description",))
 
 
 def can_ask() -> bool:
@@ -37,7 +38,7 @@ class JobQuestions:
         self._kinds = jobs.kinds_to_add()
         self._removals = changes.removals
         self._values: dict[KeyPath, Any] = dict(changes.values)
-        self._asked: list[str] = []
+        self._has_asked = False
 
     def ask(self, name: str | None) -> tuple[str, JobChanges]:
         """The name and the changes, complete."""
@@ -52,8 +53,8 @@ class JobQuestions:
                     self._ask_key(name, key, question)
             if not (self._is_said("schedule") or self._is_said("on_event")):
                 self._ask_when(kind.usual_schedule)
-        if self._asked:
-            words = ["tsuzuki", "job", "add", name, *self._asked]
+        if self._has_asked:
+            words = ["tsuzuki", "job", "add", name, *_options(self._values)]
             say(self._invocation, f"The same without questions: {shlex.join(words)}")
         return name, JobChanges(values=self._values, removals=self._removals)
 
@@ -79,9 +80,7 @@ class JobQuestions:
             return _words(self._jobs.problem_at(name, {"command": answer}, ("command",)))
 
         answer = self._prompt(f"What to run: a command, or one of {kinds}", problem)
-        key = "type" if answer in self._kinds else "command"
-        self._values[key,] = answer
-        self._asked += [f"--{key}", answer]
+        self._values["type" if answer in self._kinds else "command",] = answer
 
     def _ask_key(self, name: str, key: KeyPath, question: Any) -> None:
         def problem(answer: str) -> str | None:
@@ -93,7 +92,6 @@ class JobQuestions:
         answer = self._prompt(question.text, problem, default=None if question.required else "")
         if answer:
             self._values[key] = question.value_of(answer)
-            self._asked += ["--set", f"{'.'.join(key)}={json.dumps(self._values[key])}"]
 
     def _ask_when(self, usual: str) -> None:
         def problem(answer: str) -> str | None:
@@ -109,11 +107,11 @@ class JobQuestions:
         )
         if answer != BY_HAND:
             self._values["schedule",] = answer
-            self._asked += ["--schedule", answer]
 
     def _prompt(
         self, text: str, problem: Callable[[str], str | None], default: str | None = None
     ) -> str:
+        self._has_asked = True
         while True:
             answer: str = click.prompt(
                 text, default=default, show_default=bool(default), err=True
@@ -122,6 +120,17 @@ class JobQuestions:
             if wrong is None:
                 return answer
             say(replace(self._invocation, quiet=False), f"  {wrong}")
+
+
+def _options(values: Mapping[KeyPath, Any]) -> list[str]:
+    """The options that say the same."""
+    words: list[str] = []
+    for path, value in values.items():
+        if path in WITH_AN_OPTION:
+            words += [f"--{path[0]}", str(value)]
+        else:
+            words += ["--set", f"{'.'.join(path)}={json.dumps(value, ensure_ascii=False)}"]
+    return words
 
 
 def _words(problem: TsuzukiError | None) -> str | None:
