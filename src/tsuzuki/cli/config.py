@@ -20,7 +20,7 @@ def config() -> None:
     \b
     tsuzuki config check
     tsuzuki config show
-    tsuzuki config schema > tsuzuki.schema.json
+    tsuzuki config schema
     """
 
 
@@ -87,7 +87,7 @@ def schema(invocation: Invocation) -> None:
     first line names it for the YAML language server.
 
     \b
-    tsuzuki config schema > tsuzuki.schema.json
+    tsuzuki config schema
     """
     from tsuzuki.wiring.application import file_schema
 

@@ -201,13 +201,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     local_engine = LocalEngine(
         build=partial(_build_engine, resources), liveness=liveness, workers=workers, runs=runs
     )
-    maintenance = Maintenance(
-        database=database,
-        components=resources.our_components,
-        plug_ins=resources.plug_in_components,
-        refuse=resources.refuse,
-        folder=resources.workspace,
-    )
+    maintenance = _maintenance(resources)
     due = DueItems(database=database)
     return Application(
         configuration=configuration_service.view(resources.configuration),
@@ -236,14 +230,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             database=database, webhooks=resources.configuration.webhooks, events=events
         ),
         maintenance=maintenance,
-        diagnosis=Diagnosis(
-            database=database,
-            workspace=resources.workspace,
-            maintenance=maintenance,
-            workers=workers,
-            due=due,
-            collector_checks=partial(collector_checks, resources),
-        ),
+        diagnosis=_diagnosis(resources, maintenance=maintenance, workers=workers, due=due),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         refused_collectors=resources.refused,
@@ -252,6 +239,25 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         build_service=service,
         api_requests=ApiRequests(database=database),
         mask=SecretMask(partial(resources.configuration.secrets, resources.environ)),
+    )
+
+
+def _maintenance(resources: Resources) -> Maintenance:
+    return Maintenance(
+        database=resources.database,
+        components=resources.our_components,
+        plug_ins=resources.plug_in_components,
+        refuse=resources.refuse,
+        folder=resources.workspace,
+    )
+
+
+def _diagnosis(resources: Resources, **services: Any) -> Diagnosis:
+    return Diagnosis(
+        database=resources.database,
+        workspace=resources.workspace,
+        collector_checks=partial(collector_checks, resources),
+        **services,
     )
 
 
