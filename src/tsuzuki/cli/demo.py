@@ -1,5 +1,6 @@
 """`tsuzuki demo`: sandbox, engine and web page in one process, with a job of each kind that has something to do."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path("tsuzuki-demo")
 FREE_PORT = "127.0.0.1:0"
+DRAIN_SETTING, DRAIN_SECONDS = "drain_timeout_seconds", 1.0
+"""^C gives what runs a second to end by itself: the next start goes on with it."""
 KEPT_VARIABLES = ("TSUZUKI_CODEINDEX_FOLDER", "TSUZUKI_CODEINDEX_CONFIG", "TSUZUKI_TRACEBACK")
 COMMITS, CODE_INDEX = "commits", "code-index"
 EXTRAS = "books,codeindex,commits,feeds,sandbox,web"
@@ -111,10 +114,8 @@ def _run(invocation: Invocation, services: Any, listen: str | None) -> None:
         apply=True,
         log_format="text",
         database_wait_seconds=0.0,
-        serve_beside=partial(_page_served, invocation, listen=listen),
-        manner=Manner(
-            greet=partial(_greet, invocation, services), log_warnings_only=True, stop_at_once=True
-        ),
+        serve_beside=partial(_prepared, invocation, listen=listen),
+        manner=Manner(greet=partial(_greet, invocation, services), log_warnings_only=True),
         capacity=DEFAULT_CAPACITY,
         tags=(),
         metrics_port=None,
@@ -122,9 +123,32 @@ def _run(invocation: Invocation, services: Any, listen: str | None) -> None:
 
 
 @contextmanager
+def _prepared(
+    invocation: Invocation, application: "Application", *, listen: str | None
+) -> Iterator[str]:
+    """The page, and in a thread of its own the first start of the commits: GitLab is asked for its projects, and ^C
+    does not wait for that."""
+    drain = application.settings.get(DRAIN_SETTING)
+    if drain.updated_at is None:
+        application.settings.set(DRAIN_SETTING, DRAIN_SECONDS)
+    stopping = threading.Event()
+    follow = threading.Thread(
+        target=_follow_projects, args=(invocation, application, stopping), name="demo-projects"
+    )
+    with _page_served(invocation, application, listen=listen) as url:
+        follow.start()
+        try:
+            yield url
+        finally:
+            stopping.set()
+            follow.join()
+
+
+@contextmanager
 def _page_served(
     invocation: Invocation, application: "Application", *, listen: str | None
 ) -> Iterator[str]:
+    """At the usual address or, if that is taken and none was asked for, on a free port."""
     options = WebOptions(listen=listen, allowed_hosts=(), trusted_proxies=(), setup=False)
     with ExitStack() as running:
         try:
@@ -140,16 +164,11 @@ def _page_served(
 def _greet(
     invocation: Invocation, services: Any, application: "Application", url: str | None
 ) -> None:
-    """Start each job once, and say where to look. The commits come last: their projects are asked for first."""
+    """Start each job once, and say where to look."""
     for name in RUN_AT_START:
         _start(application, name)
     application.events.emit(VISITOR, {"name": "the first visitor"})
     _tell(invocation, services, str(url))
-    try:
-        _follow_projects(application, invocation)
-    except TsuzukiError as problem:
-        warn(invocation, f"the commits of the demo are not followed: {problem.message}")
-    _start(application, COMMITS)
 
 
 def _start(application: "Application", name: str) -> None:
@@ -159,16 +178,26 @@ def _start(application: "Application", name: str) -> None:
         application.runs.start(Request(job=name))
 
 
-def _follow_projects(application: "Application", invocation: Invocation) -> None:
-    """At the first start only: a target that was removed later stays removed."""
+def _follow_projects(
+    invocation: Invocation, application: "Application", stopping: threading.Event
+) -> None:
+    """At the first start only: a target that was removed later stays removed. Then the commits are collected."""
     commits = commits_service(application).commits
-    if commits.count_targets():
-        return
-    root = application.jobs.get(CODE_INDEX).spec.options["roots"][0]
-    commits.add_target(root, None, base=invocation.cwd)
-    commits.sync_projects()
-    for project in PROJECTS:
-        commits.add_target(project, None, base=None)
+
+    def follow(reference: str) -> None:
+        if not stopping.is_set():
+            commits.add_target(reference, None, base=invocation.cwd)
+
+    try:
+        if not commits.count_targets():
+            follow(application.jobs.get(CODE_INDEX).spec.options["roots"][0])
+            commits.sync_projects()
+            for project in PROJECTS:
+                follow(project)
+        if not stopping.is_set():
+            _start(application, COMMITS)
+    except TsuzukiError as problem:
+        warn(invocation, f"the commits of the demo are not followed: {problem.message}")
 
 
 def _tell(invocation: Invocation, services: Any, url: str) -> None:

@@ -139,13 +139,11 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """How a process in the foreground talks and ends."""
+    """How a process in the foreground talks."""
 
     greet: Callable[[Any, str | None], None] | None = None
     """Called with the application and the address in place of the usual words when all has started."""
     log_warnings_only: bool = False
-    stop_at_once: bool = False
-    """The first signal does not wait for what runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +167,8 @@ class _Talk:
             self.say(f"The web page is at {url}, the routes of the API at {url}/docs.")
         self.say("Stop with ^C.")
 
-    def stopping(self, application: "Application") -> None:
-        if self.manner.stop_at_once:
-            application.local_engine.hurry()
-            self.say("Stopping.")
-        else:
-            self.say("Stopping: waiting for what runs. Ask again to stop at once.")
+    def stopping(self) -> None:
+        self.say("Stopping: waiting for what runs. Ask again to stop at once.")
 
 
 def run_in_foreground(
@@ -216,7 +210,7 @@ def run_in_foreground(
                 lead=lead,
                 work=work,
                 on_started=lambda: talk.greet(application, url),
-                on_stopping=lambda: talk.stopping(application),
+                on_stopping=talk.stopping,
                 **options,
             )
     if signals.number == signal.SIGINT:

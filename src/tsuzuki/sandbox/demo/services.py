@@ -50,7 +50,9 @@ class DemoServices:
         self._clock = clock or SystemClock()
         self._running = ExitStack()
         self._stopped = threading.Event()
-        self._minutes = threading.Thread(target=self._pass_minutes, name="demo-minutes")
+        self._minutes = threading.Thread(
+            target=self._pass_minutes, name="demo-minutes", daemon=True
+        )
         self.books = GoogleBooks(demo_catalogue(), calls_per_minute=CALLS_PER_MINUTE)
         self.news = make_news(since=since)
         self.mastodon = mastodon(clock=self._clock)
