@@ -27,8 +27,8 @@ $(STAMP): $(UV) requirements/dev.txt pyproject.toml
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
-run: setup ## start Tsuzuki on the embedded default in ./workspace
-	@mkdir -p workspace && cd workspace && ../$(BIN)/tsuzuki --quiet init --if-missing && exec ../$(BIN)/tsuzuki up
+run: setup ## start the demo in ./workspace: sandbox, engine and web page
+	@exec $(BIN)/tsuzuki demo workspace
 
 lint: setup ## format check, ruff, mypy, import contracts
 	@$(BIN)/ruff format --check --quiet .
@@ -79,6 +79,9 @@ bench-web: setup ## lists and counts beside a million runs while an engine drain
 openapi: setup ## write docs/reference/openapi.json anew
 	@$(BIN)/python -m tsuzuki.web.openapi_file docs/reference/openapi.json
 
+picture: setup ## take the picture of the web page for the README anew, from the demo
+	@$(BIN)/python docs/pictures/take.py
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -88,4 +91,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi lock clean
+.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi picture lock clean

@@ -39,6 +39,11 @@ def offered(workspace: Workspace, line: str, monkeypatch: pytest.MonkeyPatch) ->
         ("tsuzuki run show 1", ["1"]),
         ("tsuzuki worker drain ", []),
         ("tsuzuki commits collect ", []),
+        ("tsuzuki de", ["demo"]),
+        ("tsuzuki do", ["doctor"]),
+        ("tsuzuki demo --li", ["--listen"]),
+        ("tsuzuki config s", ["show", "schema"]),
+        ("tsuzuki job add x --type c", ["codeindex", "commits"]),
     ],
 )
 def test_names_and_ids_are_offered(

@@ -105,7 +105,7 @@ def test_a_file_of_the_person_survives_a_database_that_does_not_answer(empty: Wo
 def test_the_file_may_be_named_by_option_or_variable(empty: Workspace) -> None:
     empty.ok("init", "--config", "a/one.yaml")
     empty.ok("init", TSUZUKI_CONFIG="b/two.yaml")
-    made = {str(path.relative_to(empty.folder)) for path in empty.folder.rglob("*.*")}
+    made = {name for name in empty.content() if not name.endswith((".json", ".example"))}
     assert made == {"a/one.yaml", "a/tsuzuki.db", "b/two.yaml", "b/tsuzuki.db"}
 
 
@@ -132,5 +132,38 @@ def test_a_workspace_can_start_on_either_database(
 def test_the_program_makes_a_workspace_where_it_stands(empty: Workspace) -> None:
     ended = empty.process("init")
     assert ended.code == 0, ended.err
-    assert sorted(empty.content()) == ["tsuzuki.db", "tsuzuki.yaml"]
+    assert sorted(empty.content()) == [
+        ".env.example",
+        "tsuzuki.db",
+        "tsuzuki.schema.json",
+        "tsuzuki.yaml",
+    ]
     assert "tsuzuki job run hello" in ended.err
+
+
+def test_an_editor_finds_the_schema_by_the_first_line_and_it_is_that_of_the_command(
+    empty: Workspace,
+) -> None:
+    empty.ok("init")
+    first = empty.file.read_text().splitlines()[0]
+    named = empty.folder / first.removeprefix("# yaml-language-server: $schema=")
+    assert named.read_text() == empty.ok("config", "schema").out
+    assert json.loads(named.read_text())["title"] == "tsuzuki.yaml"
+
+
+def test_files_beside_the_new_one_are_not_replaced(empty: Workspace) -> None:
+    (empty.folder / ".env.example").write_text("MINE=1\n")
+    empty.ok("init")
+    assert (empty.folder / ".env.example").read_text() == "MINE=1\n"
+    assert (empty.folder / "tsuzuki.schema.json").is_file()
+
+
+def test_every_variable_of_the_example_is_one_that_counts(empty: Workspace) -> None:
+    empty.ok("init")
+    lines = (empty.folder / ".env.example").read_text().splitlines()
+    pairs = [line.removeprefix("#").split("=", 1) for line in lines if line.startswith("#TSUZUKI_")]
+    variables = {name: value or "secret-word" for name, value in pairs}
+    shown = empty.data("config", "show", **variables)
+    origins = {row["origin"] for row in shown}
+    assert {name for name in variables if name not in origins} == set()
+    assert "secret-word" not in json.dumps(shown)

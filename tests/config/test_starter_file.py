@@ -11,7 +11,7 @@ from tsuzuki.model.errors import Conflict, Unreachable
 
 
 def test_the_starter_has_one_job_that_echoes_every_ten_minutes(tmp_path: Path) -> None:
-    write_starter(tmp_path / "tsuzuki.yaml")
+    write_starter(tmp_path / "tsuzuki.yaml", kinds={})
     (job,) = load_configuration(environ={}, cwd=tmp_path).jobs
     assert job.name == "hello"
     assert job.options["argv"][0] == "echo"
@@ -42,10 +42,10 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "tsuzuki.yaml"
     path.write_text("mine\n")
     with pytest.raises(Conflict, match="already exists"):
-        write_starter(path)
+        write_starter(path, kinds={})
     assert path.read_text() == "mine\n"
 
 
 def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="cannot be written"):
-        write_starter(tmp_path / "nowhere" / "tsuzuki.yaml")
+        write_starter(tmp_path / "nowhere" / "tsuzuki.yaml", kinds={})

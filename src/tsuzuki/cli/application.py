@@ -91,7 +91,7 @@ def open_as_it_is(invocation: Invocation) -> "Iterator[Application]":
     """Everything joined, and the database as it is: of another version, or not there."""
     from tsuzuki.wiring.application import opened
 
-    _warn_of_refused_collectors(invocation)
+    warn_of_refused_collectors(invocation)
     with opened(**invocation.sources, migrate=False) as application:
         invocation.masks.append(application.mask)
         yield application
@@ -101,7 +101,7 @@ def configuration_of(invocation: Invocation, *, check_files: bool = False) -> "C
     """What file, environment and flags say. No database is touched."""
     from tsuzuki.wiring.application import read_configuration
 
-    _warn_of_refused_collectors(invocation)
+    warn_of_refused_collectors(invocation)
     return read_configuration(**invocation.sources, check_files=check_files)
 
 
@@ -114,7 +114,7 @@ def _warning_of_new_refusals(invocation: Invocation, application: "Application")
             warn(invocation, problem.message)
 
 
-def _warn_of_refused_collectors(invocation: Invocation) -> None:
+def warn_of_refused_collectors(invocation: Invocation) -> None:
     """Before anything else: what follows may fail because one is missing."""
     from tsuzuki.wiring.collectors import installed_collectors
 

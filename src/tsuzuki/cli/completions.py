@@ -65,6 +65,13 @@ def _settings(_invocation: Invocation) -> list[tuple[str, str]]:
     return [(setting.key, setting.description) for setting in SETTINGS.values()]
 
 
+def _kinds(_invocation: Invocation) -> list[tuple[str, str]]:
+    from tsuzuki.wiring.collectors import collector_records
+
+    usable = collector_records().usable
+    return [(name, usable[name].summary) for name in sorted(usable)]
+
+
 def _zones(_invocation: Invocation) -> list[tuple[str, str]]:
     return [(name, "") for name in sorted(available_timezones())]
 
@@ -91,6 +98,7 @@ def _projects(invocation: Invocation) -> list[tuple[str, str]]:
 run_ids = _completion(_runs)
 setting_names = _completion(_settings)
 zone_names = _completion(_zones)
+job_kinds = _completion(_kinds)
 worker_ids = _completion(_workers)
 feed_names = _completion(_feeds)
 project_paths = _completion(_projects)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tsuzuki.cli.application import configuration_of
+from tsuzuki.cli.application import configuration_of, warn_of_refused_collectors
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
@@ -20,6 +20,7 @@ def config() -> None:
     \b
     tsuzuki config check
     tsuzuki config show
+    tsuzuki config schema
     """
 
 
@@ -75,3 +76,20 @@ def show(invocation: Invocation) -> None:
     folder = f"{configuration.file.parent}{os.sep}" if configuration.file else ""
     origin = Column("origin", format=lambda text: text.removeprefix(folder))
     emit(invocation, rows, columns=[Column("key"), Column("value"), origin])
+
+
+@config.command()
+@click.pass_obj
+def schema(invocation: Invocation) -> None:
+    """Print the JSON Schema of the file, for editors.
+
+    It has the kinds of job that are installed here. `tsuzuki init` writes it beside the file, whose
+    first line names it for the YAML language server.
+
+    \b
+    tsuzuki config schema
+    """
+    from tsuzuki.wiring.application import file_schema
+
+    warn_of_refused_collectors(invocation)
+    click.echo(file_schema(), nl=False)

@@ -11,9 +11,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +23,9 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
 from tsuzuki.model.worker import DEFAULT_CAPACITY
+
+if TYPE_CHECKING:
+    from tsuzuki.wiring.application import Application
 
 log_format_option = click.option(
     "--log-format",
@@ -94,11 +98,25 @@ class ProcessSignals:
         self.received.set()
 
 
-def _line_to_type(invocation: Invocation) -> str:
-    """A command that works in every terminal, with any folder and PATH."""
+def directions(invocation: Invocation) -> str:
+    """What makes `tsuzuki` work on this workspace in another terminal."""
+    program = _program()
+    folder = f"cd {shlex.quote(str(invocation.cwd.absolute()))}"
+    if "/" not in program:
+        return folder
+    return f"{folder} && export PATH={shlex.quote(str(Path(program).parent))}:$PATH"
+
+
+def _program() -> str:
+    """Its name, or its path where that is not what the name would start."""
     started_as = sys.argv[0]
     is_elsewhere = "/" in started_as and shutil.which("tsuzuki") != started_as
-    words = [str(Path(started_as).absolute()) if is_elsewhere else "tsuzuki"]
+    return str(Path(started_as).absolute()) if is_elsewhere else "tsuzuki"
+
+
+def _line_to_type(invocation: Invocation) -> str:
+    """A command that works in every terminal, with any folder and PATH."""
+    words = [_program()]
     if invocation.config_file:
         words += ["--config", str(invocation.cwd.absolute() / invocation.config_file)]
     folder = shlex.quote(str(invocation.cwd.absolute()))
@@ -119,6 +137,40 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How a process in the foreground talks."""
+
+    greet: Callable[[Any, str | None], None] | None = None
+    """Called with the application and the address in place of the usual words when all has started."""
+    log_warnings_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Talk:
+    invocation: Invocation
+    is_for_people: bool
+    """A log of JSON lines is for a machine, which is told the same by the engine's own events."""
+    manner: Manner
+
+    def say(self, text: str) -> None:
+        if self.is_for_people:
+            say(self.invocation, text)
+
+    def greet(self, application: "Application", url: str | None) -> None:
+        if self.manner.greet is not None:
+            self.manner.greet(application, url)
+            return
+        database = application.configuration.database_url
+        self.say(f"Running on {database}. In another terminal: {_line_to_type(self.invocation)}")
+        if url is not None:
+            self.say(f"The web page is at {url}, the routes of the API at {url}/docs.")
+        self.say("Stop with ^C.")
+
+    def stopping(self) -> None:
+        self.say("Stopping: waiting for what runs. Ask again to stop at once.")
+
+
 def run_in_foreground(
     invocation: Invocation,
     *,
@@ -128,39 +180,26 @@ def run_in_foreground(
     log_format: str,
     database_wait_seconds: float,
     serve_beside: Callable[[Any], AbstractContextManager[str | None]] | None = None,
+    manner: Manner = Manner(),  # noqa: B008 -- frozen
     **options: Any,
 ) -> None:
-    """`tsuzuki up` and `tsuzuki worker`; `apply` brings the jobs of the file into the database first,
-    and again whenever the file changes. `serve_beside` serves the application while the engine runs, and
+    """`tsuzuki up`, `tsuzuki worker` and `tsuzuki demo`; `apply` brings the jobs of the file into the database
+    first, and again whenever the file changes. `serve_beside` serves the application while the engine runs, and
     gives the address."""
-
-    def talk(text: str) -> None:
-        # A log of JSON lines is for a machine, which is told the same by the engine's own events.
-        if log_format != "json":
-            say(invocation, text)
-
-    def greet() -> None:
-        talk(f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
-        if url is not None:
-            talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
-        talk("Stop with ^C.")
-
-    def say_stopping() -> None:
-        talk("Stopping: waiting for what runs. Ask again to stop at once.")
+    talk = _Talk(invocation=invocation, is_for_people=log_format != "json", manner=manner)
 
     def bring_up_to_date() -> None:
         upgrade_tables(invocation, application)
         if apply and (changes := application.jobs.apply()):
             noun = "change" if len(changes) == 1 else "changes"
-            talk(f"Applied {len(changes)} {noun} of the file.")
+            talk.say(f"Applied {len(changes)} {noun} of the file.")
 
-    write_log(invocation, log_format=log_format)
+    write_log(invocation, log_format=log_format, quiet=manner.log_warnings_only)
     with open_existing(invocation) as application:
         with _ended_by_sigterm():
             application.maintenance.retry_while_unreachable(
                 bring_up_to_date, seconds=database_wait_seconds
             )
-        database = application.configuration.database_url
         signals = ProcessSignals(application.local_engine.hurry)
         with (
             application.job_file.watched() if apply else nullcontext(),
@@ -170,8 +209,8 @@ def run_in_foreground(
                 stop=signals.received,
                 lead=lead,
                 work=work,
-                on_started=greet,
-                on_stopping=say_stopping,
+                on_started=lambda: talk.greet(application, url),
+                on_stopping=talk.stopping,
                 **options,
             )
     if signals.number == signal.SIGINT:

@@ -31,24 +31,25 @@ NEXT_COMMANDS = (
 def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
     """Make a workspace: a commented tsuzuki.yaml with one job, and its database.
 
-    FOLDER is the current one unless said, and is made if it is missing. A file that exists is
-    never changed.
+    FOLDER is the current one unless said, and is made if it is missing. Beside the file stand
+    .env.example, with the variables that may be set, and tsuzuki.schema.json, by which an editor
+    completes keys. A file that exists is never changed.
 
     \b
     tsuzuki init
     tsuzuki init --if-missing /srv/jobs
     """
     file = _file_to_write(invocation, folder)
-    is_new = _written(file, if_missing=if_missing)
+    written = _written(file, if_missing=if_missing)
     try:
         configuration = _set_up(replace(invocation, config_file=file))
     except BaseException:
-        if is_new:  # or the next try would find a file and refuse
+        for one in written:  # or the next try would find a file and refuse
             with suppress(OSError):
-                file.unlink()
+                one.unlink()
         raise
     _show(invocation, configuration)
-    if is_new:
+    if written:
         _say_what_next(invocation, folder)
     else:
         say(invocation, f"{file} was there already and is as it was.")
@@ -66,9 +67,9 @@ def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
     return here / invocation.config_file
 
 
-def _written(file: Path, *, if_missing: bool) -> bool:
-    """Whether the starter had to be written. Raises `Conflict` if a file is in the way."""
-    from tsuzuki.services.configuration import write_starter
+def _written(file: Path, *, if_missing: bool) -> list[Path]:
+    """The files that had to be written. Raises `Conflict` if a file is in the way."""
+    from tsuzuki.wiring.application import write_starter
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -79,12 +80,11 @@ def _written(file: Path, *, if_missing: bool) -> bool:
             code="folder_unwritable",
         ) from problem
     try:
-        write_starter(file)
+        return write_starter(file)
     except Conflict:
         if not if_missing:
             raise
-        return False
-    return True
+        return []
 
 
 def _set_up(invocation: Invocation) -> "ConfigurationView":

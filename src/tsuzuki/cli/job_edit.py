@@ -16,11 +16,13 @@ from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.formatting import describe_changes
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_options import (
+    JobChanges,
     KeyPath,
     changes_of,
     dotted_key,
     job_options,
 )
+from tsuzuki.cli.job_questions import JobQuestions, can_ask
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.errors import UsageError
 
@@ -35,32 +37,45 @@ DRY_RUN = "Dry run: nothing was written."
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", required=False)
 @job_options
 @dry_run_option
 @click.pass_obj
-def add(invocation: Invocation, /, name: str, dry_run: bool, **said: Any) -> None:
+def add(invocation: Invocation, /, name: str | None, dry_run: bool, **said: Any) -> None:
     """Add a job to the file and to the database.
 
     What stands behind -- is the command, word by word. Without a schedule or an event the job
-    runs by hand only.
+    runs by hand only. At a terminal you are asked for what is missing.
 
     \b
     tsuzuki job add hello --every 10m -- echo "hello there"
     tsuzuki job add report --python reports.weekly:send --schedule "weekly on monday at 09:00"
     tsuzuki job add backup --command "pg_dump -f out.dump" --daily-at 02:30 --timezone Asia/Tokyo
+    tsuzuki job add --type books
     """
     changes = changes_of(said)
+    if not can_ask():
+        _require_complete(name, changes)
+    with open_application(invocation, dry_run=dry_run) as application:
+        if can_ask():
+            name, changes = JobQuestions(invocation, application.jobs, changes).ask(name)
+        view = application.jobs.add(str(name), changes.values, dry_run=dry_run)
+        file = application.jobs.require_file()
+    say(invocation, DRY_RUN if dry_run else f"Added '{name}' to {file}.")
+    _show(invocation, view)
+
+
+def _require_complete(name: str | None, changes: JobChanges) -> None:
+    if name is None:
+        raise UsageError(
+            "the job needs a name",
+            hint="For example: tsuzuki job add backup --daily-at 02:30 -- ./backup.sh",
+        )
     if not changes.say_what_to_run:
         raise UsageError(
             f"what shall the job '{name}' run?",
             hint="Put -- and the command at the end, or use --command, --python or --type.",
         )
-    with open_application(invocation, dry_run=dry_run) as application:
-        view = application.jobs.add(name, changes.values, dry_run=dry_run)
-        file = application.jobs.require_file()
-    say(invocation, DRY_RUN if dry_run else f"Added '{name}' to {file}.")
-    _show(invocation, view)
 
 
 @click.command(cls=Command)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from tsuzuki.cli.completions import zone_names
+from tsuzuki.cli.completions import job_kinds, zone_names
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.schedule import TRIGGER_KEYS, parse_schedule
 
@@ -57,7 +57,11 @@ _OPTIONS = (
     click.option("--command", metavar="TEXT", help="The command, split into words; no shell."),
     click.option("--python", metavar="MODULE:FUNCTION", help="The Python function to call."),
     click.option(
-        "--type", "kind", metavar="KIND", help="Another kind of job, such as a collector."
+        "--type",
+        "kind",
+        metavar="KIND",
+        help="Another kind of job: books, codeindex, commits, feeds.",
+        shell_complete=job_kinds,
     ),
     click.option(
         "--env",

@@ -29,6 +29,10 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.init:init",
         "Make a workspace: a commented tsuzuki.yaml with one job, and its database.",
     ),
+    "demo": LazyCommand(
+        "tsuzuki.cli.demo:demo",
+        "Start a demo: stand-ins for outside services, an engine and the web page.",
+    ),
     "up": LazyCommand(
         "tsuzuki.cli.up:up",
         "Start everything: lead, work, and serve the web page and the HTTP API.",
@@ -62,6 +66,10 @@ COMMANDS: dict[str, LazyCommand] = {
     "db": LazyCommand("tsuzuki.cli.db:db", "Look after the database: upgrade, check, back up."),
     "config": LazyCommand(
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
+    ),
+    "doctor": LazyCommand(
+        "tsuzuki.cli.doctor:doctor",
+        "Look at what this workspace needs, and say what to do about what is not right.",
     ),
     "index": LazyCommand(
         "tsuzuki.cli.index:index", "Index the source code of a tree, and ask what is in it."

@@ -4,7 +4,7 @@ Every command loads the records, `tsuzuki --help` too. So the parts of a record 
 they need when they are called, and its faces are import strings.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tsuzuki.config import JobKind
     from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.model.check import Check
+    from tsuzuki.model.job import JobSpec
     from tsuzuki.services.jobs import Jobs
     from tsuzuki.services.liveness import Liveness
     from tsuzuki.services.runs import Runs
@@ -54,6 +56,16 @@ class ServiceContext(CollectorContext):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckContext(CollectorContext):
+    """What the checks of a collector are made from. They must not change anything."""
+
+    jobs: "Sequence[JobSpec]"
+    """The enabled jobs of its kind in the file."""
+    has_tables: bool
+    """Whether the database answers and has the tables of this version."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Collector:
     """A collector, as `wiring` and the entry-point group `tsuzuki.collectors` name it."""
 
@@ -72,6 +84,10 @@ class Collector:
 
     service: Callable[[ServiceContext], Any] | None = None
     """Its use-cases for the faces; None if it has none."""
+
+    checks: "Callable[[CheckContext], Iterable[Check]] | None" = None
+    """For `tsuzuki doctor`: whether it could work, and whether the services it calls let it in. None if there is
+    nothing to look at."""
 
     faces: Mapping[str, str] = field(default_factory=dict)
     """What it adds to each face, as `package.module:attribute`. `cli`: a click command or group."""

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tsuzuki.config.schema.field_types import Expects, InvalidValue, VariableAlias
     from tsuzuki.config.schema.job_body import body_of, body_text
     from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
-    from tsuzuki.config.schema.jobs import parse_job
+    from tsuzuki.config.schema.jobs import parse_job, problem_at
     from tsuzuki.config.schema.problems import InvalidFile
     from tsuzuki.config.schema.sections import Entry
     from tsuzuki.config.schema.webhooks import Webhook
-    from tsuzuki.config.starter_file import write_starter
+    from tsuzuki.config.starter_file import schema_text, write_starter
     from tsuzuki.config.yaml.document import parse_value
 
 __all__ = [
@@ -46,6 +46,8 @@ __all__ = [
     "parse_job",
     "parse_value",
     "patched",
+    "problem_at",
+    "schema_text",
     "write_starter",
 ]
 
@@ -73,6 +75,8 @@ _HOMES = {
     "parse_job": "schema.jobs",
     "parse_value": "yaml.document",
     "patched": "job_patch",
+    "problem_at": "schema.jobs",
+    "schema_text": "starter_file",
     "write_starter": "starter_file",
 }
 

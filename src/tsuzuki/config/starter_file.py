@@ -1,10 +1,21 @@
-"""The starter file that `tsuzuki init` writes: one job that runs, and commented examples."""
+"""The files that `tsuzuki init` writes: one job that runs with commented examples, the variables that may hold
+secrets, and the schema for editors. None of them replaces a file that is there."""
 
+import json
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from tsuzuki.config.schema.job_kinds import JobKind
+from tsuzuki.config.schema.json_schema import json_schema
 from tsuzuki.config.yaml.atomic_write import create_file
+from tsuzuki.model.errors import Conflict
+
+SCHEMA_NAME = "tsuzuki.schema.json"
+VARIABLES_NAME = ".env.example"
 
 STARTER = """\
+# yaml-language-server: $schema=tsuzuki.schema.json
 # Tsuzuki: what runs here, and when.
 #
 # This file is yours. Tsuzuki changes it only when you ask it to, and then only the lines of that
@@ -67,6 +78,54 @@ jobs:
 """
 
 
-def write_starter(path: Path) -> None:
-    """Write the starter file to `path`. Raises `Conflict` if the file exists."""
+VARIABLES = """\
+# Variables that Tsuzuki reads. Copy this file to .env, fill in what you use, and keep .env out of git.
+# Tsuzuki does not read .env by itself:
+#   in a shell:  set -a; . ./.env; set +a; tsuzuki up
+#   systemd:     EnvironmentFile=/path/to/.env
+#   Docker:      --env-file .env
+# Each of them may end in _FILE and name a file that holds the value.
+
+# The database, in place of the one beside tsuzuki.yaml.
+#TSUZUKI_DATABASE_URL=postgresql://tsuzuki:password@localhost/tsuzuki
+
+# A Redis makes reactions faster. Nothing is lost without it.
+#TSUZUKI_REDIS_URL=redis://localhost:6379/0
+
+# type: commits
+#TSUZUKI_COMMITS_GITLAB_URL=https://gitlab.example.com
+#TSUZUKI_COMMITS_GITLAB_TOKEN=
+
+# type: books
+#TSUZUKI_BOOKS_API_KEY=
+#TSUZUKI_BOOKS_DAILY_LIMIT=100
+#TSUZUKI_BOOKS_MAIL_HOST=smtp.example.org
+#TSUZUKI_BOOKS_MAIL_USER=tsuzuki
+#TSUZUKI_BOOKS_MAIL_PASSWORD=
+#TSUZUKI_BOOKS_MAIL_FROM=Tsuzuki <tsuzuki@example.org>
+#TSUZUKI_BOOKS_MAIL_TO=reader@example.org
+
+# type: feeds. These two are names of your choice: tsuzuki.yaml has them as ${GEMINI_API_KEY} and ${MASTODON_TOKEN}.
+#GEMINI_API_KEY=
+#MASTODON_TOKEN=
+"""
+
+
+def write_starter(path: Path, *, kinds: Mapping[str, JobKind]) -> list[Path]:
+    """Write the starter file to `path`, and beside it what is missing of the others. Returns what was written. Raises
+    `Conflict` if the starter file exists."""
     create_file(path, STARTER.encode("utf-8"))
+    beside = {
+        path.with_name(SCHEMA_NAME): schema_text(kinds),
+        path.with_name(VARIABLES_NAME): VARIABLES,
+    }
+    written = [path]
+    for file, text in beside.items():
+        with suppress(Conflict):
+            create_file(file, text.encode("utf-8"))
+            written.append(file)
+    return written
+
+
+def schema_text(kinds: Mapping[str, JobKind]) -> str:
+    return json.dumps(json_schema(kinds), indent=1, ensure_ascii=False) + "\n"

@@ -66,8 +66,12 @@ class StandIn:
 
     @property
     def url(self) -> str:
-        host, port = self._server.server_address[:2]
-        return f"{self.scheme}://{host!s}:{port}"
+        host = self._server.server_address[0]
+        return f"{self.scheme}://{host!s}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
 
     @property
     def scheme(self) -> str:

@@ -12,12 +12,13 @@ from tsuzuki.config import (
     Entry,
     JobKind,
     UnsetVariable,
+    schema_text,
     write_starter,
 )
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import mask_secrets
 
-__all__ = ["ConfigurationView", "new_file", "view", "write_starter"]
+__all__ = ["ConfigurationView", "new_file", "schema_text", "view", "write_starter"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from tsuzuki.config import (
     parse_job,
     parse_value,
     patched,
+    problem_at,
 )
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
@@ -162,6 +163,16 @@ class Jobs(ActingService):
     def preview(self, name: str, body: Mapping[str, Any]) -> JobView:
         """The job that a definition would make. Nothing is stored. Raises `ConfigurationError`."""
         return self._view(self._parse(name, body), None)
+
+    def kinds_to_add(self) -> dict[str, JobKind]:
+        """Of the kinds with questions, each by its name."""
+        return {name: kind for name, kind in self._kinds.items() if kind.questions}
+
+    def problem_at(
+        self, name: str, values: Changes, key: tuple[str, ...]
+    ) -> ConfigurationError | None:
+        """What is wrong with one key of a job that is being made; with an empty key, with its name."""
+        return problem_at(name, patched({}, values), key, kinds=self._kinds)
 
     def place(self, name: str) -> Place | None:
         """Where a job stands in the file; None if it is not in it."""

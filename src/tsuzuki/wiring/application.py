@@ -28,6 +28,7 @@ from tsuzuki.services.audit import Audit
 from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.changes import Changes
 from tsuzuki.services.configuration import ConfigurationView
+from tsuzuki.services.diagnosis import Diagnosis
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
 from tsuzuki.services.failures import Failures
@@ -45,6 +46,7 @@ from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
+from tsuzuki.wiring.checks import collector_checks
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
@@ -82,6 +84,7 @@ class Application:
     setup_codes: SetupCodes
     webhooks: Webhooks
     maintenance: Maintenance
+    diagnosis: Diagnosis
     local_engine: LocalEngine
     one_run_engine: Callable[[], OneRunEngine]
     """For one run that is waited for: an engine of this process, if no other executes it."""
@@ -126,6 +129,17 @@ def read_configuration(
     read = configuration_reader(config_file, database_url, environ, cwd)
     kinds = installed_collectors().kinds if check_files else None
     return configuration_service.view(read(), kinds)
+
+
+def write_starter(file: Path) -> list[Path]:
+    """The files of a new workspace with these kinds of job. Returns what was written; raises `Conflict` if `file`
+    exists."""
+    return configuration_service.write_starter(file, kinds=installed_collectors().kinds)
+
+
+def file_schema() -> str:
+    """The JSON Schema of the configuration file with these kinds of job."""
+    return configuration_service.schema_text(installed_collectors().kinds)
 
 
 def configuration_reader(
@@ -187,6 +201,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     local_engine = LocalEngine(
         build=partial(_build_engine, resources), liveness=liveness, workers=workers, runs=runs
     )
+    maintenance = _maintenance(resources)
+    due = DueItems(database=database)
     return Application(
         configuration=configuration_service.view(resources.configuration),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
@@ -203,7 +219,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         workers=workers,
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
-        due=DueItems(database=database),
+        due=due,
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         tokens=Tokens(database=database),
@@ -213,13 +229,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         webhooks=Webhooks(
             database=database, webhooks=resources.configuration.webhooks, events=events
         ),
-        maintenance=Maintenance(
-            database=database,
-            components=resources.our_components,
-            plug_ins=resources.plug_in_components,
-            refuse=resources.refuse,
-            folder=resources.workspace,
-        ),
+        maintenance=maintenance,
+        diagnosis=_diagnosis(resources, maintenance=maintenance, workers=workers, due=due),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         refused_collectors=resources.refused,
@@ -228,6 +239,25 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         build_service=service,
         api_requests=ApiRequests(database=database),
         mask=SecretMask(partial(resources.configuration.secrets, resources.environ)),
+    )
+
+
+def _maintenance(resources: Resources) -> Maintenance:
+    return Maintenance(
+        database=resources.database,
+        components=resources.our_components,
+        plug_ins=resources.plug_in_components,
+        refuse=resources.refuse,
+        folder=resources.workspace,
+    )
+
+
+def _diagnosis(resources: Resources, **services: Any) -> Diagnosis:
+    return Diagnosis(
+        database=resources.database,
+        workspace=resources.workspace,
+        collector_checks=partial(collector_checks, resources),
+        **services,
     )
 
 

@@ -2,20 +2,36 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
+from tsuzuki.collectors.collector import (
+    CheckContext,
+    Collector,
+    CollectorContext,
+    Handler,
+    ServiceContext,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tsuzuki.collectors.books.service import Books
     from tsuzuki.config import JobKind
     from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.model.check import Check
     from tsuzuki.store.schema.migrate import Component
 
 
 def _kind() -> "JobKind":
     from tsuzuki.collectors.books.options import BooksOptions, BooksSection
     from tsuzuki.config import JobKind
+    from tsuzuki.model.job_question import JobQuestion
 
-    return JobKind(name="books", options_model=BooksOptions, section_model=BooksSection)
+    text = "What to search for, such as subject:astronomy (several with commas)"
+    return JobKind(
+        name="books",
+        options_model=BooksOptions,
+        section_model=BooksSection,
+        questions=(JobQuestion(key=("queries",), text=text, is_list=True),),
+    )
 
 
 def _component() -> "Component":
@@ -47,6 +63,12 @@ def _service(context: ServiceContext) -> "Books":
     return Books(context)
 
 
+def _checks(context: CheckContext) -> "Iterable[Check]":
+    from tsuzuki.collectors.books.checks import checks
+
+    return checks(context)
+
+
 BOOKS = Collector(
     name="books",
     summary="Collect books, look at them, and mail what is new.",
@@ -54,5 +76,6 @@ BOOKS = Collector(
     component=_component,
     handler=_handler,
     service=_service,
+    checks=_checks,
     faces={"cli": "tsuzuki.cli.books:books"},
 )

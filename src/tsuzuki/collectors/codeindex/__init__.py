@@ -10,19 +10,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
+from tsuzuki.collectors.collector import (
+    CheckContext,
+    Collector,
+    CollectorContext,
+    Handler,
+    ServiceContext,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tsuzuki.collectors.codeindex.service.job_trees import JobTrees
     from tsuzuki.config import JobKind
     from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.model.check import Check
 
 
 def _kind() -> "JobKind":
     from tsuzuki.collectors.codeindex.options import CodeIndexOptions
     from tsuzuki.config import JobKind
+    from tsuzuki.model.job_question import JobQuestion
 
-    return JobKind(name="codeindex", options_model=CodeIndexOptions)
+    text = "Folder of the source code (several with commas)"
+    return JobKind(
+        name="codeindex",
+        options_model=CodeIndexOptions,
+        questions=(JobQuestion(key=("roots",), text=text, is_list=True),),
+        usual_schedule="every 10m",
+    )
 
 
 def _handler(context: CollectorContext) -> Handler:
@@ -53,11 +69,18 @@ def _parsers_required(message: str) -> Iterator[None]:
         raise extra_missing(message, extra="codeindex") from None
 
 
+def _checks(context: CheckContext) -> "Iterable[Check]":
+    from tsuzuki.collectors.codeindex.checks import checks
+
+    return checks(context)
+
+
 CODEINDEX = Collector(
     name="codeindex",
     summary="Index the source code of trees, and search it.",
     kind=_kind,
     handler=_handler,
+    checks=_checks,
     service=_service,
 )
 """Its commands are `tsuzuki index`. They need no workspace, so they are no face of the collector. The service is for

@@ -8,24 +8,37 @@ what is kept:  tables ← projects, targets, pages, details, completions, ledger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
+from tsuzuki.collectors.collector import (
+    CheckContext,
+    Collector,
+    CollectorContext,
+    Handler,
+    ServiceContext,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tsuzuki.collectors.commits.service import CommitsService
     from tsuzuki.config import JobKind, SectionReader
     from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.model.check import Check
     from tsuzuki.store.schema.migrate import Component
 
 
 def _kind() -> "JobKind":
     from tsuzuki.collectors.commits.options import CommitsOptions, CommitsSection
     from tsuzuki.config import JobKind
+    from tsuzuki.model.job_question import JobQuestion
 
+    text = "Which projects (with commas; empty: every branch that is followed)"
     return JobKind(
         name="commits",
         options_model=CommitsOptions,
         section_model=CommitsSection,
         check_files=_check_files,
+        questions=(JobQuestion(key=("projects",), text=text, is_list=True, required=False),),
+        usual_schedule="every 1h",
     )
 
 
@@ -58,6 +71,12 @@ def _service(context: ServiceContext) -> "CommitsService":
     return CommitsService(context)
 
 
+def _checks(context: CheckContext) -> "Iterable[Check]":
+    from tsuzuki.collectors.commits.checks import checks
+
+    return checks(context)
+
+
 COMMITS = Collector(
     name="commits",
     summary="Continue the collection of every project and branch, and see what it brought.",
@@ -65,5 +84,6 @@ COMMITS = Collector(
     component=_component,
     handler=_handler,
     service=_service,
+    checks=_checks,
     faces={"cli": "tsuzuki.cli.commits:commits"},
 )

@@ -2,12 +2,21 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.collectors.collector import Collector, CollectorContext, Handler, ServiceContext
+from tsuzuki.collectors.collector import (
+    CheckContext,
+    Collector,
+    CollectorContext,
+    Handler,
+    ServiceContext,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tsuzuki.collectors.feeds.service import FeedsService
     from tsuzuki.config import JobKind
     from tsuzuki.engine.run_context import RunContext
+    from tsuzuki.model.check import Check
     from tsuzuki.store.schema.migrate import Component
 
 LIBRARIES = frozenset({"feedparser", "grapheme", "httpx2", "mastodon", "pypdf", "trafilatura"})
@@ -17,8 +26,16 @@ LIBRARIES = frozenset({"feedparser", "grapheme", "httpx2", "mastodon", "pypdf", 
 def _kind() -> "JobKind":
     from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
     from tsuzuki.config import JobKind
+    from tsuzuki.model.job_question import JOB_NAME, JobQuestion
 
-    return JobKind(name="feeds", options_model=FeedsOptions, section_model=FeedsSection)
+    text = "Address of the feed, with http:// or https://"
+    return JobKind(
+        name="feeds",
+        options_model=FeedsOptions,
+        section_model=FeedsSection,
+        questions=(JobQuestion(key=("feeds", JOB_NAME, "url"), text=text),),
+        usual_schedule="every 15m",
+    )
 
 
 def _component() -> "Component":
@@ -51,6 +68,12 @@ def _service(context: ServiceContext) -> "FeedsService":
     return FeedsService.of(context)
 
 
+def _checks(context: CheckContext) -> "Iterable[Check]":
+    from tsuzuki.collectors.feeds.checks import checks
+
+    return checks(context)
+
+
 FEEDS = Collector(
     name="feeds",
     summary="Follow feeds; screen, summarise and post what is new, each article once.",
@@ -58,5 +81,6 @@ FEEDS = Collector(
     component=_component,
     handler=_handler,
     service=_service,
+    checks=_checks,
     faces={"cli": "tsuzuki.cli.feeds:feeds"},
 )

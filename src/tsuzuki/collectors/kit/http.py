@@ -101,10 +101,17 @@ class HttpClient:
         self._deadline = Deadline(clock)
         set_deadline(self._client, self._deadline)
 
-    def get(self, path: str, params: Mapping[str, str | int]) -> HttpResponse:
+    def get(
+        self,
+        path: str,
+        params: Mapping[str, str | int],
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> HttpResponse:
         """The response to a GET, read whole within `answer_seconds`. Raises `SourceUnavailable` if there is
         none."""
-        return self._exchange("GET", f"{self._base_url}{path}?{urlencode(params)}")
+        query = f"?{urlencode(params)}" if params else ""
+        return self._exchange("GET", f"{self._base_url}{path}{query}", headers=headers)
 
     def post_json(
         self, path: str, document: Any, *, headers: Mapping[str, str] = NO_HEADERS

@@ -88,6 +88,11 @@ class SmtpServer:
                 session.quit()
             return Delivery.ACCEPTED
 
+    def sign_in(self) -> None:
+        """Connect, encrypt and sign in; send nothing. Raises `MailFailed`."""
+        with self._session() as session, suppress(OSError, smtplib.SMTPException):
+            session.quit()
+
     @contextmanager
     def _session(self) -> Iterator[smtplib.SMTP]:
         try:

@@ -39,5 +39,7 @@ class SmtpSettings(StrictModel):
     password: SecretStr | None = None
     sender: str | None = Field(default=None, alias="from")
     to: Annotated[
-        list[str], BeforeValidator(_listed), Expects("a list of addresses, or text with commas")
+        list[str],
+        BeforeValidator(_listed, json_schema_input_type=list[str] | str),
+        Expects("a list of addresses, or text with commas"),
     ] = Field(default_factory=list)

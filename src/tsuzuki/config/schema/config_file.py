@@ -32,7 +32,9 @@ _JOBS_MAX = 25_000
 """More jobs than one file can have."""
 
 
-class _FileKeys(StrictModel):
+class FileKeys(StrictModel):
+    """The top-level keys, without webhooks and the sections of kinds of job."""
+
     version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version there is")] = 1
     database_url: Location | None = None
     redis_url: Location | None = None
@@ -43,7 +45,7 @@ class _FileKeys(StrictModel):
 
 def file_keys() -> list[str]:
     """The top-level keys without the sections of kinds of job."""
-    return [*keys_of(_FileKeys), WEBHOOKS]
+    return [*keys_of(FileKeys), WEBHOOKS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +103,8 @@ def _read(source: Source, of: _Kinds) -> ConfigFile:
     problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
     sections = read_sections(data, kinds, problems)
     webhooks = read_webhooks(data, problems)
-    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
-    top = validate(_FileKeys, own, path=(), problems=problems)
+    own = {key: value for key, value in data.items() if key in keys_of(FileKeys)}
+    top = validate(FileKeys, own, path=(), problems=problems)
     bodies = _job_bodies(data)
     refusals = _refusals(bodies, kinds)
     timezone = top.timezone if top else DEFAULT_TIMEZONE
@@ -171,6 +173,6 @@ def _refusals(bodies: Mapping[str, Any], kinds: Mapping[str, JobKind]) -> dict[s
 
 
 def _job_bodies(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The jobs, or none if `jobs` is not a mapping: `_FileKeys` has reported that."""
+    """The jobs, or none if `jobs` is not a mapping: `FileKeys` has reported that."""
     jobs = data.get("jobs")
     return jobs if isinstance(jobs, dict) else {}

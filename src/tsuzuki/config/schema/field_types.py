@@ -14,11 +14,14 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    GetJsonSchemaHandler,
     StrictBool,
     StrictFloat,
     StrictInt,
     StrictStr,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from tsuzuki.config.environment.expansion import literal_part
 from tsuzuki.config.environment.urls import holds_password
@@ -38,6 +41,12 @@ class Expects:
     """What a value must be, in the words that follow "must be"."""
 
     words: str
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The words describe the value in the schema for editors."""
+        return {**handler(core_schema), "description": self.words}
 
 
 @dataclass(frozen=True)
@@ -165,21 +174,25 @@ Location = Annotated[
 Seconds = Annotated[
     StrictFloat,
     Field(ge=0, le=SECONDS_MAX),
-    BeforeValidator(_parse_seconds),
+    BeforeValidator(_parse_seconds, json_schema_input_type=float | str),
     Expects("a duration such as 30s, 10m, 1h30m or 1d, or a number of seconds"),
 ]
 PositiveSeconds = Annotated[
     StrictFloat,
     Field(gt=0, le=SECONDS_MAX),
-    BeforeValidator(_parse_seconds),
+    BeforeValidator(_parse_seconds, json_schema_input_type=float | str),
     Expects("a duration above 0, such as 30s, 10m, 1h30m or 1d, or a number of seconds"),
 ]
 Count = Annotated[StrictInt, Field(ge=1, le=100_000), Expects("a whole number from 1 to 100000")]
-Word = Annotated[StrictStr, BeforeValidator(_scalar_to_text), Expects(_WORD)]
+Word = Annotated[
+    StrictStr,
+    BeforeValidator(_scalar_to_text, json_schema_input_type=str | int | bool),
+    Expects(_WORD),
+]
 Argv = Annotated[
     list[Word],
     Field(min_length=1),
-    BeforeValidator(_split_command),
+    BeforeValidator(_split_command, json_schema_input_type=list[str | int | bool] | str),
     Expects("a list of words, or text to be split into words"),
 ]
 Environment = Annotated[

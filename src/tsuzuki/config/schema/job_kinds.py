@@ -16,6 +16,7 @@ from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.job_question import JobQuestion
 from tsuzuki.model.suggestion import closest, did_you_mean
 
 SectionReader: TypeAlias = Callable[..., BaseModel | None]
@@ -31,7 +32,7 @@ class JobKind:
     share, such as the address of a service: a top-level key with the name of the kind. `refusal`
     says why no job of the kind can be used; its keys are unknown then, and not read. `check_files` reads the files
     that the section names; it gets a function that reads the section, and the workspace, and raises
-    `ConfigurationError`.
+    `ConfigurationError`. `questions` ask a person for its keys, and `usual_schedule` is offered for when.
     """
 
     name: str
@@ -39,6 +40,8 @@ class JobKind:
     section_model: type[BaseModel] | None = None
     refusal: ConfigurationError | None = None
     check_files: Callable[[SectionReader, Path], None] | None = None
+    questions: tuple[JobQuestion, ...] = ()
+    usual_schedule: str = "daily at 07:00"
 
     @classmethod
     def refused(cls, name: str, why: ConfigurationError) -> "JobKind":

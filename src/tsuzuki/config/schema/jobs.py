@@ -40,6 +40,22 @@ def parse_job(
     return job
 
 
+def problem_at(
+    name: str, body: Mapping[str, Any], key: KeyPath, *, kinds: Mapping[str, JobKind]
+) -> ConfigurationError | None:
+    """What is wrong with one key of a job; an empty `key` is the name. What else is wrong or missing does not
+    count."""
+    problems: list[Problem] = []
+    read_job(name, body, path=(), kinds=kinds, default_timezone=DEFAULT_TIMEZONE, problems=problems)
+    found = (
+        problem
+        for problem in problems
+        if (problem.path[: len(key)] == key if key else problem.code == "job_name")
+    )
+    problem = next(found, None)
+    return problem.as_error(None) if problem else None
+
+
 def read_job(
     name: str,
     body: object,

@@ -27,7 +27,9 @@ _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _ANY_VARIABLE = "${NAME}"
 
 
-class _WebhookKeys(StrictModel):
+class WebhookKeys(StrictModel):
+    """The keys of one webhook."""
+
     kind: WebhookKind
     secret: SecretStr
     old_secret: SecretStr | None = None
@@ -39,7 +41,7 @@ class _WebhookKeys(StrictModel):
 
 
 class _Section(StrictModel):
-    webhooks: Annotated[dict[str, _WebhookKeys], Expects("a mapping of names to webhooks")]
+    webhooks: Annotated[dict[str, WebhookKeys], Expects("a mapping of names to webhooks")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ def path_of(webhook: Webhook) -> KeyPath:
     return (SECTION, webhook.name)
 
 
-def _webhook(name: str, keys: _WebhookKeys, written: Mapping[str, Any]) -> Webhook:
+def _webhook(name: str, keys: WebhookKeys, written: Mapping[str, Any]) -> Webhook:
     return Webhook(
         name=name,
         kind=keys.kind,

@@ -17,14 +17,17 @@ PEOPLE = (
 )
 FIRST_OF_2024 = 1_704_067_200
 HOUR = 3600
+HOURS_PER_STEP = 25
+"""More than a step of a history takes on average, with its side branches."""
 
 
-def make_demo(folder: Path) -> None:
-    """Fill `folder` with the demo repositories."""
+def make_demo(folder: Path, *, end: int | None = None) -> None:
+    """Fill `folder` with the demo repositories. Their histories start in 2024, or end not long before `end`."""
     for name, seed, commits in (("atlas", 11, 600), ("harbour", 12, 150)):
         builder = RepositoryBuilder(folder / "demo" / f"{name}.git")
         chance = random.Random(seed)  # noqa: S311 -- the same history each time, not a secret
-        _History(builder, chance).write(commits=commits)
+        start = FIRST_OF_2024 if end is None else end - commits * HOURS_PER_STEP * HOUR
+        _History(builder, chance, now=start).write(commits=commits)
     RepositoryBuilder(folder / "demo" / "lantern.git")
 
 

@@ -32,6 +32,17 @@ class FileChannel:
     def read_limits(self) -> Limits:
         return Limits()
 
+    def check_access(self) -> str:
+        folder = self._path.parent
+        if not (
+            os.access(folder, os.W_OK)
+            and (not self._path.exists() or os.access(self._path, os.W_OK))
+        ):
+            raise AccountStopped(
+                f"{self._path} cannot be written", hint="Change `path` of the account."
+            )
+        return f"{self._path} can be written"
+
     def send(self, post: Outgoing) -> Sent:
         with self._locked() as file:
             if not _holds(file, post.key):

@@ -78,6 +78,9 @@ class MastodonChannel:
                 raise SourceUnavailable(problem.message) from None
         return DEFAULT_LIMITS
 
+    def check_access(self) -> str:
+        return f"the token is that of @{self._ask(self._client.account_verify_credentials).acct}"
+
     def send(self, post: Outgoing) -> Sent:
         body = post.body
         if post.kind is PostKind.EDIT:

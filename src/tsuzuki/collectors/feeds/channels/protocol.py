@@ -116,6 +116,10 @@ class Channel(Protocol):
     def read_limits(self) -> Limits:
         """Ask the receiver."""
 
+    def check_access(self) -> str:
+        """Ask the receiver whether it lets this account in, if that can be asked without a post. Says what was found;
+        raises `SourceFailed`."""
+
     def send(self, post: Outgoing) -> Sent:
         """Send once."""
 

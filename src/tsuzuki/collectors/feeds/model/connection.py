@@ -96,6 +96,19 @@ class ModelConnection:
     def close(self) -> None:
         self._client.close()
 
+    def get(self, path: str) -> None:
+        """Ask for something that is not paid. Raises as `post` does."""
+        try:
+            response = self._client.get(path, {}, headers=self._headers)
+        except SourceUnavailable as problem:
+            raise ModelUnavailable(problem.message, maybe_paid=False) from None
+        if response.status != 200:
+            try:
+                answer = response.json()
+            except ValueError:
+                answer = None
+            raise self._failure(response, error_body(answer))
+
     def post(self, path: str, document: Any) -> Mapping[str, Any]:
         """The JSON object of a good answer to one request. Raises one of the errors in `protocol`."""
         try:

@@ -35,5 +35,8 @@ class ExtractiveModel:
         del question
         return 0
 
+    def check_access(self) -> str:
+        return "extractive: no model is asked"
+
     def close(self) -> None:
         """There is nothing to close."""

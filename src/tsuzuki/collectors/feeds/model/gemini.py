@@ -70,6 +70,10 @@ class GeminiModel:
     def estimated_cost_micros(self, question: Question) -> int | None:
         return self._connection.estimated_usage(question).cost_micros
 
+    def check_access(self) -> str:
+        self._connection.get(f"/models/{quote(self._model, safe='')}")
+        return f"{self._model} answers, and accepts the key"
+
     def close(self) -> None:
         self._connection.close()
 

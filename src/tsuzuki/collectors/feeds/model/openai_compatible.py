@@ -73,6 +73,11 @@ class OpenAiCompatibleModel:
     def estimated_cost_micros(self, question: Question) -> int | None:
         return self._connection.estimated_usage(question).cost_micros
 
+    def check_access(self) -> str:
+        """By the list of models: not every server tells of a single one."""
+        self._connection.get("/models")
+        return "the server answers, and lets us in"
+
     def close(self) -> None:
         self._connection.close()
 

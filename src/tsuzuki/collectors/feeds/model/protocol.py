@@ -151,5 +151,8 @@ class Model(Protocol):
     def estimated_cost_micros(self, question: Question) -> int | None:
         """The most that it is expected to cost, or None if the price is unknown."""
 
+    def check_access(self) -> str:
+        """Ask the server something that costs nothing. Says what was found; raises `SourceFailed`."""
+
     def close(self) -> None:
         """Close its connections."""

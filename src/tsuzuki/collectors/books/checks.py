@@ -1,0 +1,67 @@
+"""Checks of the collection of books: one search with one result, which is a call of today's quota, and the mail
+server up to the sign-in."""
+
+from collections.abc import Iterator
+
+from tsuzuki.collectors.books.options import BooksSection
+from tsuzuki.collectors.books.queries import quota
+from tsuzuki.collectors.books.query_set import Search
+from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
+from tsuzuki.collectors.collector import CheckContext
+from tsuzuki.collectors.kit.http import HttpClient
+from tsuzuki.collectors.kit.smtp import smtp_server_of
+from tsuzuki.model.check import Check, checked, fault_of, warning
+from tsuzuki.model.errors import ConfigurationError
+
+SEARCH = Search(text="tsuzuki", print_type=None, lang_restrict=None, order_by=None)
+KEY, MAIL = f"books: {SERVICE}", "books: mail"
+
+
+def checks(context: CheckContext) -> Iterator[Check]:
+    """None without a job of this kind."""
+    if not context.jobs:
+        return
+    try:
+        section = context.section(BooksSection)
+        section.required_key()
+    except ConfigurationError as problem:
+        yield fault_of(KEY, problem)
+        return
+    yield _answered(context, section)
+    if section.mail.host is None:
+        yield warning(
+            MAIL, "no mail server is set, so nothing is mailed", "Set books.mail.host, or leave it."
+        )
+    else:
+        yield checked(MAIL, lambda: _mail_answered(section))
+
+
+def _answered(context: CheckContext, section: BooksSection) -> Check:
+    if not context.has_tables:
+        step = "Mend the database first: each call is counted there."
+        return warning(KEY, "not asked", step)
+    day = section.allowance.day_of(context.database.clock.now())
+    with context.database.write() as connection:
+        is_left = quota.reserve(connection, day.name, limit=section.daily_limit)
+    if not is_left:
+        return warning(KEY, "not asked: no call of today is left", f"Wait until {day.ends_at}.")
+    return checked(KEY, lambda: _asked(context, section))
+
+
+def _asked(context: CheckContext, section: BooksSection) -> str:
+    key, clock = section.required_key(), context.database.clock
+    day_ends_at = section.allowance.day_of(clock.now()).ends_at
+    with HttpClient(
+        service=SERVICE, base_url=section.base_url, clock=clock, secrets=[key]
+    ) as client:
+        source = GoogleBooks(client, api_key=key, clock=clock)
+        source.page(SEARCH, start_index=0, max_results=1, day_ends_at=day_ends_at)
+    return "the key is accepted"
+
+
+def _mail_answered(section: BooksSection) -> str:
+    server = smtp_server_of(section.mail, section="books.mail")
+    server.sign_in()
+    return f"{server.host}:{server.port} answers" + (
+        ", and accepts the user" if server.user else ""
+    )

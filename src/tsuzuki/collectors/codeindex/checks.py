@@ -1,0 +1,31 @@
+"""Checks of the code index: its libraries, and the trees that jobs name."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from tsuzuki.collectors.collector import CheckContext
+from tsuzuki.model.check import Check, fault, ok
+
+LIBRARIES = ("tree_sitter", "pathspec")
+
+
+def checks(context: CheckContext) -> Iterator[Check]:
+    """None without a job of this kind."""
+    if not context.jobs:
+        return
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        yield fault(
+            "codeindex: libraries",
+            f"{', '.join(missing)} cannot be imported",
+            "Install them with: pip install 'tsuzuki[codeindex]'",
+        )
+    for job in context.jobs:
+        for root in job.options["roots"]:
+            what = f"codeindex: {job.name}"
+            folder = context.workspace / root
+            if folder.is_dir():
+                yield ok(what, str(folder))
+            else:
+                hint = f"Change `roots` of {job.name}: tsuzuki job update {job.name} --set roots='[FOLDER]'"
+                yield fault(what, f"there is no folder {folder}", hint)

@@ -1,0 +1,159 @@
+"""Diagnosis: what `tsuzuki doctor` looks at behind the configuration. Nothing is changed, and a database that does not
+answer is a finding, after which only what needs none is looked at."""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tsuzuki.model.check import Check, fault, fault_of, ok, warning
+from tsuzuki.model.errors import TsuzukiError, Unreachable
+from tsuzuki.services.due import DueItems
+from tsuzuki.services.maintenance import Maintenance
+from tsuzuki.services.workers import EngineStatus, Workers
+from tsuzuki.store.sql.database import Database
+
+MEGABYTE = 1024 * 1024
+DISK_FAULT_BYTES = 100 * MEGABYTE
+DISK_WARNING_BYTES = 1024 * MEGABYTE
+CLOCK_WARNING_SECONDS = 2.0
+CLOCK_FAULT_SECONDS = 60.0
+LATE_SECONDS = 60.0
+LATE_SHOWN_MAX = 50
+
+
+class Diagnosis:
+    """`collector_checks` gives those of all collectors; it is told whether the tables are there."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        workspace: Path,
+        maintenance: Maintenance,
+        workers: Workers,
+        due: DueItems,
+        collector_checks: Callable[[bool], Iterable[Check]],
+    ) -> None:
+        self._database = database
+        self._workspace = workspace
+        self._maintenance = maintenance
+        self._workers = workers
+        self._due = due
+        self._collector_checks = collector_checks
+
+    def checks(self) -> Iterator[Check]:
+        """In the order in which they are best read, each as soon as it is known."""
+        has_tables = True
+        for check in self._database_checks():
+            has_tables = has_tables and check.next_step is None
+            yield check
+        yield from self._disk_checks()
+        if has_tables:
+            try:
+                yield self._clock_check()
+                yield from self._engine_checks()
+            except TsuzukiError as problem:
+                yield fault_of("database", problem)
+        yield from self._collector_checks(has_tables)
+
+    def _database_checks(self) -> Iterator[Check]:
+        try:
+            self._maintenance.require_existing()
+            findings = self._maintenance.check()
+        except Unreachable as problem:
+            yield fault_of("database", problem)
+            return
+        wrong = [finding for finding in findings if not finding.is_ok]
+        for finding in wrong:
+            yield fault(
+                f"database: {finding.subject}",
+                finding.problem or "not as it should be",
+                finding.hint or "tsuzuki db check",
+            )
+        if not wrong:
+            kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
+            yield ok("database", f"answers, and is whole ({kind})")
+
+    def _disk_checks(self) -> Iterator[Check]:
+        """Free space where the database file and the workspace are; one line for each file system."""
+        folders = [self._workspace]
+        if self._database.path is not None:
+            folders.insert(0, self._database.path.parent)
+        seen: set[int] = set()
+        for folder in folders:
+            try:
+                device, usage = folder.stat().st_dev, shutil.disk_usage(folder)
+            except OSError as problem:
+                yield fault("disk", f"{folder}: {problem.strerror}", "Make the folder accessible.")
+                continue
+            if device not in seen:
+                seen.add(device)
+                yield _disk_check(folder, usage.free)
+
+    def _clock_check(self) -> Check:
+        with self._database.read() as connection:
+            there = self._database.now(connection)
+        apart = (there - self._database.clock.now()).total_seconds()
+        step = "Set the clocks of both machines by NTP."
+        if abs(apart) > CLOCK_FAULT_SECONDS:
+            return fault("clock", f"the database's clock is {apart:+.1f} s from this one", step)
+        if abs(apart) > CLOCK_WARNING_SECONDS:
+            return warning("clock", f"the database's clock is {apart:+.1f} s from this one", step)
+        return ok("clock", f"{abs(apart):.1f} s from that of the database")
+
+    def _engine_checks(self) -> Iterator[Check]:
+        status = self._workers.status()
+        yield _leader_check(status)
+        yield from _worker_checks(status)
+        yield self._due_check(status)
+
+    def _due_check(self, status: EngineStatus) -> Check:
+        items = self._due.upcoming.find(limit=LATE_SHOWN_MAX)
+        late = [one for one in items if (status.at - one.due_at).total_seconds() > LATE_SECONDS]
+        if not late:
+            return ok("due work", "nothing due waits")
+        first = late[0]
+        count = f"{len(late)}{'+' if len(late) == LATE_SHOWN_MAX else ''}"
+        seconds = (status.at - first.due_at).total_seconds()
+        found = f"{count} due and not started; {first.job} for {seconds:.0f} s"
+        if first.run_id is None:
+            return fault("due work", found, "Start an engine: tsuzuki up")
+        return fault("due work", found, f"Ask why: tsuzuki run explain {first.run_id}")
+
+
+def _disk_check(folder: Path, free_bytes: int) -> Check:
+    found = f"{free_bytes / MEGABYTE / 1024:.1f} GB free at {folder}"
+    if free_bytes < DISK_FAULT_BYTES:
+        return fault("disk", found, "Free some space: nothing can be stored soon.")
+    if free_bytes < DISK_WARNING_BYTES:
+        return warning("disk", found, "Free some space.")
+    return ok("disk", found)
+
+
+def _leader_check(status: EngineStatus) -> Check:
+    if not status.is_led or status.lease is None:
+        return warning("leader", "no process leads, so nothing is started", "Start one: tsuzuki up")
+    lead = status.leadership
+    found = f"{lead.holder}, epoch {lead.epoch}, lease ends in {status.lease.left_seconds:.0f} s"
+    return ok("leader", found)
+
+
+def _worker_checks(status: EngineStatus) -> Iterator[Check]:
+    silent = [view for view in status.workers if status.is_silent(view)]
+    for view in silent:
+        heard = (
+            "before the clock was put back"
+            if view.silent_seconds is None
+            else f"{view.silent_seconds:.0f} s ago"
+        )
+        yield warning(
+            "workers",
+            f"{view.worker.id} on {view.worker.host} was heard {heard}",
+            f"Look at that process, or: tsuzuki worker detach {view.worker.id}",
+        )
+    if status.usable:
+        held = sum(view.held for view in status.usable)
+        found = f"{len(status.usable)} with {status.slots} slots, {held} in use"
+        yield ok("workers", found)
+    elif not silent:
+        yield warning("workers", "there is none", "Start one: tsuzuki up, or tsuzuki worker")

@@ -1,0 +1,218 @@
+"""`tsuzuki doctor` finds what is wrong, says what to do, and shows no secret."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.git_histories import straight
+from support.workspace import Workspace
+from tsuzuki.cli.demo_workspace import DemoWorkspace
+from tsuzuki.sandbox.demo.services import DemoServices
+from tsuzuki.sandbox.gemini import KEY as GEMINI_KEY
+from tsuzuki.sandbox.gemini import Gemini
+from tsuzuki.sandbox.openai_compatible import KEY as OPENAI_KEY
+from tsuzuki.sandbox.openai_compatible import OpenAICompatible
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.services import diagnosis
+
+NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
+UNREACHABLE = "postgresql://127.0.0.1:1/nothing"
+SECRET = "a-secret-word"
+
+
+def checks(workspace: Workspace, code: int = 0, **environ: str) -> dict[str, dict[str, Any]]:
+    """The rows by what was looked at."""
+    ended = workspace.run("doctor", "--output", "json", **environ)
+    assert ended.code == code, ended.out
+    assert SECRET not in ended.out
+    return {row["what"]: row for row in ended.data}
+
+
+def results(rows: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {what: row["result"] for what, row in rows.items()}
+
+
+@pytest.fixture
+def demo(empty: Workspace) -> Iterator[DemoServices]:
+    """A workspace with a job of each kind, and the services that they call."""
+    straight(empty.folder / "gitlab" / "demo" / "atlas.git", 1)
+    with DemoServices(
+        empty.folder / "gitlab", since=NOW, ports=dict.fromkeys(PORTS, 0)
+    ) as services:
+        workspace = DemoWorkspace(empty.folder, now=NOW)
+        (empty.folder / ".tsuzuki").mkdir()
+        workspace.write(services.ports, root=empty.folder)
+        empty.ok("job", "apply")
+        yield services
+
+
+PORTS = ("gitlab", "books", "mail", "feeds", "mastodon")
+SERVICES = ("books: Google Books", "books: mail", "feeds: account default")
+
+
+def test_where_there_is_nothing_it_says_how_to_start_and_makes_nothing(empty: Workspace) -> None:
+    rows = checks(empty, code=1)
+    assert results(rows) == {"version": "ok", "configuration": "warn", "database": "fail"}
+    assert "tsuzuki init" in rows["database"]["next"]
+    assert empty.content() == {}
+
+
+def test_a_new_workspace_has_no_fault_and_says_that_no_process_leads(workspace: Workspace) -> None:
+    rows = checks(workspace)
+    assert results(rows) == {
+        "version": "ok",
+        "configuration": "ok",
+        "database": "ok",
+        "disk": "ok",
+        "clock": "ok",
+        "leader": "warn",
+        "workers": "warn",
+        "due work": "ok",
+    }
+    assert all((row["next"] is None) == (row["result"] == "ok") for row in rows.values())
+    assert "tsuzuki up" in rows["leader"]["next"]
+
+
+def test_a_table_has_the_result_in_brackets_and_the_sum_on_stderr(workspace: Workspace) -> None:
+    ended = workspace.ok("doctor")
+    lines = ended.out.splitlines()
+    assert lines[0].split() == ["RESULT", "WHAT", "FOUND", "NEXT"]
+    assert lines[1].startswith("[ok]    version ")
+    assert ended.err == "8 checks: 0 failed, 2 with a warning.\n"
+
+
+def test_each_mistake_of_the_file_is_told_with_its_place(workspace: Workspace) -> None:
+    workspace.append("\n  one:\n    comand: x\n  two:\n    command: x\n    timeout: soon\n")
+    ended = workspace.run("doctor", "--output", "json")
+    found = [row for row in ended.data if row["what"] == "configuration"]
+    assert (ended.code, [row["result"] for row in found]) == (1, ["fail", "fail"])
+    assert str(workspace.file) in found[0]["found"]
+    assert found[0]["next"] == 'Did you mean "command"?'
+
+
+def test_without_a_database_the_rest_is_looked_at(empty: Workspace, demo: DemoServices) -> None:
+    del demo
+    rows = checks(empty, code=1, TSUZUKI_DATABASE_URL=UNREACHABLE)
+    assert rows["database"]["result"] == "fail"
+    assert rows["disk"]["result"] == "ok"
+    assert "leader" not in rows
+    assert rows["feeds: account default"]["result"] == "ok"
+    assert rows["books: Google Books"]["found"] == "not asked"
+
+
+def test_both_databases_are_checked(empty: Workspace, empty_database_url: str) -> None:
+    here = {"TSUZUKI_DATABASE_URL": empty_database_url}
+    empty.file.write_text("jobs: {a: {command: x}}\n")
+    missing = checks(empty, code=1, **here)
+    assert any(what.startswith("database") for what in missing)
+    empty.ok("db", "upgrade", **here)
+    assert checks(empty, **here)["database"]["result"] == "ok"
+
+
+def test_each_service_of_an_enabled_job_is_asked_and_lets_us_in(
+    empty: Workspace, demo: DemoServices
+) -> None:
+    before = empty.data("books", "quota")["calls"]
+    rows = checks(empty)
+    assert {rows[what]["result"] for what in SERVICES} == {"ok"}
+    assert rows[f"commits: http://127.0.0.1:{demo.ports['gitlab']}"]["result"] == "ok"
+    assert rows["codeindex: code-index"]["found"] == str(empty.folder)
+    assert demo.mastodon.statuses == []
+    assert empty.data("books", "quota")["calls"] == before + 1
+
+
+def test_a_service_that_refuses_is_a_fault_with_the_next_step(
+    empty: Workspace, demo: DemoServices
+) -> None:
+    demo.books.key = "another key"
+    demo.mastodon.account.token_revoked = True
+    variables = {
+        "SANDBOX_BOOKS_KEY": SECRET,
+        "SANDBOX_GITLAB_TOKEN": SECRET,
+        "SANDBOX_MASTODON_TOKEN": SECRET,
+    }
+    rows = checks(empty, code=1, **variables)
+    wrong = {what for what, row in rows.items() if row["result"] == "fail"}
+    gitlab = f"commits: http://127.0.0.1:{demo.ports['gitlab']}"
+    assert wrong == {"books: Google Books", "feeds: account default", gitlab}
+    assert all(rows[what]["next"] for what in wrong)
+
+
+def test_a_service_that_is_down_is_a_fault_and_a_disabled_job_is_not_looked_at(
+    empty: Workspace, demo: DemoServices
+) -> None:
+    demo.__exit__(None, None, None)
+    rows = checks(empty, code=1)
+    assert {rows[what]["result"] for what in SERVICES} == {"fail"}
+    assert all(rows[what]["next"] for what in SERVICES)
+    empty.ok("job", "disable", "new-books", "news-bot")
+    assert not {*SERVICES} & checks(empty, code=1).keys()
+
+
+def test_a_call_that_the_quota_does_not_allow_is_not_made(
+    empty: Workspace, demo: DemoServices
+) -> None:
+    rows = checks(empty, TSUZUKI_BOOKS_DAILY_LIMIT="0")
+    assert rows["books: Google Books"]["result"] == "warn"
+    assert demo.books.calls_per_minute is not None
+
+
+def test_models_are_asked_for_nothing_that_is_paid(empty: Workspace) -> None:
+    with StandIn(Gemini()) as gemini, StandIn(OpenAICompatible()) as openai:
+        empty.file.write_text(_models_file(gemini.url, openai.url), encoding="utf-8")
+        empty.ok("job", "apply")
+        good = {"KEY_A": GEMINI_KEY, "KEY_B": OPENAI_KEY}
+        rows = checks(empty, **good)
+        assert {rows[f"feeds: model {name}"]["result"] for name in "ab"} == {"ok"}
+        rows = checks(empty, code=1, KEY_A=SECRET, KEY_B=SECRET)
+        assert {rows[f"feeds: model {name}"]["result"] for name in "ab"} == {"fail"}
+        posts = [
+            one for one in (*gemini.requests, *openai.requests) if one.request.method == "POST"
+        ]
+        assert posts == []
+
+
+def _models_file(gemini: str, openai: str) -> str:
+    return f"""\
+feeds:
+  private_hosts: [127.0.0.1]
+  models:
+    a: {{provider: gemini, base_url: "{gemini}", api_key: "${{KEY_A}}"}}
+    b: {{provider: openai, model: m, base_url: "{openai}/v1", api_key: "${{KEY_B}}"}}
+  accounts:
+    default: {{type: file, path: posts.jsonl}}
+jobs:
+  bot:
+    type: feeds
+    feeds:
+      one: {{url: "https://example.org/1", model: a}}
+      two: {{url: "https://example.org/2", model: b}}
+"""
+
+
+def test_due_work_that_does_not_start_is_a_fault_with_the_run_to_ask_about(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "LATE_SECONDS", -1.0)
+    run = workspace.ok("job", "run", "hello", "--output", "json").data
+    row = checks(workspace, code=1)["due work"]
+    assert row["next"] == f"Ask why: tsuzuki run explain {run['run_id']}"
+
+
+def test_a_full_disk_and_clocks_that_differ_are_faults(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "DISK_FAULT_BYTES", 1 << 60)
+    monkeypatch.setattr(diagnosis, "CLOCK_FAULT_SECONDS", -1.0)
+    rows = checks(workspace, code=1)
+    assert (rows["disk"]["result"], rows["clock"]["result"]) == ("fail", "fail")
+
+
+def test_the_tree_of_an_index_job_must_be_there(workspace: Workspace) -> None:
+    workspace.ok("job", "add", "tree", "--type", "codeindex", "--set", "roots=[nowhere]")
+    row = checks(workspace, code=1)["codeindex: tree"]
+    assert str(Path("nowhere")) in row["found"]
+    assert "tsuzuki job update tree" in row["next"]
