@@ -4,6 +4,7 @@ The first SIGTERM or ^C lets what runs finish; the second ends it at once.
 """
 
 import logging
+import os
 import shlex
 import shutil
 import signal
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +23,9 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
 from tsuzuki.model.worker import DEFAULT_CAPACITY
+
+if TYPE_CHECKING:
+    from tsuzuki.wiring.application import Application
 
 log_format_option = click.option(
     "--log-format",
@@ -46,6 +50,12 @@ def engine_options(function: Any) -> Any:
             type=click.IntRange(1, 65_535),
             metavar="PORT",
             help="Serve Prometheus metrics on 127.0.0.1:PORT.",
+        ),
+        click.option(
+            "--metrics-host",
+            default="127.0.0.1",
+            metavar="ADDRESS",
+            help="Serve them on another address: any program that reaches it can read them.",
         ),
         log_format_option,
     ]
@@ -119,6 +129,44 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+class _Announcements:
+    """What is told of the start and the stop: to people on stderr, and to the service manager."""
+
+    def __init__(self, invocation: Invocation, *, log_format: str) -> None:
+        from tsuzuki.services.service_manager import ServiceManager
+
+        self._invocation = invocation
+        self._is_for_people = log_format != "json"
+        self.manager = ServiceManager(invocation.environ, pid=os.getpid())
+
+    def talk(self, text: str) -> None:
+        # A log of JSON lines is for a machine, which is told the same by the engine's own events.
+        if self._is_for_people:
+            say(self._invocation, text)
+
+    def started(self, database: str, url: str | None) -> None:
+        self.talk(f"Running on {database}. In another terminal: {_line_to_type(self._invocation)}")
+        if url is not None:
+            self.talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
+        self.talk("Stop with ^C.")
+        self.manager.ready(f"Running on {database}")
+
+    def stopping(self) -> None:
+        self.talk("Stopping: waiting for what runs. Ask again to stop at once.")
+        self.manager.stopping("Waiting for what runs")
+
+    def told_alive(
+        self, application: "Application", url: str | None
+    ) -> AbstractContextManager[None]:
+        """While the block runs, the service manager is told whether engine and server are alive."""
+        from tsuzuki.services.service_manager import answers
+
+        engine = application.local_engine
+        return self.manager.told_alive(
+            lambda: engine.is_alive and (url is None or answers(url)),
+        )
+
+
 def run_in_foreground(
     invocation: Invocation,
     *,
@@ -134,26 +182,15 @@ def run_in_foreground(
     and again whenever the file changes. `serve_beside` serves the application while the engine runs, and
     gives the address."""
 
-    def talk(text: str) -> None:
-        # A log of JSON lines is for a machine, which is told the same by the engine's own events.
-        if log_format != "json":
-            say(invocation, text)
-
-    def greet() -> None:
-        talk(f"Running on {database}. In another terminal: {_line_to_type(invocation)}")
-        if url is not None:
-            talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
-        talk("Stop with ^C.")
-
-    def say_stopping() -> None:
-        talk("Stopping: waiting for what runs. Ask again to stop at once.")
-
     def bring_up_to_date() -> None:
         upgrade_tables(invocation, application)
         if apply and (changes := application.jobs.apply()):
             noun = "change" if len(changes) == 1 else "changes"
-            talk(f"Applied {len(changes)} {noun} of the file.")
+            announcements.talk(f"Applied {len(changes)} {noun} of the file.")
 
+    host, port = options.pop("metrics_host"), options.pop("metrics_port")
+    metrics_address = (host, port) if port else None
+    announcements = _Announcements(invocation, log_format=log_format)
     write_log(invocation, log_format=log_format)
     with open_existing(invocation) as application:
         with _ended_by_sigterm():
@@ -165,13 +202,15 @@ def run_in_foreground(
         with (
             application.job_file.watched() if apply else nullcontext(),
             serve_beside(application) if serve_beside else nullcontext() as url,
+            announcements.told_alive(application, url),
         ):
             left_running = application.local_engine.serve(
                 stop=signals.received,
                 lead=lead,
                 work=work,
-                on_started=greet,
-                on_stopping=say_stopping,
+                metrics_address=metrics_address,
+                on_started=lambda: announcements.started(database, url),
+                on_stopping=announcements.stopping,
                 **options,
             )
     if signals.number == signal.SIGINT:
