@@ -15,7 +15,7 @@ Expand = Callable[[str, Mapping[str, str]], str]
 """Expands each `${NAME}` of a text from an environment; raises `TsuzukiError` if it cannot."""
 
 _PREFIX = "TSUZUKI_"
-_SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_REDIS_URL"})
+_SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_DATABASE_DIRECT_URL", "TSUZUKI_REDIS_URL"})
 _SECRET_SUFFIXES = ("_FILE", "_KEY", "_PASSWORD", "_SECRET", "_TOKEN")
 _OF_THE_PROCESS = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
 """What a service manager tells the worker itself: a command is no service of its own."""
