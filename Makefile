@@ -86,7 +86,7 @@ lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras --group dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt --upgrade
-	@for peer in requirements/bench/*.in; do $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 $$peer -o $${peer%.in}.txt --upgrade; done
+	@for peer in requirements/build.in requirements/deploy.in requirements/bench/*.in; do $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 $$peer -o $${peer%.in}.txt --upgrade; done
 
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -122,6 +122,7 @@ def test_the_configuration_in_force_is_shown_with_its_origins(empty: Workspace) 
     assert shown == {
         "file": (str(empty.file), "found from here"),
         "database_url": (f"sqlite:///{empty.folder}/flag.db", "--database-url"),
+        "database_direct_url": (None, "default"),
         "redis_url": ("redis://other/1", "TSUZUKI_REDIS_URL"),
         "timezone": ("Asia/Tokyo", f"{empty.file}:1:1"),
         "log_archive": (str(empty.folder / "logs"), f"{empty.file}:3:14"),

@@ -132,7 +132,7 @@ def serve(engine: LocalEngine, stop: threading.Event, *, metrics_port: int | Non
         work=True,
         capacity=1,
         tags=(),
-        metrics_port=metrics_port,
+        metrics_address=("127.0.0.1", metrics_port) if metrics_port else None,
         on_started=lambda: None,
         on_stopping=lambda: None,
     )

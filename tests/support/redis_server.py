@@ -21,7 +21,7 @@ class RedisServer:
     def __init__(self, *, password: str | None = None) -> None:
         # Not under pytest's folder: the path of a socket file has a maximum length.
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-redis-"))
-        self.port = _free_port()
+        self.port = free_port()
         self.socket_file = self.folder / "redis.sock"
         self._password = password
         self._process: subprocess.Popen[str] | None = None
@@ -97,7 +97,7 @@ class RedisServer:
         return self._process
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

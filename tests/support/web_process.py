@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,8 +15,18 @@ def serving(
     folder: Path, *words: str, environ: Mapping[str, str] | None = None
 ) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """The process and its address."""
+    command = [sys.executable, "-m", "tsuzuki", *words]
+    with serving_program(folder, command, environ=environ) as served:
+        yield served
+
+
+@contextmanager
+def serving_program(
+    folder: Path, command: Sequence[str], *, environ: Mapping[str, str] | None = None
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The same of another installation."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tsuzuki", *words],
+        command,
         cwd=folder,
         env=process_environment(environ or {}),
         stderr=subprocess.PIPE,

@@ -118,6 +118,7 @@ def _run(invocation: Invocation, services: Any, listen: str | None) -> None:
         manner=Manner(greet=partial(_greet, invocation, services), log_warnings_only=True),
         capacity=DEFAULT_CAPACITY,
         tags=(),
+        metrics_host="",
         metrics_port=None,
     )
 

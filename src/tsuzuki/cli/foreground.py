@@ -4,6 +4,7 @@ The first SIGTERM or ^C lets what runs finish; the second ends it at once.
 """
 
 import logging
+import os
 import shlex
 import shutil
 import signal
@@ -50,6 +51,12 @@ def engine_options(function: Any) -> Any:
             type=click.IntRange(1, 65_535),
             metavar="PORT",
             help="Serve Prometheus metrics on 127.0.0.1:PORT.",
+        ),
+        click.option(
+            "--metrics-host",
+            default="127.0.0.1",
+            metavar="ADDRESS",
+            help="Serve them on another address: any program that reaches it can read them.",
         ),
         log_format_option,
     ]
@@ -146,29 +153,48 @@ class Manner:
     log_warnings_only: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Talk:
-    invocation: Invocation
-    is_for_people: bool
-    """A log of JSON lines is for a machine, which is told the same by the engine's own events."""
-    manner: Manner
+class _Announcements:
+    """What is told of the start and the stop: to people on stderr, and to the service manager."""
 
-    def say(self, text: str) -> None:
-        if self.is_for_people:
-            say(self.invocation, text)
+    def __init__(self, invocation: Invocation, *, log_format: str, manner: Manner) -> None:
+        from tsuzuki.services.service_manager import ServiceManager
 
-    def greet(self, application: "Application", url: str | None) -> None:
-        if self.manner.greet is not None:
-            self.manner.greet(application, url)
-            return
+        self._invocation = invocation
+        self._is_for_people = log_format != "json"
+        self._manner = manner
+        self.manager = ServiceManager(invocation.environ, pid=os.getpid())
+
+    def talk(self, text: str) -> None:
+        # A log of JSON lines is for a machine, which is told the same by the engine's own events.
+        if self._is_for_people:
+            say(self._invocation, text)
+
+    def started(self, application: "Application", url: str | None) -> None:
         database = application.configuration.database_url
-        self.say(f"Running on {database}. In another terminal: {_line_to_type(self.invocation)}")
-        if url is not None:
-            self.say(f"The web page is at {url}, the routes of the API at {url}/docs.")
-        self.say("Stop with ^C.")
+        if self._manner.greet is not None:
+            self._manner.greet(application, url)
+        else:
+            line = _line_to_type(self._invocation)
+            self.talk(f"Running on {database}. In another terminal: {line}")
+            if url is not None:
+                self.talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
+            self.talk("Stop with ^C.")
+        self.manager.ready(f"Running on {database}")
 
     def stopping(self) -> None:
-        self.say("Stopping: waiting for what runs. Ask again to stop at once.")
+        self.talk("Stopping: waiting for what runs. Ask again to stop at once.")
+        self.manager.stopping("Waiting for what runs")
+
+    def told_alive(
+        self, application: "Application", url: str | None
+    ) -> AbstractContextManager[None]:
+        """While the block runs, the service manager is told whether engine and server are alive."""
+        from tsuzuki.services.service_manager import answers
+
+        engine = application.local_engine
+        return self.manager.told_alive(
+            lambda: engine.is_alive and (url is None or answers(url)),
+        )
 
 
 def run_in_foreground(
@@ -186,14 +212,16 @@ def run_in_foreground(
     """`tsuzuki up`, `tsuzuki worker` and `tsuzuki demo`; `apply` brings the jobs of the file into the database
     first, and again whenever the file changes. `serve_beside` serves the application while the engine runs, and
     gives the address."""
-    talk = _Talk(invocation=invocation, is_for_people=log_format != "json", manner=manner)
 
     def bring_up_to_date() -> None:
         upgrade_tables(invocation, application)
         if apply and (changes := application.jobs.apply()):
             noun = "change" if len(changes) == 1 else "changes"
-            talk.say(f"Applied {len(changes)} {noun} of the file.")
+            announcements.talk(f"Applied {len(changes)} {noun} of the file.")
 
+    host, port = options.pop("metrics_host"), options.pop("metrics_port")
+    metrics_address = (host, port) if port else None
+    announcements = _Announcements(invocation, log_format=log_format, manner=manner)
     write_log(invocation, log_format=log_format, quiet=manner.log_warnings_only)
     with open_existing(invocation) as application:
         with _ended_by_sigterm():
@@ -204,13 +232,15 @@ def run_in_foreground(
         with (
             application.job_file.watched() if apply else nullcontext(),
             serve_beside(application) if serve_beside else nullcontext() as url,
+            announcements.told_alive(application, url),
         ):
             left_running = application.local_engine.serve(
                 stop=signals.received,
                 lead=lead,
                 work=work,
-                on_started=lambda: talk.greet(application, url),
-                on_stopping=talk.stopping,
+                metrics_address=metrics_address,
+                on_started=lambda: announcements.started(application, url),
+                on_stopping=announcements.stopping,
                 **options,
             )
     if signals.number == signal.SIGINT:

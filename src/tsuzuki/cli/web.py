@@ -1,5 +1,6 @@
 """`tsuzuki web`: serve the web page and the API alone."""
 
+import os
 import signal
 
 import click
@@ -33,9 +34,12 @@ def web(
     tsuzuki web
     tsuzuki web --listen 127.0.0.1:9000
     """
+    from tsuzuki.services.service_manager import ServiceManager, answers
+
     with open_application(invocation) as application:
         write_log(invocation, log_format=log_format)
         signals = ProcessSignals()
+        manager = ServiceManager(invocation.environ, pid=os.getpid())
         options = WebOptions(
             listen=listen,
             allowed_hosts=allowed_hosts,
@@ -47,6 +51,9 @@ def web(
                 invocation,
                 f"Serving the web page and the API on {url}; the API's routes: {url}/docs. Stop with ^C.",
             )
-            signals.received.wait()
+            manager.ready(f"Serving on {url}")
+            with manager.told_alive(lambda: answers(url)):
+                signals.received.wait()
+            manager.stopping("Ending open answers")
     if signals.number == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)

@@ -10,7 +10,12 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from tsuzuki.config.environment.expansion import expand, required_names, variable_names
-from tsuzuki.config.environment.urls import check_redis_url, normalise_database_url, passwords_in
+from tsuzuki.config.environment.urls import (
+    check_direct_url,
+    check_redis_url,
+    normalise_database_url,
+    passwords_in,
+)
 from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
 from tsuzuki.config.location import (
     DEFAULT_DATABASE,
@@ -46,6 +51,8 @@ class Configuration:
     workspace: Path
     file: Path | None
     database_url: str = field(repr=False)
+    database_direct_url: str | None = field(default=None, repr=False)
+    """The same database past a connection pooler."""
     redis_url: str | None = field(repr=False)
     timezone: str
     log_archive: str | None = field(repr=False)
@@ -75,7 +82,12 @@ class Configuration:
         yield from (environ.get(name, "") for name in self.secret_variables)
         for section in self.sections.values():
             yield from section.secrets()
-        for url in (self.database_url, self.redis_url, self.log_archive):
+        for url in (
+            self.database_url,
+            self.database_direct_url,
+            self.redis_url,
+            self.log_archive,
+        ):
             yield from passwords_in(url)
 
     def place_of_job(self, name: str) -> Place | None:
@@ -111,6 +123,7 @@ def load_configuration(
     sections = _sections(content, kinds, environ, here)
     webhooks = _webhooks(content, environ)
     redis, archive = given.get("redis_url"), given.get("log_archive")
+    direct = given.get("database_direct_url")
     return Configuration(
         workspace=workspace,
         file=path,
@@ -119,6 +132,7 @@ def load_configuration(
         database_url=normalise_database_url(
             given.get("database_url", DEFAULT_DATABASE), workspace=workspace
         ),
+        database_direct_url=check_direct_url(direct) if direct else None,
         redis_url=check_redis_url(redis) if redis else None,
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
         log_archive=_absolute(archive.text, workspace) if archive else None,
@@ -149,6 +163,8 @@ def _given_values(
     values = {
         "database_url": database_url_outside_file(database_flag, environ, cwd=cwd)
         or _from_file("database_url", content, environ),
+        "database_direct_url": read_variable("TSUZUKI_DATABASE_DIRECT_URL", environ, cwd=cwd)
+        or _from_file("database_direct_url", content, environ),
         "redis_url": read_variable("TSUZUKI_REDIS_URL", environ, cwd=cwd)
         or _from_file("redis_url", content, environ),
         "log_archive": _from_file("log_archive", content, environ),
@@ -200,7 +216,8 @@ def _secret_variables(
     content: ConfigFile | None, sections: Mapping[str, Section]
 ) -> frozenset[str]:
     written = [
-        getattr(content, key, None) or "" for key in ("database_url", "redis_url", "log_archive")
+        getattr(content, key, None) or ""
+        for key in ("database_url", "database_direct_url", "redis_url", "log_archive")
     ]
     in_sections = [text for section in sections.values() for _, text in section.texts()]
     return frozenset().union(*map(variable_names, (*written, *in_sections)))

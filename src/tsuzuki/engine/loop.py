@@ -37,6 +37,12 @@ class Loop:
         """Ask it to end after the step it is in."""
         self._stopping.set()
 
+    @property
+    def is_alive(self) -> bool:
+        """False if its thread has ended without having been asked to."""
+        is_expected = self._thread.ident is None or self._stopping.is_set()
+        return is_expected or self._thread.is_alive()
+
     def join(self, seconds: float) -> bool:
         self._thread.join(seconds)
         return not self._thread.is_alive()

@@ -224,6 +224,11 @@ class Engine:
         with self._database.read() as connection:
             return not self.worker.running and queue.is_idle(connection)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether no loop has ended by itself. One that fails at a step, as without a database, is alive."""
+        return all(loop.is_alive for loop in self._loops)
+
     def hurry(self) -> None:
         """Asked to stop a second time: do not wait for what runs."""
         self.worker_steps.hurry()

@@ -122,6 +122,13 @@ class Unreachable(TsuzukiError):
     permanent = False
 
 
+class NotListening(Unreachable):
+    """The database answers, but wake-ups of other processes cannot arrive by it."""
+
+    code = "not_listening"
+    permanent = True
+
+
 class SchemaMismatch(Unreachable):
     """The database's tables belong to another version of Tsuzuki."""
 

@@ -28,6 +28,7 @@ class ConfigurationView:
 
     file: Path | None
     database_url: str
+    database_direct_url: str | None = field(repr=False)
     redis_url: str | None = field(repr=False)
     timezone: str
     log_archive: str | None = field(repr=False)
@@ -47,6 +48,7 @@ class ConfigurationView:
         values = {
             "file": self.file,
             "database_url": self.database_url,
+            "database_direct_url": _masked(self.database_direct_url),
             "redis_url": _masked(self.redis_url),
             "timezone": self.timezone,
             "log_archive": _masked(self.log_archive),
@@ -72,6 +74,7 @@ def view(
     return ConfigurationView(
         file=configuration.file,
         database_url=mask_secrets(configuration.database_url),
+        database_direct_url=configuration.database_direct_url,
         redis_url=configuration.redis_url,
         timezone=configuration.timezone,
         log_archive=configuration.log_archive,

@@ -53,6 +53,11 @@ class LocalEngine:
     def is_started(self) -> bool:
         return self._engine is not None
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether nothing of a started engine has ended by itself."""
+        return self._engine is None or self._engine.is_alive
+
     # --- start and stop -------------------------------------------------------------------------
 
     def start(
@@ -115,7 +120,7 @@ class LocalEngine:
         work: bool,
         capacity: int,
         tags: Sequence[str],
-        metrics_port: int | None = None,
+        metrics_address: tuple[str, int] | None = None,
         on_started: Callable[[], None],
         on_stopping: Callable[[], None],
     ) -> int:
@@ -126,7 +131,7 @@ class LocalEngine:
             Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
         )
         freeze_loaded_objects()
-        with self._forgotten_if_it_fails(), metrics_served(engine.metrics, metrics_port):
+        with self._forgotten_if_it_fails(), metrics_served(engine.metrics, metrics_address):
             engine.start()
             on_started()
             while not (stop.wait(POLL_SECONDS) or engine.outdated):

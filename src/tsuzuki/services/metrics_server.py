@@ -1,4 +1,4 @@
-"""The HTTP server for Prometheus, on this machine only."""
+"""The HTTP server for Prometheus: on this machine only, unless another address is named."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,19 +11,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def metrics_served(metrics: "Metrics", port: int | None) -> Iterator[None]:
-    """Serve metrics on 127.0.0.1 while the block runs, if a port is given."""
-    if port is None:
+def metrics_served(metrics: "Metrics", address: tuple[str, int] | None) -> Iterator[None]:
+    """Serve metrics on this host and port while the block runs, if they are given."""
+    if address is None:
         yield
         return
+    host, port = address
     from prometheus_client import start_http_server  # noqa: PLC0415 -- slow to load, rarely needed
 
     try:
-        server, thread = start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
+        server, thread = start_http_server(port, addr=host, registry=metrics.registry)
     except OSError as problem:
         raise Conflict(
-            f"metrics cannot be served on 127.0.0.1:{port}: {problem.strerror}",
-            hint="Choose another --metrics-port, or stop what listens there.",
+            f"metrics cannot be served on {host}:{port}: {problem.strerror}",
+            hint="Choose another --metrics-port or --metrics-host, or stop what listens there.",
             code="metrics_port",
         ) from problem
     try:

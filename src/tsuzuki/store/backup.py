@@ -15,6 +15,7 @@ from sqlalchemy.engine import URL
 
 from tsuzuki.model.errors import ConfigurationError, Conflict, FileUnusable, Unreachable
 from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database_url import as_libpq
 
 
 def back_up(database: Database, target: Path) -> int:
@@ -33,7 +34,7 @@ def back_up(database: Database, target: Path) -> int:
         if database.is_sqlite:
             _copy_sqlite(database, partial)
         else:
-            _dump_postgres(database.engine.url, partial)
+            _dump_postgres(database.session_engine.url, partial)
         _publish(partial, target)
     except OSError as problem:
         raise FileUnusable(
@@ -71,9 +72,8 @@ def _dump_postgres(url: URL, partial: Path) -> None:
     environment = dict(os.environ)
     if url.password:
         environment["PGPASSWORD"] = str(url.password)  # never on the command line
-    plain = url.set(drivername="postgresql", password=None).render_as_string()
     done = subprocess.run(  # noqa: S603 -- our own arguments, no shell
-        [program, "--format=custom", f"--file={partial}", f"--dbname={plain}"],
+        [program, "--format=custom", f"--file={partial}", f"--dbname={as_libpq(url)}"],
         env=environment,
         capture_output=True,
         text=True,

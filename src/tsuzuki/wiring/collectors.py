@@ -31,7 +31,9 @@ BUILT_IN_KINDS = ("command", "python", "bulk")
 RESERVED_NAMES = frozenset(
     "init demo doctor up job run event worker leader settings audit token user db config index mcp sandbox web"
     " completion".split()
-) | frozenset("version database_url redis_url timezone log_archive jobs webhooks".split())
+) | frozenset(
+    "version database_url database_direct_url redis_url timezone log_archive jobs webhooks".split()
+)
 """The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*")

@@ -78,7 +78,9 @@ def open_resources(
     configuration: Configuration, *, clock: Clock, environ: Mapping[str, str]
 ) -> Iterator[Resources]:
     """Closed at the end of the block."""
-    database = open_database(configuration.database_url, clock=clock)
+    database = open_database(
+        configuration.database_url, clock=clock, direct_url=configuration.database_direct_url
+    )
     coordination = cache(partial(_connect_coordination, configuration, database))
     try:
         yield Resources(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tsuzuki.config.environment.urls import (
+    check_direct_url,
     check_redis_url,
     holds_password,
     normalise_database_url,
@@ -64,3 +65,9 @@ def test_only_redis_is_taken_for_redis() -> None:
         assert check_redis_url(named(url)) == url
     with pytest.raises(ConfigurationError, match="must be the URL of a Redis"):
         check_redis_url(named("http://host"))
+
+
+def test_a_way_past_a_pooler_leads_to_postgresql() -> None:
+    assert check_direct_url(named("postgres://host/db")) == "postgresql+psycopg://host/db"
+    with pytest.raises(ConfigurationError, match="must be the URL of a PostgreSQL database"):
+        check_direct_url(named("sqlite:///tsuzuki.db"))

@@ -68,7 +68,7 @@ def test_jobs_share_what_they_have_in_common_by_anchors() -> None:
         ("database_url: 5\n", "1:15: `database_url` must be a URL, not 5"),
         ("redis_url: ${\n", "1:12: `${` is not a variable"),
         ("- it\n", "1:1: the file must be a mapping with the keys version, database_url, "
-         "redis_url, timezone, log_archive, jobs, webhooks"),
+         "database_direct_url, redis_url, timezone, log_archive, jobs, webhooks"),
         ("jobs:\n  it:\n    type: books\n", "2:3: `query` is missing"),
         ("jobs:\n  it:\n    type: books\n    query: {}\n", "4:5: `query.text` is missing"),
         ("jobs:\n  it: {type: books, query: {text: a, pages_max: 99}}\n",

@@ -43,6 +43,19 @@ def normalise_database_url(given: ConfiguredValue, *, workspace: Path) -> str:
     )
 
 
+def check_direct_url(given: ConfiguredValue) -> str:
+    """The URL of a PostgreSQL past its pooler, as the store expects it. Raises `ConfigurationError` for any other."""
+    scheme, separator, rest = given.text.partition("://")
+    if separator and scheme in _POSTGRESQL:
+        return f"postgresql+psycopg://{rest}"
+    raise _url_error(
+        given,
+        f"must be the URL of a PostgreSQL database, not {mask_secrets(given.text)!r}",
+        hint="It leads past a connection pooler to the server itself. Leave it out if there is no pooler.",
+        code="database_url",
+    )
+
+
 def check_redis_url(given: ConfiguredValue) -> str:
     """The URL of a Redis, unchanged. Raises `ConfigurationError` for any other URL."""
     scheme, separator, _ = given.text.partition("://")

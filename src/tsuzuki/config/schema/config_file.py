@@ -37,6 +37,7 @@ class FileKeys(StrictModel):
 
     version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version there is")] = 1
     database_url: Location | None = None
+    database_direct_url: Location | None = None
     redis_url: Location | None = None
     timezone: Zone = DEFAULT_TIMEZONE
     log_archive: Location | None = None
@@ -63,6 +64,7 @@ class ConfigFile:
 
     document: Document
     database_url: str | None
+    database_direct_url: str | None
     redis_url: str | None
     timezone: str
     log_archive: str | None
@@ -119,6 +121,7 @@ def _read(source: Source, of: _Kinds) -> ConfigFile:
     return ConfigFile(
         document=document,
         database_url=top.database_url,
+        database_direct_url=top.database_direct_url,
         redis_url=top.redis_url,
         timezone=top.timezone,
         log_archive=top.log_archive,

@@ -2,7 +2,9 @@
 
 from collections.abc import Collection
 
+from tsuzuki.engine.log import log
 from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.model.errors import NotListening
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import listeners
 from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
@@ -10,6 +12,10 @@ from tsuzuki.store.wakeups.listeners import Listener
 
 LISTEN_SECONDS = 1.0
 """How long one step listens: a process that stops may have to wait that long."""
+
+
+LISTEN_AGAIN_SECONDS = 300.0
+"""When to look again whether wake-ups can arrive."""
 
 
 class WakeUpListener:
@@ -31,7 +37,11 @@ class WakeUpListener:
     def step(self) -> float:
         """Listen for a while. Raises `Unreachable`; the next step connects again."""
         if self._listener is None:
-            self._listener = listeners.listen(self._database, self._channels)
+            try:
+                self._listener = listeners.listen(self._database, self._channels)
+            except NotListening as problem:
+                log.warning("polling only", error=problem.message, hint=problem.hint)
+                return LISTEN_AGAIN_SECONDS
             # A wake-up that was sent before we listened is lost: make every loop poll once.
             self._wakeups.wake(ALL_CHANNELS)
         try:

@@ -57,12 +57,15 @@ def _open_postgresql(url: str) -> Iterator[Send]:
         import psycopg  # noqa: PLC0415 -- an extra, and slow to load
     except ImportError as problem:
         raise CannotRead(str(problem)) from problem
+    hosts = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
     try:
         raw = psycopg.connect(
             url,
             autocommit=True,
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             application_name="tsuzuki",
+            prepare_threshold=None,
+            target_session_attrs="read-write" if "," in hosts else None,
         )
     except psycopg.Error as problem:
         raise CannotRead(str(problem)) from problem

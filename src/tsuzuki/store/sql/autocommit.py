@@ -39,6 +39,11 @@ class AutocommitConnection:
             raise _as_sqlalchemy(problem, self.dialect, sql, is_lost=is_lost) from problem
         return rows, cursor.rowcount
 
+    @property
+    def info(self) -> dict[Any, Any]:
+        """What is kept with the connection."""
+        return self._entry.info
+
     def put_back(self) -> None:
         self._pool.put_back(self._entry)
 

@@ -17,8 +17,6 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, select
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Unreachable
@@ -26,7 +24,7 @@ from tsuzuki.store.sql import autocommit, postgresql, sqlite
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.connection_pool import Use, pool_of
-from tsuzuki.store.sql.database_url import invalid_url
+from tsuzuki.store.sql.database_url import invalid_url, parse_url
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.driver_errors import translate_errors
 from tsuzuki.store.sql.prepared import execute
@@ -48,8 +46,12 @@ class _ThreadState(threading.local):
 class Database:
     """Opened with `open_database`; shared by all threads of a process."""
 
-    def __init__(self, engine: Engine, *, clock: Clock) -> None:
+    def __init__(
+        self, engine: Engine, *, clock: Clock, session_engine: Engine | None = None
+    ) -> None:
         self.engine = engine
+        self.session_engine = session_engine or engine
+        """For what needs a session of its own, such as LISTEN: not through a connection pooler."""
         self.clock = clock
         self.is_sqlite = is_sqlite(engine.dialect)
         self.write_ahead_log = Path(f"{engine.url.database}-wal")
@@ -71,11 +73,15 @@ class Database:
 
     def may_become_reachable(self, problem: Unreachable) -> bool:
         """Whether waiting can help after this error: the server is not there, is starting, or has no connection
-        left. It cannot if the server refuses us, and an SQLite file does not come by itself."""
+        left, or is a standby. It cannot if the server refuses us, and an SQLite file does not come by itself."""
         if self.is_sqlite or problem.permanent:
             return False
         cause = getattr(problem.__cause__, "orig", None)
-        return postgresql.is_out_of_connections(cause) or not postgresql.answers(self.engine)
+        return (
+            postgresql.is_out_of_connections(cause)
+            or postgresql.is_standby(cause)
+            or not postgresql.answers(self.engine)
+        )
 
     def used_for(self, use: Use) -> AbstractContextManager[None]:
         """Connections that this thread takes inside the block are for this use."""
@@ -84,7 +90,8 @@ class Database:
     def name_sessions(self, name: str) -> None:
         """How the server lists the connections of this process (PostgreSQL: `pg_stat_activity`)."""
         if not self.is_sqlite:
-            postgresql.name_sessions(self.engine, name)
+            for engine in {self.engine, self.session_engine}:
+                postgresql.name_sessions(engine, name)
             pool_of(self.engine).close_idle()
 
     @property
@@ -153,7 +160,7 @@ class Database:
         """The same for a few writes that belong together: one transaction on PostgreSQL too."""
         with self.statement() as connection:
             if not self.is_sqlite:
-                connection.send("BEGIN")
+                connection.send(postgresql.begin_statement(connection.info))
             yield connection  # after an error the connection is discarded, and with it the transaction
             if not self.is_sqlite:
                 connection.send("COMMIT")
@@ -201,18 +208,22 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+        self.session_engine.dispose()
 
 
-def open_database(url: str, *, clock: Clock) -> Database:
-    """Prepare a database for use. Nothing is read or written yet."""
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        raise invalid_url("the database URL cannot be read") from None
+def open_database(url: str, *, clock: Clock, direct_url: str | None = None) -> Database:
+    """Prepare a database for use. Nothing is read or written yet. `direct_url` leads to the same PostgreSQL past a
+    connection pooler, for what needs a session of its own."""
+    parsed = parse_url(url)
+    direct = parse_url(direct_url) if direct_url else None
     match parsed.get_backend_name():
         case "sqlite":
             return Database(sqlite.create_engine(parsed, clock), clock=clock)
         case "postgresql" | "postgres":
-            return Database(postgresql.create_engine(parsed, clock), clock=clock)
+            return Database(
+                postgresql.create_engine(parsed, clock),
+                clock=clock,
+                session_engine=postgresql.create_engine(direct, clock) if direct else None,
+            )
         case other:
             raise invalid_url(f"{other} is not a database Tsuzuki can use")

@@ -63,6 +63,10 @@ REFUSALS = (
     (r'role ".*" does not exist', _LOGIN),
     (r"no pg_hba\.conf entry", "Let the server's pg_hba.conf allow this user from this host."),
     (
+        r"session is read-only|hot standby mode",
+        "No server of the URL is a primary: wait for the failover, or promote a standby.",
+    ),
+    (
         r'database ".*" does not exist',
         "Make the database (createdb), or correct its name in TSUZUKI_DATABASE_URL.",
     ),

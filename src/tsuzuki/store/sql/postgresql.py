@@ -2,8 +2,12 @@
 
 Connections are in autocommit mode: a transaction is an explicit BEGIN, so one pool serves transactions and
 single statements.
+
+Behind a connection pooler (PgBouncer) a session is not ours for longer than a transaction, so nothing is kept in it: no
+prepared statement, and settings for one transaction at a time.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +19,7 @@ from sqlalchemy.exc import NoSuchModuleError
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import extra_missing
 from tsuzuki.store.sql.connection_pool import ConnectionPool, pool_of
-from tsuzuki.store.sql.database_url import check_parameters, invalid_url
+from tsuzuki.store.sql.database_url import check_parameters, hosts_of, invalid_url
 
 IDLE_TRANSACTION_SECONDS = 60
 """How long a transaction may be idle. There is no lock timeout: a lock wait ends with the transaction that
@@ -25,6 +29,22 @@ UNACKNOWLEDGED_SECONDS = 10
 """TCP user timeout: how long sent data may stay unacknowledged. Keepalives only notice a lost peer on an
 idle connection; without this the kernel retransmits for a quarter of an hour."""
 
+SETTINGS = {
+    # A process that dies or is paused inside a transaction must not hold its row locks for ever: the server ends such
+    # a session, and notices a host that is gone without a FIN.
+    "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_SECONDS}s",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    # The rows of a queue are in memory. At the price of a spinning disk the planner would rather read and sort the
+    # whole queue than walk along the index that has it in order.
+    "random_page_cost": "1.1",
+}
+"""Of each session of ours."""
+
+SETTINGS_OF_A_TRANSACTION = ("idle_in_transaction_session_timeout", "random_page_cost")
+"""Set in each transaction behind a pooler; the others are of the pooler's own connection."""
+
 CONNECT_TIMEOUT_SECONDS = 5
 CANCEL_SECONDS = 2.0
 
@@ -32,11 +52,15 @@ OUT_OF_CONNECTIONS = (
     "too many clients already",
     "remaining connection slots",
     "too many connections for",
+    "no more connections allowed",  # PgBouncer
 )
 """In messages of errors while connecting, where the driver keeps no SQLSTATE."""
 
 NO_TRANSACTION = "tsuzuki_no_transaction"
 """Execution option: each statement commits by itself."""
+
+POOLED = "tsuzuki_pooled"
+"""Kept with a connection: a pooler stands between it and the server."""
 
 PROGRAM = "tsuzuki"
 
@@ -59,6 +83,11 @@ def is_out_of_connections(problem: BaseException | None) -> bool:
     """Whether the server has no connection left for us."""
     message = str(problem)
     return any(phrase in message for phrase in OUT_OF_CONNECTIONS)
+
+
+def is_standby(problem: BaseException | None) -> bool:
+    """Whether every server that answers is a standby: one may be promoted."""
+    return "session is read-only" in str(problem) or "hot standby mode" in str(problem)
 
 
 def answers(engine: Engine) -> bool:
@@ -89,6 +118,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
             connect_args={
                 "connect_timeout": int(connect_timeout),
                 "application_name": str(url.query.get("application_name", PROGRAM)),
+                **_for_several_hosts(url),
                 "keepalives_idle": 15,
                 "keepalives_interval": 5,
                 "keepalives_count": 3,
@@ -130,19 +160,37 @@ def _known_parameters() -> list[str]:
     return [option.keyword.decode() for option in Conninfo.get_defaults()]
 
 
-def _set_up_session(raw: Any, _record: object) -> None:
-    # A process that dies or is paused inside a transaction must not hold its row locks for ever: the
-    # server ends such a session, and notices a host that is gone without a FIN.
+def _for_several_hosts(url: URL) -> dict[str, str]:
+    """Of several hosts the one that can be written to is used: after a failover the new primary."""
+    is_said = "target_session_attrs" in url.query or not hosts_of(url)
+    return {} if is_said else {"target_session_attrs": "read-write"}
+
+
+_VALUES = ", ".join(f"('{name}', '{value}')" for name, value in SETTINGS.items())
+_SET_UP = (
+    f"SELECT count(set_config(name, value, false)) FROM (VALUES {_VALUES}) AS settings (name, value)"
+    " WHERE pg_backend_pid() = {pid}"
+)
+"""Sets nothing if the server's process is not the one that we were told of: then it is a pooler that we are connected
+to, and the session belongs to other programs too."""
+
+_BEGIN_POOLED = "BEGIN; " + "; ".join(
+    f"SET LOCAL {name} = '{SETTINGS[name]}'" for name in SETTINGS_OF_A_TRANSACTION
+)
+
+
+def _set_up_session(raw: Any, record: Any) -> None:
     raw.autocommit = True
     raw.prepared_max = STATEMENTS_PREPARED_MAX
-    raw.execute(
-        f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s';"
-        " SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5;"
-        " SET tcp_keepalives_count = 3;"
-        # The rows of a queue are in memory. At the price of a spinning disk the planner would rather
-        # read and sort the whole queue than walk along the index that has it in order.
-        " SET random_page_cost = 1.1"
-    )
+    (settings_made,) = raw.execute(_SET_UP.format(pid=raw.info.backend_pid)).fetchone()
+    record.info[POOLED] = settings_made == 0
+    if record.info[POOLED]:
+        raw.prepare_threshold = None
+
+
+def begin_statement(info: Mapping[Any, Any]) -> str:
+    """How a transaction is opened on the connection with which this is kept."""
+    return _BEGIN_POOLED if info.get(POOLED) else "BEGIN"
 
 
 def _begin(connection: Connection) -> None:
@@ -150,7 +198,7 @@ def _begin(connection: Connection) -> None:
         return
     raw: Any = connection.connection.driver_connection
     try:
-        raw.execute("BEGIN", prepare=False)
+        raw.execute(begin_statement(connection.info), prepare=False)
     except connection.dialect.loaded_dbapi.Error as problem:
         # What SQLAlchemy does: wrap the error, and drop the connections of a server that is gone.
         connection._handle_dbapi_exception(problem, "BEGIN", None, None, None)  # noqa: SLF001 -- no public way

@@ -4,6 +4,7 @@ PostgreSQL: a connection of its own that blocks on LISTEN. SQLite: every commit 
 log, and inotify wakes the listener; `PRAGMA data_version` is the fallback.
 """
 
+import secrets
 import sqlite3
 import threading
 from collections.abc import Collection
@@ -11,11 +12,15 @@ from typing import Any, Protocol
 
 from sqlalchemy.exc import DBAPIError
 
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import NotListening, Unreachable
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.driver_errors import translate_errors
+from tsuzuki.store.sql.postgresql import POOLED
 from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel, recipients
 from tsuzuki.store.wakeups.file_watch import watch
+
+NOTIFIED_SECONDS = 2.0
+"""How long a notification may take through a pooler."""
 
 POLL_SECONDS = 0.01
 """How often to poll an SQLite file where inotify is not available."""
@@ -36,7 +41,7 @@ class Listener(Protocol):
 
 def listen(database: Database, channels: Collection[Channel] = ALL_CHANNELS) -> Listener:
     """Start to listen: commits from now on wake it, on these channels at least."""
-    with translate_errors(database.engine.url):
+    with translate_errors(database.session_engine.url):
         if database.is_sqlite:
             return SqliteListener(database)
         return PostgresListener(database, channels)
@@ -91,10 +96,11 @@ class SqliteListener:
 
 
 class PostgresListener:
-    """Blocks on NOTIFY."""
+    """Blocks on NOTIFY. Raises `NotListening` if no notification can arrive."""
 
     def __init__(self, database: Database, channels: Collection[Channel]) -> None:
-        self._connection = database.engine.connect()
+        self._connection = database.session_engine.connect()
+        is_pooled = self._connection.info.get(POOLED)
         raw: Any = self._connection.connection.driver_connection
         # Out of the pool: a connection that listens must never be lent to other code.
         self._connection.detach()
@@ -102,6 +108,25 @@ class PostgresListener:
         for channel in channels:
             raw.execute(f'LISTEN "{channel.value}"')
         self._raw = raw
+        if is_pooled and not self._is_notified(database):
+            self.close()
+            raise NotListening(
+                "the connection pooler of the database passes no notification on (transaction mode)",
+                hint="Name a way past it: TSUZUKI_DATABASE_DIRECT_URL. Until then new work is found by polling.",
+                code="listen_pooled",
+            )
+
+    def _is_notified(self, database: Database) -> bool:
+        """Whether a notification that is sent on another connection arrives here: through a pooler LISTEN succeeds,
+        but in transaction mode the session that listens is not kept for us."""
+        channel = f"tsuzuki_{secrets.token_hex(8)}"
+        self._raw.execute(f'LISTEN "{channel}"')
+        with database.statement() as connection:
+            connection.send(f"NOTIFY {channel}")
+        # To its end: it locks the connection.
+        found = list(self._raw.notifies(timeout=NOTIFIED_SECONDS, stop_after=1))
+        self._raw.execute(f'UNLISTEN "{channel}"')
+        return any(notification.channel == channel for notification in found)
 
     def wait(self, seconds: float) -> Collection[str]:
         try:

@@ -126,3 +126,8 @@ def test_an_argument_is_never_read_by_a_shell(commands: Commands) -> None:
     _, run_io = commands.run("echo", "$(touch pwned); `touch pwned` | *")
     assert run_io.of("stdout") == ["$(touch pwned); `touch pwned` | *"]
     assert list(commands.folder.iterdir()) == []
+
+
+def test_what_a_service_manager_tells_the_worker_is_not_told_to_its_commands() -> None:
+    told = {"NOTIFY_SOCKET": "/run/systemd/notify", "WATCHDOG_USEC": "1", "WATCHDOG_PID": "2"}
+    assert WorkerEnvironment({**told, "LANG": "C"}).inherited == {"LANG": "C"}

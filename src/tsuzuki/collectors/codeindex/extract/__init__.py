@@ -2,7 +2,6 @@
 
 from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
 from tsuzuki.collectors.codeindex.extract.extractor import EXTRACTOR_VERSION, extract
-from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES, Language, language_of
 from tsuzuki.collectors.codeindex.extract.symbols import (
     Definition,
     Extracted,
@@ -13,6 +12,7 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     SymbolKind,
     SymbolRow,
 )
+from tsuzuki.collectors.codeindex.languages import LANGUAGES, Language, language_of
 
 __all__ = [
     "EXTRACTOR_VERSION",

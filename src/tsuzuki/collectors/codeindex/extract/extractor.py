@@ -15,7 +15,6 @@ from tsuzuki.collectors.codeindex.extract.captures import (
 from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
 from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parsed
 from tsuzuki.collectors.codeindex.extract.headings import as_sections
-from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES, Language
 from tsuzuki.collectors.codeindex.extract.nesting import Nested, Scope, containers, nested
 from tsuzuki.collectors.codeindex.extract.positions import Positions
 from tsuzuki.collectors.codeindex.extract.signatures import signature_of
@@ -26,6 +25,7 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     SymbolKind,
     SymbolRow,
 )
+from tsuzuki.collectors.codeindex.languages import LANGUAGES, Language
 from tsuzuki.model.clock import Clock, SystemClock
 
 EXTRACTOR_VERSION = 2

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import tree_sitter
 
-from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES
 from tsuzuki.collectors.codeindex.extract.symbols import ExtractionFailed
+from tsuzuki.collectors.codeindex.languages import LANGUAGES
 from tsuzuki.model.clock import Clock
 
 _TAGS = Path(__file__).with_name("tags")

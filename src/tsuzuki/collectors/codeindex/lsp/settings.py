@@ -14,7 +14,7 @@ from typing import Annotated
 import platformdirs
 from pydantic import AfterValidator, Field
 
-from tsuzuki.collectors.codeindex.extract.languages import LANGUAGES
+from tsuzuki.collectors.codeindex.languages import LANGUAGES
 from tsuzuki.config import Expects, InvalidValue
 from tsuzuki.config.schema.field_types import Argv, Text
 from tsuzuki.config.schema.problems import Problem, invalid

@@ -15,8 +15,10 @@ Expand = Callable[[str, Mapping[str, str]], str]
 """Expands each `${NAME}` of a text from an environment; raises `TsuzukiError` if it cannot."""
 
 _PREFIX = "TSUZUKI_"
-_SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_REDIS_URL"})
+_SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_DATABASE_DIRECT_URL", "TSUZUKI_REDIS_URL"})
 _SECRET_SUFFIXES = ("_FILE", "_KEY", "_PASSWORD", "_SECRET", "_TOKEN")
+_OF_THE_PROCESS = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
+"""What a service manager tells the worker itself: a command is no service of its own."""
 _RUN_NAMES = frozenset(
     f"{_PREFIX}{name}" for name in "RUN_ID JOB ATTEMPT SCHEDULED_FOR ARGUMENTS EVENT".split()
 )
@@ -92,7 +94,7 @@ def json_variables(task: Task) -> dict[str, str]:
 
 
 def _is_withheld(name: str) -> bool:
-    return name in _RUN_NAMES or _is_secret(name)
+    return name in _RUN_NAMES or name in _OF_THE_PROCESS or _is_secret(name)
 
 
 def _is_secret(name: str) -> bool:
