@@ -79,6 +79,12 @@ bench-web: setup ## lists and counts beside a million runs while an engine drain
 openapi: setup ## write docs/reference/openapi.json anew
 	@$(BIN)/python -m tsuzuki.web.openapi_file docs/reference/openapi.json
 
+reference: openapi ## write the pages of docs/reference anew, from the code
+	@$(BIN)/python -m documentation.reference docs/reference
+
+docs: setup ## build docs/ into a static site in ./site; a warning is an error
+	@$(BIN)/mkdocs build --strict --quiet
+
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
@@ -86,6 +92,6 @@ lock: $(UV) ## refresh the hash-pinned locks
 	@for peer in requirements/bench/*.in; do $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 $$peer -o $${peer%.in}.txt --upgrade; done
 
 clean: ## remove what make made, not your workspace
-	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 
-.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi lock clean
+.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi reference docs lock clean

@@ -32,18 +32,25 @@ _JOBS_MAX = 25_000
 """More jobs than one file can have."""
 
 
-class _FileKeys(StrictModel):
+class FileKeys(StrictModel):
     version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version there is")] = 1
+    """The version of the file."""
     database_url: Location | None = None
+    """The database. Without it: `sqlite:///tsuzuki.db` in the workspace."""
     redis_url: Location | None = None
+    """The Redis through which processes wake each other; without it they use the database."""
     timezone: Zone = DEFAULT_TIMEZONE
+    """The time zone of schedules that name none."""
     log_archive: Location | None = None
+    """Where old logs go: a folder, or a URL such as `s3://bucket/folder`. Without it: `.tsuzuki/logs` in the
+    workspace with SQLite, nowhere with PostgreSQL."""
     jobs: Annotated[dict[str, Any], Expects("a mapping of names to jobs")] | None = None
+    """The jobs by name."""
 
 
 def file_keys() -> list[str]:
     """The top-level keys without the sections of kinds of job."""
-    return [*keys_of(_FileKeys), WEBHOOKS]
+    return [*keys_of(FileKeys), WEBHOOKS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +108,8 @@ def _read(source: Source, of: _Kinds) -> ConfigFile:
     problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
     sections = read_sections(data, kinds, problems)
     webhooks = read_webhooks(data, problems)
-    own = {key: value for key, value in data.items() if key in keys_of(_FileKeys)}
-    top = validate(_FileKeys, own, path=(), problems=problems)
+    own = {key: value for key, value in data.items() if key in keys_of(FileKeys)}
+    top = validate(FileKeys, own, path=(), problems=problems)
     bodies = _job_bodies(data)
     refusals = _refusals(bodies, kinds)
     timezone = top.timezone if top else DEFAULT_TIMEZONE
@@ -171,6 +178,6 @@ def _refusals(bodies: Mapping[str, Any], kinds: Mapping[str, JobKind]) -> dict[s
 
 
 def _job_bodies(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The jobs, or none if `jobs` is not a mapping: `_FileKeys` has reported that."""
+    """The jobs, or none if `jobs` is not a mapping: `FileKeys` has reported that."""
     jobs = data.get("jobs")
     return jobs if isinstance(jobs, dict) else {}

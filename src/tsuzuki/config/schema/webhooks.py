@@ -27,19 +27,24 @@ _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _ANY_VARIABLE = "${NAME}"
 
 
-class _WebhookKeys(StrictModel):
+class WebhookKeys(StrictModel):
     kind: WebhookKind
+    """How the sender proves itself."""
     secret: SecretStr
+    """The secret, exactly one variable."""
     old_secret: SecretStr | None = None
+    """A second one, while the sender changes over to the new secret."""
     event: Name | None = None
+    """The type of the event that is emitted; without it `webhook.` and the name."""
     header: (
         Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9-]{1,100}$"), Expects("a header's name")]
         | None
     ) = None
+    """For `kind: header`: where the secret stands; without it `X-Webhook-Secret`."""
 
 
 class _Section(StrictModel):
-    webhooks: Annotated[dict[str, _WebhookKeys], Expects("a mapping of names to webhooks")]
+    webhooks: Annotated[dict[str, WebhookKeys], Expects("a mapping of names to webhooks")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +107,7 @@ def path_of(webhook: Webhook) -> KeyPath:
     return (SECTION, webhook.name)
 
 
-def _webhook(name: str, keys: _WebhookKeys, written: Mapping[str, Any]) -> Webhook:
+def _webhook(name: str, keys: WebhookKeys, written: Mapping[str, Any]) -> Webhook:
     return Webhook(
         name=name,
         kind=keys.kind,
