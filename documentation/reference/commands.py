@@ -59,7 +59,7 @@ def _command(context: click.Context) -> Iterator[str]:
     yield f"```text\n{context.command_path} {pieces}\n```"
     yield _words(command.help or "")
     records = [one.get_help_record(context) for one in command.get_params(context)]
-    rows = [_row(one) for one in records if one and one[1] and not one[0].startswith("-h")]
+    rows = [_row(one) for one in records if one and one[1] and not one[0].endswith("--help")]
     if rows:
         yield table(("option", "meaning"), rows)
     yield _words(command.epilog or "")
