@@ -33,6 +33,8 @@ _JOBS_MAX = 25_000
 
 
 class FileKeys(StrictModel):
+    """The top-level keys, without webhooks and the sections of kinds of job."""
+
     version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version there is")] = 1
     """The version of the file."""
     database_url: Location | None = None

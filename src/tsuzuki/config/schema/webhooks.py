@@ -28,6 +28,8 @@ _ANY_VARIABLE = "${NAME}"
 
 
 class WebhookKeys(StrictModel):
+    """The keys of one webhook."""
+
     kind: WebhookKind
     """How the sender proves itself."""
     secret: SecretStr
