@@ -50,6 +50,14 @@ test-fast: lint ## the same without the slow ones
 test-full: lint ## everything, and the test documents of others, which are downloaded
 	@$(BIN)/pytest -q -n 3 --dist worksteal -m "full or not full"
 
+reference: openapi ## write the pages of docs/reference anew, from the code
+	@$(BIN)/python -m documentation.reference docs/reference
+
+docs: setup ## build docs/ into a static site in ./site; a warning is an error
+	@$(BIN)/mkdocs build --strict --quiet
+
+.PHONY: reference docs
+
 # SHOW=20: the first tags of each language that are not found. RAISE=1: what is better now is stored.
 check-ctags: setup ## compare with the unit cases of universal-ctags: CTAGS_UNITS=/path/to/ctags/Units
 	@test -n "$(CTAGS_UNITS)" || { echo "say where the cases are: make check-ctags CTAGS_UNITS=/path/to/ctags/Units" >&2; exit 2; }
@@ -89,6 +97,6 @@ lock: $(UV) ## refresh the hash-pinned locks
 	@for peer in requirements/build.in requirements/deploy.in requirements/bench/*.in; do $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 $$peer -o $${peer%.in}.txt --upgrade; done
 
 clean: ## remove what make made, not your workspace
-	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 
 .PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi picture lock clean

@@ -90,16 +90,24 @@ class BooksOptions(StrictModel):
         AfterValidator(_searchable),
         Expects(f"a list of 1 to {QUERIES_MAX} queries"),
     ]
+    """Search terms; several are one search, joined with ` OR `."""
     print_type: PrintType | None = None
+    """What to list; Google's default unless said."""
     lang_restrict: (
         Annotated[StrictStr, AfterValidator(_language), Expects("a language code such as en or ja")]
         | None
     ) = None
+    """Only books in this language."""
     order_by: OrderBy | None = None
+    """In which order to list; Google's default unless said."""
     max_per_run: _PerRun = 200
+    """How many items a run collects."""
     mail_limit: _Mailed = 20
+    """How many books a mail holds; 0 mails nothing."""
     fallback_limit: _Mailed = 0
+    """How many books of other jobs are mailed when there is nothing new of its own."""
     recheck_exhausted_after: PositiveSeconds | None = None
+    """When an exhausted search is started again; never unless said."""
 
     @property
     def search(self) -> Search:
@@ -115,15 +123,20 @@ class BooksSection(StrictModel):
     """What all books jobs of an installation share."""
 
     base_url: str = BASE_URL
+    """Where the API is."""
     api_key: SecretStr | None = None
+    """The key of the API."""
     daily_limit: Annotated[
         int,
         Field(ge=0, le=1_000_000),
         VariableAlias("DAILY_BOOKS_API_LIMIT"),
         Expects("a whole number from 0 to 1000000"),
     ] = 100
+    """Calls a day, for all jobs together. Also read from `DAILY_BOOKS_API_LIMIT`."""
     quota_zone: Zone = QUOTA_ZONE
+    """The zone whose midnight renews them."""
     mail: SmtpSettings = SmtpSettings()
+    """The mail server and the addresses."""
 
     @property
     def allowance(self) -> Allowance:

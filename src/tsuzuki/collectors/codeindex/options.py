@@ -14,5 +14,6 @@ class CodeIndexOptions(StrictModel):
     """The keys of a job of this kind. A root that is not absolute is below the workspace."""
 
     roots: Annotated[list[Text], Expects("a list of folders")] = Field(min_length=1)
+    """The folders to index, relative to the workspace."""
     lsp: LspOption = Field(default_factory=dict)
-    """The command of the language server, by language."""
+    """The command of the language server, by language; the parser is used unless said."""

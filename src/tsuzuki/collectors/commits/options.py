@@ -17,30 +17,44 @@ class GitLabSection(StrictModel):
     url: Annotated[str, Expects("the address of a GitLab, such as https://gitlab.example.com")] = (
         "https://gitlab.com"
     )
+    """The address of the GitLab."""
     token: Annotated[SecretStr, Expects("a token, written as ${NAME}")] | None = None
+    """An access token that may read the API and the repositories."""
 
 
 class CommitsSection(StrictModel):
     """`commits:` in the file. Every key is also `TSUZUKI_COMMITS_…` in the environment."""
 
     gitlab: GitLabSection = Field(default_factory=GitLabSection)
+    """The GitLab whose projects are followed."""
     mirrors: Annotated[str, Expects("a folder")] = ".tsuzuki/mirrors"
+    """Where mirrors of git URLs are kept, relative to the workspace."""
     people: Annotated[str, Expects("a file, relative to the workspace")] | None = None
+    """The file of people, teams and bots."""
     concurrency_per_host: Annotated[int, Expects("a whole number from 1 to 64")] = Field(
         default=4, ge=1, le=64
     )
+    """How many targets of one host at once."""
     page_commits: Annotated[int, Expects("a whole number from 1 to 100000")] = Field(
         default=5_000, ge=1, le=100_000
     )
+    """How many commits of a git repository are stored at once."""
     request_timeout: PositiveSeconds = 30.0
+    """How long a server may take to answer."""
     git_timeout: PositiveSeconds = 600.0
+    """How long a git process may be without output."""
     fetch_timeout: PositiveSeconds = 3600.0
+    """How long a fetch into a mirror may take."""
     rate_limit_patience: Seconds = 3600.0
+    """How long a target waits in total for a host that limits its rate."""
     overlap: Seconds = 30 * DAY_SECONDS
+    """How far back to collect when the former head is unknown."""
     tries: Annotated[int, Expects("a whole number from 1 to 20")] = Field(default=3, ge=1, le=20)
+    """Attempts in a row at a target without a page in between."""
 
 
 class CommitsOptions(StrictModel):
     """The keys of a job of this kind. Without `projects` it continues every target."""
 
     projects: Annotated[list[Text], Expects("a list of projects")] = Field(default_factory=list)
+    """Only these projects; without it every target is continued."""

@@ -33,13 +33,20 @@ class SmtpSettings(StrictModel):
     """The server that takes our mail, and the addresses to use. Nothing is mailed without `host`."""
 
     host: str | None = None
+    """The mail server. Nothing is mailed without it."""
     port: Annotated[int, Field(ge=1, le=65_535), Expects("a port from 1 to 65535")] = 587
+    """Its port."""
     encryption: Encryption = Encryption.STARTTLS
+    """How the connection is encrypted; `none` is for a server on this machine."""
     user: str | None = None
+    """The name to sign in with."""
     password: SecretStr | None = None
+    """The password to sign in with."""
     sender: str | None = Field(default=None, alias="from")
+    """The address of the sender."""
     to: Annotated[
         list[str],
         BeforeValidator(_listed, json_schema_input_type=list[str] | str),
         Expects("a list of addresses, or text with commas"),
     ] = Field(default_factory=list)
+    """The addresses of the readers."""

@@ -36,12 +36,20 @@ class FileKeys(StrictModel):
     """The top-level keys, without webhooks and the sections of kinds of job."""
 
     version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version there is")] = 1
+    """The version of the file."""
     database_url: Location | None = None
+    """The database. Without it: `sqlite:///tsuzuki.db` in the workspace."""
     database_direct_url: Location | None = None
+    """The same PostgreSQL past its pooler, for what a pooler in transaction mode cannot carry: wake-ups."""
     redis_url: Location | None = None
+    """The Redis through which processes wake each other; without it they use the database."""
     timezone: Zone = DEFAULT_TIMEZONE
+    """The time zone of schedules that name none."""
     log_archive: Location | None = None
+    """Where old logs go: a folder, or a URL such as `s3://bucket/folder`. Without it: `.tsuzuki/logs` in the
+    workspace with SQLite, nowhere with PostgreSQL."""
     jobs: Annotated[dict[str, Any], Expects("a mapping of names to jobs")] | None = None
+    """The jobs by name."""
 
 
 def file_keys() -> list[str]:

@@ -59,12 +59,16 @@ class JobKind:
 
 class _CommandOptions(StrictModel):
     argv: Argv = Field(alias="command")
+    """The program and its arguments. No shell is run."""
     environment: Environment = Field(default_factory=dict)
+    """Variables of the command. `${NAME}` is filled in when it starts, and never stored."""
     cwd: Text | None = None
+    """Its folder, relative to the workspace."""
 
 
 class _PythonOptions(StrictModel):
     function: Function = Field(alias="python")
+    """The function, importable from the workspace."""
 
 
 COMMAND = JobKind(name="command", options_model=_CommandOptions)

@@ -31,13 +31,18 @@ class WebhookKeys(StrictModel):
     """The keys of one webhook."""
 
     kind: WebhookKind
+    """How the sender proves itself."""
     secret: SecretStr
+    """The secret, exactly one variable."""
     old_secret: SecretStr | None = None
+    """A second one, while the sender changes over to the new secret."""
     event: Name | None = None
+    """The type of the event that is emitted; without it `webhook.` and the name."""
     header: (
         Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9-]{1,100}$"), Expects("a header's name")]
         | None
     ) = None
+    """For `kind: header`: where the secret stands; without it `X-Webhook-Secret`."""
 
 
 class _Section(StrictModel):

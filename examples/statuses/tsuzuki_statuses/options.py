@@ -1,0 +1,28 @@
+"""The keys of a statuses job, and the section `statuses` that all of them share."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.config import Expects
+
+
+class Options(BaseModel):
+    """The keys of one job."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    account: Annotated[
+        str,
+        Field(pattern=r"^\d+$"),
+        Expects('the number of an account, in quotes: "109302436954721982"'),
+    ]
+
+
+class Section(BaseModel):
+    """`statuses:` in the file. Each key is also a variable, such as TSUZUKI_STATUSES_BASE_URL."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str = "https://mastodon.social"
+    page_size: Annotated[int, Field(ge=1, le=40), Expects("a whole number from 1 to 40")] = 40

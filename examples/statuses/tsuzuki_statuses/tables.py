@@ -1,0 +1,27 @@
+"""The tables: statuses by job, and where each job continues."""
+
+from pathlib import Path
+
+from sqlalchemy import Column, MetaData, Table, Text
+
+from tsuzuki.store.schema.migrate import Component
+
+metadata = MetaData()
+kept = Table(
+    "statuses_kept",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("content", Text, nullable=False),
+)
+cursors = Table(
+    "statuses_cursors",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("newest_id", Text, nullable=False),
+)
+COMPONENT = Component(
+    name="statuses", metadata=metadata, versions=Path(__file__).parent / "versions"
+)

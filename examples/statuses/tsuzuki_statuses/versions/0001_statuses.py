@@ -1,0 +1,23 @@
+"""Statuses by job, and where each job continues."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade():
+    op.create_table(
+        "statuses_kept",
+        sa.Column("job", sa.Text, primary_key=True),
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("created_at", sa.Text, nullable=False),
+        sa.Column("content", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "statuses_cursors",
+        sa.Column("job", sa.Text, primary_key=True),
+        sa.Column("newest_id", sa.Text, nullable=False),
+    )
