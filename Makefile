@@ -50,6 +50,10 @@ test-fast: lint ## the same without the slow ones
 test-full: lint ## everything, and the test documents of others, which are downloaded
 	@$(BIN)/pytest -q -n 3 --dist worksteal -m "full or not full"
 
+# SECONDS=60 is shorter; SEED=7 draws the faults of an earlier soak. The logs of one that failed are in .cache/soak.
+soak: setup ## two nodes, all collectors, ten minutes of kills, pauses and cuts; then everything is counted
+	@$(BIN)/python -W ignore -m tests.soak --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+
 # SHOW=20: the first tags of each language that are not found. RAISE=1: what is better now is stored.
 check-ctags: setup ## compare with the unit cases of universal-ctags: CTAGS_UNITS=/path/to/ctags/Units
 	@test -n "$(CTAGS_UNITS)" || { echo "say where the cases are: make check-ctags CTAGS_UNITS=/path/to/ctags/Units" >&2; exit 2; }
@@ -88,4 +92,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
-.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi lock clean
+.PHONY: help setup run lint format test test-fast test-full soak check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi lock clean
