@@ -112,20 +112,22 @@ def ratios_of(benchmark: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Rat
 def ratios_of_engine(rows: Sequence[Row]) -> Iterator[Ratio]:
     """Our first line of each measure to every other line."""
     for measure in MEASURES:
-        first, *others = [row for row in rows if row.measure == measure.title] or [None]
-        if first is None:
-            continue
-        for other in others:
-            for figure in first.figures.keys() & other.figures.keys():
-                if first.figures[figure] > 0 and other.figures[figure] > 0:
-                    yield Ratio(
-                        benchmark="engine",
-                        measure=measure.title,
-                        program=first.peer,
-                        figure=figure,
-                        other=other.peer,
-                        value=first.figures[figure] / other.figures[figure],
-                    )
+        lines = [row for row in rows if row.measure == measure.title]
+        for other in lines[1:]:
+            yield from _compared(lines[0], other)
+
+
+def _compared(ours: Row, other: Row) -> Iterator[Ratio]:
+    for figure, value in ours.figures.items():
+        if value > 0 and other.figures.get(figure, 0) > 0:
+            yield Ratio(
+                benchmark="engine",
+                measure=ours.measure,
+                program=ours.peer,
+                figure=figure,
+                other=other.peer,
+                value=value / other.figures[figure],
+            )
 
 
 def collected(folder: Path) -> tuple[list[Ratio], dict[str, dict[str, str]]]:

