@@ -2,6 +2,7 @@
 
 import io
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -24,6 +25,9 @@ class FormerVersion:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
         self._source = folder / "src"
+        # Once, and not while a test waits for a process.
+        command = [sys.executable, "-m", "compileall", "-q", str(self._source)]
+        subprocess.run(command, check=True)
 
     @property
     def prefix(self) -> tuple[str, ...]:
