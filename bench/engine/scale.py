@@ -202,8 +202,9 @@ def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             with psycopg.connect(started.get_uri(), autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {database}")
             figures = Shape(started.get_uri(database), folder, name).measure(jobs, rounds)
-            first = first or figures["runs_per_second"]
-            yield {**figures, "rate_to_first": figures["runs_per_second"] / first}
+            rate = figures["runs_per_second"]
+            yield {**figures, "rate_to_first": rate / first} if first else figures
+            first = first or rate
 
 
 def main() -> None:
