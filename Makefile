@@ -56,33 +56,52 @@ reference: openapi ## write the pages of docs/reference anew, from the code
 docs: setup ## build docs/ into a static site in ./site; a warning is an error
 	@$(BIN)/mkdocs build --strict --quiet
 
-.PHONY: reference docs
+# SECONDS=60 is shorter; SEED=7 draws the faults of an earlier soak. The logs of one that failed are in .cache/soak.
+soak: setup ## two nodes, all collectors, ten minutes of kills, pauses and cuts; then everything is counted
+	@$(BIN)/python -W ignore -m tests.soak --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 # SHOW=20: the first tags of each language that are not found. RAISE=1: what is better now is stored.
 check-ctags: setup ## compare with the unit cases of universal-ctags: CTAGS_UNITS=/path/to/ctags/Units
 	@test -n "$(CTAGS_UNITS)" || { echo "say where the cases are: make check-ctags CTAGS_UNITS=/path/to/ctags/Units" >&2; exit 2; }
 	@CTAGS_UNITS="$(abspath $(CTAGS_UNITS))" SHOW="$(or $(SHOW),0)" RAISE="$(RAISE)" $(BIN)/pytest -q -s -m full tests/collectors/codeindex/test_ctags_units.py
 
+# SHORT=1: smaller numbers and one round. The benchmarks run one after the other; one that fails is left out of the report.
+BENCHES := engine scale commits books feeds codeindex web cli
+bench: setup ## every benchmark, then one report: bench/results/report.md and report.svg
+	@failed=""; for one in $(BENCHES); do \
+	  echo "== bench-$$one" >&2; $(MAKE) --no-print-directory bench-$$one SHORT=$(SHORT) || failed="$$failed $$one"; done; \
+	$(BIN)/python -W ignore -m bench.report; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+bench-report: setup ## the report of what was measured last
+	@$(BIN)/python -W ignore -m bench.report
+
 # SHORT=1: within three minutes. ONLY="drain of": measures whose title has these words. PEERS=pgqueuer,huey: only these.
 bench-engine: setup ## measure the engine and its peers: a table, and bench/results/engine.json
 	@$(BIN)/python -W ignore -m bench.engine.run $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)") $(if $(PEERS),--peers "$(PEERS)")
 
+# SHAPES=1x1,50x1,10x20: processes x workers in each.
+bench-scale: setup ## how far one leader and one PostgreSQL carry
+	@$(BIN)/python -W ignore -m bench.engine.scale $(if $(SHORT),--short) $(if $(SHAPES),--shapes "$(SHAPES)")
+
 bench-commits: setup ## measure the collection of commits beside git itself
-	@$(BIN)/python -W ignore -m bench.commits.measure
+	@$(BIN)/python -W ignore -m bench.commits.measure $(if $(SHORT),--short --rounds 1 --commits 3000)
 
 bench-books: setup ## books beside the barest loop; PEER=/path/to/python-with-dlt measures dlt too
-	@$(BIN)/python -W ignore -m bench.books $(if $(PEER),--peer $(PEER))
+	@$(BIN)/python -W ignore -m bench.books $(if $(SHORT),--rounds 1) $(if $(PEER),--peer $(PEER))
 
 bench-feeds: setup ## feeds beside bare loops of the same calls, memory, and the choice of the next item; ONLY=items measures one
-	@$(BIN)/python -W ignore -m bench.feeds $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -W ignore -m bench.feeds $(if $(SHORT),--rounds 1 --items 200 --feeds 100 --large 2000 --processed 100000) $(if $(ONLY),--only $(ONLY))
 
 # TREE=/path/to/tree instead of Django; ONLY=cold measures one.
 bench-codeindex: setup ## the code index beside universal-ctags, code-index-mcp and git status; memory, lookups, answers
-	@$(BIN)/python -W ignore -m bench.codeindex $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -W ignore -m bench.codeindex $(if $(SHORT),--rounds 1 --files 10000 --symbols 100000) $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
 
 # DATABASE=postgresql; RUNS=10000000 runs in the table; ONLY=submit measures one.
 bench-web: setup ## lists and counts beside a million runs while an engine drains, and runs started by 16 clients
-	@$(BIN)/python -W ignore -m bench.web --database $(or $(DATABASE),sqlite) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -W ignore -m bench.web --database $(or $(DATABASE),sqlite) $(if $(RUNS),--runs $(RUNS),$(if $(SHORT),--runs 100000 --rounds 5)) $(if $(ONLY),--only $(ONLY))
+
+bench-cli: setup ## how long commands that only look take, beside a bare Python
+	@$(BIN)/python -W ignore -m bench.cli $(if $(SHORT),--rounds 3)
 
 openapi: setup ## write docs/reference/openapi.json anew
 	@$(BIN)/python -m tsuzuki.web.openapi_file docs/reference/openapi.json
@@ -99,4 +118,4 @@ lock: $(UV) ## refresh the hash-pinned locks
 clean: ## remove what make made, not your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 
-.PHONY: help setup run lint format test test-fast test-full check-ctags bench-engine bench-commits bench-books bench-feeds bench-codeindex bench-web openapi picture lock clean
+.PHONY: help setup run lint format test test-fast test-full soak reference docs check-ctags bench bench-report bench-engine bench-scale bench-commits bench-books bench-feeds bench-codeindex bench-web bench-cli openapi picture lock clean

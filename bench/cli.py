@@ -11,13 +11,17 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from bench.rows import run, temporary_folder
 
 TSUZUKI = str(Path(sys.executable).with_name("tsuzuki"))
+BARE = "python -c pass"
 PROGRAMS = {
-    "python -c pass": [sys.executable, "-c", "pass"],
+    BARE: [sys.executable, "-c", "pass"],
     "python -c 'import sqlalchemy'": [sys.executable, "-c", "import sqlalchemy"],
     "tsuzuki --help": [TSUZUKI, "--help"],
     "tsuzuki job ls": [TSUZUKI, "job", "ls"],
@@ -33,23 +37,27 @@ def seconds(command: list[str], folder: Path, environ: dict[str, str]) -> float:
     return time.perf_counter() - started
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    rounds = parser.parse_args().rounds
+def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    with tempfile.TemporaryDirectory(prefix="tsuzuki-cli-") as name:
+    with temporary_folder("tsuzuki-cli-") as name:
         folder, environ["XDG_CACHE_HOME"] = Path(name), f"{name}/cache"
         for words in (["init"], ["job", "run", "hello"], ["job", "ls"], ["worker", "ls"]):
             seconds([TSUZUKI, *words], folder, environ)
         taken: dict[str, list[float]] = {title: [] for title in PROGRAMS}
-        for _ in range(rounds):
+        for _ in range(options.rounds):
             for title, command in PROGRAMS.items():
                 taken[title].append(seconds(command, folder, environ))
-    bare = statistics.median(taken["python -c pass"])
+    bare = statistics.median(taken[BARE])
     for title, figures in taken.items():
         median = statistics.median(figures)
-        print(f"{title:38} {median * 1000:6.0f} ms  {median / bare:5.1f} x")
+        ratio = {} if title == BARE else {"seconds_to_bare": median / bare}
+        yield {"measure": "start of a program", "program": title, "seconds": median, **ratio}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    run(parser, measures, name="cli")
 
 
 if __name__ == "__main__":

@@ -7,22 +7,20 @@ Prints a table and writes it as JSON to bench/results/books.json. Rounds alterna
 
 import argparse
 import json
-import shutil
 import signal
 import sqlite3
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.rows import medians, run, temporary_folder
+
 ITEMS = 10_000
 PAGE = 40
-RESULTS = Path(__file__).parents[1] / "results"
 
 
 @contextmanager
@@ -49,18 +47,13 @@ def page_server(items: int) -> Iterator[tuple[str, Any]]:
         process.wait(10)
 
 
-@contextmanager
-def folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="tsuzuki-books-"))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+def folder() -> AbstractContextManager[str]:
+    return temporary_folder("tsuzuki-books-")
 
 
 def measured(command: list[str], items: int = ITEMS) -> dict[str, float]:
     with folder() as place:
-        words = [word.replace("{folder}", str(place)) for word in command]
+        words = [word.replace("{folder}", place) for word in command]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     assert figures["items"] == items, figures
@@ -70,7 +63,7 @@ def measured(command: list[str], items: int = ITEMS) -> dict[str, float]:
 def killed_after(pages_of: int, pages: int) -> dict[str, int]:
     """How many pages are requested again, and how many for the first time, after a run is killed midway."""
     with page_server(pages_of * PAGE) as (url, asked), folder() as place:
-        words = [sys.executable, "-m", "bench.books.ours", url, str(place)]
+        words = [sys.executable, "-m", "bench.books.ours", url, place]
         first = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         while asked() <= pages:  # the next one is prefetched while the last of these is committed
             time.sleep(0.001)
@@ -90,16 +83,12 @@ def killed_after(pages_of: int, pages: int) -> dict[str, int]:
         }
 
 
-def count(place: Path) -> int:
-    with sqlite3.connect(place / "tsuzuki.db") as connection:
+def count(place: str) -> int:
+    with sqlite3.connect(f"{place}/tsuzuki.db") as connection:
         return int(connection.execute("SELECT count(*) FROM books").fetchone()[0])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peer", help="a Python that has dlt[sqlalchemy]")
-    options = parser.parse_args()
+def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     rounds: dict[str, list[dict[str, float]]] = {}
     with page_server(ITEMS) as (url, _):
         commands = {
@@ -112,24 +101,25 @@ def main() -> None:
         for _ in range(options.rounds):
             for name, command in commands.items():
                 rounds.setdefault(name, []).append(measured(command))
-    bare = statistics.median(one["seconds"] for one in rounds["bare"])
-    figures: list[dict[str, Any]] = []
+    bare = medians(rounds["bare"])["seconds"]
     for name, all_of_it in rounds.items():
-        seconds = statistics.median(one["seconds"] for one in all_of_it)
-        figures.append(
-            {
-                "what": name,
-                "items_per_second": round(ITEMS / seconds),
-                "seconds": round(seconds, 3),
-                "to_bare": round(seconds / bare, 2),
-                "memory_mb": round(max(one["memory_mb"] for one in all_of_it)),
-            }
-        )
-    figures.append({"what": "killed", **killed_after(50, 30)})
-    for figure in figures:
-        print("  ".join(f"{key}={value}" for key, value in figure.items()))
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "books.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        seconds = medians(all_of_it)["seconds"]
+        yield {
+            "measure": f"{ITEMS} items in pages of {PAGE}",
+            "program": name,
+            "items_per_second": round(ITEMS / seconds),
+            "seconds": round(seconds, 3),
+            **({} if name == "bare" else {"seconds_to_bare": round(seconds / bare, 2)}),
+            "memory_mb": round(max(one["memory_mb"] for one in all_of_it)),
+        }
+    yield {"measure": "pages after a kill", "program": "ours", **killed_after(50, 30)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peer", help="a Python that has dlt[sqlalchemy]")
+    run(parser, measures, name="books")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tsuzuki.services.runs import Request
 from tsuzuki.wiring.application import opened
 
 FILE = """
-books: {{base_url: "{base_url}", api_key: k, daily_limit: 1000000}}
+books: {{base_url: "{base_url}", api_key: "${{KEY:-k}}", daily_limit: 1000000}}
 jobs:
   novelties: {{type: books, queries: [python], max_per_run: {most}, mail_limit: 0}}
 """

@@ -11,32 +11,25 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from bench.codeindex import trees
 from bench.codeindex.process_tree import run_and_sum
 from bench.engine.peer_folders import NotInstalled, interpreter
+from bench.rows import medians, run, temporary_folder
 
-RESULTS = Path(__file__).parents[1] / "results"
 PEER = Path(__file__).with_name("peer.py")
 MEASURES = ("cold", "peer", "unchanged", "worktree", "answers", "watch", "mcp", "lookups", "memory")
 UNCHANGED_ROUNDS = "15"
 
 
-@contextmanager
-def folder() -> Iterator[str]:
-    path = tempfile.mkdtemp(prefix="tsuzuki-codeindex-")
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+def folder() -> AbstractContextManager[str]:
+    return temporary_folder("tsuzuki-codeindex-")
 
 
 def measured(*command: str) -> dict[str, Any]:
@@ -89,12 +82,8 @@ def peer(tree: str) -> Iterator[dict[str, Any]]:
         theirs = measured(python, str(PEER), tree, f"{place}/peer/index.db")
     both = medians([before, cold_build("references", tree)])
     yield {"measure": "first build", "program": "code-index-mcp", **theirs}
-    ratio = theirs["seconds"] / both["seconds"]
-    yield {"measure": "first build", "program": "references", **both, "times_faster": ratio}
-
-
-def medians(figures: list[dict[str, Any]]) -> dict[str, Any]:
-    return {key: statistics.median(one[key] for one in figures) for key in figures[0]}
+    ratio = {"seconds_to_code_index_mcp": both["seconds"] / theirs["seconds"]}
+    yield {"measure": "first build", "program": "references", **both, **ratio}
 
 
 def single(name: str, tree: str) -> dict[str, Any]:
@@ -134,15 +123,6 @@ def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield {"measure": title, "program": "ours", **figures}
 
 
-def show(figures: dict[str, Any]) -> None:
-    values = {
-        key: round(value, 3) if isinstance(value, float) else value
-        for key, value in figures.items()
-    }
-    head = f"{values.pop('measure'):<44}{values.pop('program'):<16}"
-    print(head + "  ".join(f"{key}={value}" for key, value in values.items()), flush=True)
-
-
 def _has_ctags() -> bool:
     if shutil.which("ctags") is None:
         return False
@@ -156,16 +136,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--symbols", type=int, default=1_000_000)
-    parser.add_argument("--only", action="append", choices=MEASURES)
-    parser.add_argument("--result", type=Path, default=RESULTS / "codeindex.json")
-    options = parser.parse_args()
-    rows = []
-    for figures in measures(options):
-        show(figures)
-        rows.append(figures)
-    options.result.parent.mkdir(parents=True, exist_ok=True)
-    kept = {"processors": os.cpu_count(), "rows": rows}
-    options.result.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    run(parser, measures, name="codeindex", choices=MEASURES)
 
 
 if __name__ == "__main__":

@@ -8,47 +8,50 @@ bench/results/commits.json.
 
 import argparse
 import json
-import os
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.commits import history, peer
+from bench.rows import run
 
 CACHE = Path(__file__).parents[1] / ".cache"
-RESULTS = Path(__file__).parents[1] / "results"
 GIT_LOG = ("log", "-z", "--numstat", "-M", "--diff-merges=first-parent")
 NEW_COMMITS = 100
 TARGETS = 100
 ROWS = 1_000_000
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commits", type=int, default=30_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--pydriller", action="store_true", help="also its peer, in its own venv")
-    asked = parser.parse_args()
+def measures(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     repository = CACHE / f"history-{asked.commits}.git"
     if not repository.is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         history.make(repository, asked.commits)
-    figures: dict[str, Any] = {"commits": asked.commits, "processors": os.cpu_count()}
-    figures |= first_collection(repository, asked.rounds)
-    figures |= in_a_process("unchanged")
-    figures |= in_a_process("million")
+    first = first_collection(repository, asked.rounds)
+    yield {"measure": f"first collection of {asked.commits} commits", "program": "ours", **first}
+    unchanged = in_a_process("unchanged")
+    yield {"measure": "pass over unchanged targets", "program": "ours", **unchanged}
+    if not asked.short:
+        million = in_a_process("million")
+        yield {"measure": "statistics over a million commits", "program": "ours", **million}
     if asked.pydriller:
-        figures |= peer.compare(repository, CACHE)
-    for key, value in figures.items():
-        print(f"{key}={value}")
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "commits.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        beside = peer.compare(repository, CACHE)
+        yield {"measure": "first collection, PyDriller beside", "program": "ours", **beside}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=30_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--short", action="store_true", help="without the million commits")
+    parser.add_argument("--pydriller", action="store_true", help="also its peer, in its own venv")
+    run(parser, measures, name="commits")
 
 
 def first_collection(repository: Path, rounds: int) -> dict[str, Any]:
@@ -59,13 +62,16 @@ def first_collection(repository: Path, rounds: int) -> dict[str, Any]:
         git_alone.append(timed(lambda: git_log(repository, "main")))
         ours.append(in_a_process("collect", str(repository)))
     best = min(one["first_seconds"] for one in ours)
+    incremental_git = min(one["incremental_git"] for one in ours)
+    incremental = min(one["incremental_seconds"] for one in ours)
     return {
         "git_log_seconds": round(min(git_alone), 2),
         "first_seconds": round(best, 2),
         "first_to_git_log": round(best / min(git_alone), 3),
         "first_rss_mb": max(one["rss_mb"] for one in ours),
-        "incremental_git_seconds": round(min(one["incremental_git"] for one in ours), 3),
-        "incremental_seconds": round(min(one["incremental_seconds"] for one in ours), 3),
+        "incremental_git_seconds": round(incremental_git, 3),
+        "incremental_seconds": round(incremental, 3),
+        "incremental_to_git_log": round(incremental / incremental_git, 2),
     }
 
 

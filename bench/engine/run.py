@@ -9,7 +9,6 @@ the median of the rounds. A peer that cannot be installed or fails is a line of 
 import argparse
 import json
 import os
-import platform
 import re
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from bench.engine.peer_folders import OURS, ROOT, NotInstalled, interpreter
 from bench.engine.plan import MEASURES, Entrant, Measure
 from bench.engine.stores import DURABILITY, Stores
 from bench.engine.table import Row, for_terminal, write
+from bench.rows import machine
 
 RESULTS = ROOT / "bench" / "results" / "engine.json"
 TIMEOUT_SECONDS = 300
@@ -153,24 +153,10 @@ def for_people(figures: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:,.1f}" for name, value in figures.items())
 
 
-def machine(stores: Stores, extent: Extent, load: float) -> dict[str, str]:
+def conditions(stores: Stores, extent: Extent, load: float) -> dict[str, str]:
     """The environment of the figures, and the load of the machine before."""
-    return {
-        "run": "short" if extent.short else "full",
-        "load before": f"{load:.1f}",
-        "processor": _processor(),
-        "cores": str(os.cpu_count()),
-        "kernel": platform.release(),
-        "Python": platform.python_version(),
-        **stores.versions(),
-    }
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
+    extents = {"run": "short" if extent.short else "full", "load before": f"{load:.1f}"}
+    return {**extents, **machine(**stores.versions())}
 
 
 def asked() -> tuple[Extent, Path]:
@@ -199,7 +185,7 @@ def main() -> int:
     with Stores() as stores:
         for measure in MEASURES:
             rows += measured(measure, stores, extent)
-        write(result, rows, machine(stores, extent, load))
+        write(result, rows, conditions(stores, extent, load))
     print(for_terminal(rows))
     return int(any(row.failure for row in rows if row.peer.startswith(OURS)))
 

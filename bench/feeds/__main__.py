@@ -10,19 +10,15 @@ a ratio is that of the medians. Prints a table and writes it as JSON.
 import argparse
 import json
 import os
-import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from bench.engine.stores import Store, Stores
+from bench.rows import medians, run, temporary_folder
 
-RESULTS = Path(__file__).parents[1] / "results"
 THREADS = 16
 MEASURES = ("items", "unchanged", "large", "draw")
 
@@ -41,13 +37,8 @@ def server(*words: str) -> Iterator[str]:
         process.wait(60)
 
 
-@contextmanager
-def folder() -> Iterator[str]:
-    path = tempfile.mkdtemp(prefix="tsuzuki-feeds-")
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+def folder() -> AbstractContextManager[str]:
+    return temporary_folder("tsuzuki-feeds-")
 
 
 def measured(module: str, *words: str, count: int) -> dict[str, Any]:
@@ -88,10 +79,7 @@ def compared(
             all_of_it.append(once(count, name))
     figures = []
     for name, all_of_it in taken.items():
-        median = {
-            key: statistics.median(one[key] for one in all_of_it)
-            for key in ("seconds", "cpu_seconds", "memory_mb", "load")
-        }
+        median = medians(all_of_it, ("seconds", "cpu_seconds", "memory_mb", "load"))
         figures.append({"measure": f"{count} {what}", "program": name, **median})
     for key in ("seconds", "cpu_seconds"):
         figures[1][f"{key}_to_bare"] = figures[1][key] / figures[0][key]
@@ -121,15 +109,6 @@ def draw(processed: int) -> Iterator[dict[str, Any]]:
             yield {"measure": what, "program": f"ours, {store}", **figures}
 
 
-def show(figures: dict[str, Any]) -> None:
-    values = {
-        key: round(value, 3) if isinstance(value, float) else value
-        for key, value in figures.items()
-    }
-    head = f"{values.pop('measure'):<58}{values.pop('program'):<18}"
-    print(head + "  ".join(f"{key}={value}" for key, value in values.items()), flush=True)
-
-
 def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     wanted = options.only or MEASURES
     if "items" in wanted:
@@ -149,16 +128,7 @@ def main() -> None:
     parser.add_argument("--feeds", type=int, default=500)
     parser.add_argument("--large", type=int, default=10_000)
     parser.add_argument("--processed", type=int, default=1_000_000)
-    parser.add_argument("--only", action="append", choices=MEASURES)
-    parser.add_argument("--result", type=Path, default=RESULTS / "feeds.json")
-    options = parser.parse_args()
-    rows = []
-    for figures in measures(options):
-        show(figures)
-        rows.append(figures)
-    options.result.parent.mkdir(parents=True, exist_ok=True)
-    kept = {"processors": os.cpu_count(), "rows": rows}
-    options.result.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    run(parser, measures, name="feeds", choices=MEASURES)
 
 
 if __name__ == "__main__":

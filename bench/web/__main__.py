@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine.processes import database
+from bench.rows import RESULTS, write
 from bench.web import lists, pages, submit
 from bench.web.fill import fill
 from tsuzuki.wiring.application import opened
 
-RESULTS = Path(__file__).parents[1] / "results"
 MEASURES = ("lists", "pages", "submit", "streams")
 
 
@@ -95,6 +95,27 @@ def show(found: dict[str, Any]) -> None:
             print(f"{name}: {json.dumps(found[name])}")
 
 
+def rows(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What was found, row by row, with its ratios."""
+    beside = f"beside {found['runs']} runs, {found['database']}"
+    for kind, bound in (("lists", lists.BOUND_MS), ("pages", pages.BOUND_MS)):
+        for name, figures in found.get(kind, {}).items():
+            ratio = {"p95_to_bound": round(figures["p95_ms"] / bound, 3)}
+            yield {"measure": f"{kind} {beside}", "program": name, **figures, **ratio}
+    if "submit" in found:
+        rates = found["submit"]["per_second"]
+        ratios = {
+            f"{name}_rate_to_library": round(rate / rates["library"], 2)
+            for name, rate in rates.items()
+            if name != "library"
+        }
+        what = f"runs started by 16 clients, {found['database']}"
+        yield {"measure": what, "program": "API", **rates, **ratios}
+    for kind in ("live pages", "streams"):
+        if found.get(kind):
+            yield {"measure": kind, "program": found["database"], **found[kind]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.web")
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
@@ -110,8 +131,7 @@ def main() -> None:
     found = measured(words)
     show(found)
     result = words.result or RESULTS / f"web-{words.database}.json"
-    result.parent.mkdir(exist_ok=True)
-    result.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write(result, [*rows(found)], **{"load before": str(found["load before"])})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A TCP proxy between a process and its PostgreSQL, to simulate network faults.
+"""A TCP proxy between a process and a server, to simulate network faults.
 
-It forwards bytes from a local port to the server's socket file. While it is silent it accepts connections and bytes
-and forwards nothing, like a network that drops packets; what was in flight arrives after `mend`. While it
-refuses, new connections fail and existing ones are reset.
+It forwards bytes from a local port to a socket file or to a port of this machine. While it is silent it accepts
+connections and bytes and forwards nothing, like a network that drops packets; what was in flight arrives after
+`mend`. While it refuses, new connections fail and existing ones are reset.
 """
 
 import socket
@@ -20,8 +20,9 @@ RESET = struct.pack("ii", 1, 0)
 class Proxy:
     """Forwards from when it is made until it is left."""
 
-    def __init__(self, socket_file: Path) -> None:
-        self._target = str(socket_file)
+    def __init__(self, target: Path | int) -> None:
+        """`target` is the socket file of a server, or its port."""
+        self._target = target
         self._flows = threading.Event()
         self._flows.set()
         self._lock = threading.Lock()
@@ -37,6 +38,7 @@ class Proxy:
         self._flows.set()
 
     def url(self, database: str) -> str:
+        """Of a database, if the server is PostgreSQL."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def fall_silent(self) -> None:
@@ -79,9 +81,10 @@ class Proxy:
         with self._lock:
             self._sockets.add(client)
         self._flows.wait()
-        server = socket.socket(socket.AF_UNIX)
+        is_port = isinstance(self._target, int)
+        server = socket.socket(socket.AF_INET if is_port else socket.AF_UNIX)
         try:
-            server.connect(self._target)
+            server.connect(("127.0.0.1", self._target) if is_port else str(self._target))
         except OSError:
             _abort(client)
             server.close()

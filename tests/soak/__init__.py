@@ -1,0 +1,1 @@
+"""Two nodes under random kills, pauses and cuts, with all collectors at work; then everything is counted."""
