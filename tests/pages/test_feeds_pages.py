@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -21,8 +22,13 @@ from support.feeds_site import (
 from support.page_checks import Visitor, check_screen, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served
+from tsuzuki.collectors.feeds.channels.protocol import PostBody
 from tsuzuki.collectors.feeds.options import FeedOptions
+from tsuzuki.collectors.feeds.queries import posts
+from tsuzuki.collectors.feeds.tables import PostKind
+from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.services.jobs import parse_mapping
+from tsuzuki.services.runs import Request
 from tsuzuki.web.pages.route import FORM_TYPE
 
 
@@ -221,6 +227,59 @@ def test_the_keys_that_the_form_suggests_are_keys_of_a_feed(site: Served) -> Non
     assert len(examples) >= 5
     keys = parse_mapping("\n".join(map(html.unescape, examples)), name="settings")
     FeedOptions.model_validate({**keys, "url": "https://city.example/feed"})
+
+
+def test_the_page_of_a_run_shows_what_it_posted(person: Visitor, site: Served) -> None:
+    application = site.application
+    application.local_engine.start()
+    try:
+        idle = Request(job="bot", arguments={"fetch": False, "process": False})
+        run_id = application.runs.submit(idle).run_id
+        application.runs.wait(run_id, timeout_seconds=60)
+    finally:
+        application.local_engine.stop()
+    record_posts(site, run_id)
+    sent, refused = check_twin(person, f"/runs/{run_id}")["effects"]["acts"]
+    assert (sent["kind"], sent["state"], sent["path"]) == ("post", "sent", f"/feeds/items/{HELD}")
+    assert (refused["kind"], refused["state"], refused["error"]) == ("reply", "refused", "410 gone")
+    page = person.open(f"/runs/{run_id}")
+    expect(page.locator("#acts")).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(page.locator("#acts tbody tr").nth(1)).to_contain_text("Refused")
+    page.locator("#acts").get_by_role("link", name=f"Post {sent['id']}").click()
+    expect(page).to_have_url(re.compile(f"/feeds/items/{HELD}$"))
+
+
+def record_posts(site: Served, run_id: int) -> None:
+    """A post that was sent by this run, one by another run, and a reply that was refused."""
+    body = PostBody(
+        text="The city opens.",
+        url="https://news.example/1",
+        canonical_url="https://news.example/1",
+        language="en",
+        visibility="public",
+        title=HOSTILE,
+    )
+    ends = (
+        (HELD, PostKind.POST, run_id, OutboxState.SENT, None),
+        (POSTED, PostKind.POST, run_id + 1, OutboxState.SENT, None),
+        (HELD, PostKind.REPLY, run_id, OutboxState.REFUSED, "410 gone"),
+    )
+    with site.application.service("feeds").items._database.write() as connection:
+        for number, (item_id, kind, sender, end, problem) in enumerate(ends):
+            new = posts.NewPost(
+                job_name="bot",
+                feed_id=1,
+                item_id=item_id,
+                kind=kind,
+                account="default",
+                idempotency_key=f"key-{number}",
+                body=body,
+                content_hash="0",
+            )
+            now = datetime.now(UTC)
+            post = posts.intend(connection, new, run_id=sender, now=now)
+            states = {"before": OutboxState.SENDING, "after": end}
+            posts.OUTBOX.move(connection, post.id, **states, now=now, run_id=sender, error=problem)
 
 
 def test_a_line_to_copy_is_one_command(site: Served) -> None:
