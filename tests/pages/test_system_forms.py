@@ -137,24 +137,3 @@ def test_those_who_may_not_act_see_no_button(served: Served) -> None:
     }.items():
         assert re.search(button, page(served.client, path)), path
         assert not re.search(button, page(served.client.as_("viewer"), path)), path
-
-
-def test_the_file_is_applied_after_a_look_at_what_changes(client: Client, served: Served) -> None:
-    file = served.application.configuration.file
-    assert file
-    before = file.read_text(encoding="utf-8")
-    assert client.get("/jobs/-/apply.json").json["changes"] == []
-    try:
-        file.write_text(f"{before}  extra:\n    command: ['true']\n", encoding="utf-8")
-        assert client.get("/jobs/-/apply.json").json["changes"] == [
-            {"kind": "add", "name": "extra", "keys": []}
-        ]
-        assert "Apply 1 change of the file?" in client.get("/jobs/-/apply").body.decode()
-        assert send(client, "/jobs/-/apply") == (303, "/jobs")
-        assert client.get("/jobs/extra.json").json["job"]["standing"] == "applied"
-        file.write_text("jobs: [", encoding="utf-8")
-        assert client.get("/jobs/-/apply.json").json["problem"]["code"]
-        assert send(client, "/jobs/-/apply")[0] == 503
-    finally:
-        file.write_text(before, encoding="utf-8")
-    assert send(client, "/jobs/-/apply") == (303, "/jobs")
