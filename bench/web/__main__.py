@@ -4,9 +4,10 @@
                         [--named WORDS] [--folder FOLDER] [--result bench/results/web.json]
 
 `lists` measures every list, count and overview while an engine drains beside; `--named` only those whose name has these
-words. `pages` measures every page, and 200 viewers of a live one. `submit` measures runs started by 16 clients beside
-the library's own submit. `streams` measures open streams, if that part is there. With a folder the filled SQLite file
-is kept for the next time. Prints a table, and writes JSON.
+words. `pages` measures every page, and 200 viewers of a live one. `log` measures the page of a run with a log of a
+million lines. `submit` measures runs started by 16 clients beside the library's own submit. `streams` measures open
+streams, if that part is there. With a folder the filled SQLite file is kept for the next time. Prints a table (median
+and 95th percentile by the clock, 95th percentile of processor time), and writes JSON.
 """
 
 import argparse
@@ -21,11 +22,11 @@ from typing import Any
 
 from bench.engine.processes import database
 from bench.rows import RESULTS, write
-from bench.web import lists, pages, submit
+from bench.web import lists, log, pages, submit
 from bench.web.fill import fill
 from tsuzuki.wiring.application import opened
 
-MEASURES = ("lists", "pages", "submit", "streams")
+MEASURES = ("lists", "pages", "log", "submit", "streams")
 
 
 @contextmanager
@@ -76,6 +77,9 @@ def measured(words: argparse.Namespace) -> dict[str, Any]:
         with filled(words.database, words.runs, words.folder) as url:
             found["pages"] = pages.measure(url, rounds=words.rounds)
             found["live pages"] = pages.live_viewers(url)
+    if "log" in wanted:
+        with filled(words.database, 100, None) as url:
+            found["log"] = log.measure(url, lines=words.lines, rounds=words.rounds)
     if "submit" in wanted:
         with database(words.database) as url:
             found["submit"] = submit.measure(url, runs=words.submitted, rounds=3)
@@ -85,11 +89,15 @@ def measured(words: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any]) -> None:
-    timed = {**found.get("lists", {}), **found.get("pages", {})}
+    timed = {**found.get("lists", {}), **found.get("pages", {}), **found.get("log", {})}
     slowest_first = sorted(timed.items(), key=lambda one: -one[1]["p95_ms"])
     for name, figures in slowest_first:
-        mark = " " if figures["within_bound"] else "!"
-        print(f"{mark} {figures['p50_ms']:8.1f} {figures['p95_ms']:8.1f}  {name}")
+        mark = " " if figures["within_bound"] and figures.get("is_small", True) else "!"
+        processor = figures.get("processor_p95_ms", 0.0)
+        weight = f"  {figures['bytes'] / 1000:.0f} kB" if "bytes" in figures else ""
+        print(
+            f"{mark} {figures['p50_ms']:8.1f} {figures['p95_ms']:8.1f} {processor:8.1f}  {name}{weight}"
+        )
     for name in ("live pages", "submit", "streams"):
         if found.get(name):
             print(f"{name}: {json.dumps(found[name])}")
@@ -122,6 +130,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--drain", type=int, default=500, help="runs a second beside")
+    parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--submitted", type=int, default=3_200)
     parser.add_argument("--only", choices=MEASURES, action="append")
     parser.add_argument("--named", default="")

@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -21,6 +22,13 @@ from support.feeds_site import (
 from support.page_checks import Layouts, Visitor, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served
+from tsuzuki.collectors.feeds.channels.protocol import PostBody
+from tsuzuki.collectors.feeds.options import FeedOptions
+from tsuzuki.collectors.feeds.queries import posts
+from tsuzuki.collectors.feeds.tables import PostKind
+from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.services.jobs import parse_mapping
+from tsuzuki.services.runs import Request
 from tsuzuki.web.pages.route import FORM_TYPE
 
 
@@ -37,7 +45,8 @@ def post(site: Served, path: str, form: str = "") -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    "path", ["/feeds", "/feeds/items?reason=api_failed&feed=news", f"/feeds/items/{HELD}"]
+    "path",
+    ["/feeds", "/feeds/items?reason=api_failed&feed=news", f"/feeds/items/{HELD}", "/feeds/add"],
 )
 def test_each_page_of_feeds_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
     layouts.check(path)
@@ -157,6 +166,118 @@ def test_a_feed_is_removed_unless_it_is_the_last(site: Served) -> None:
     assert post(site, "/feeds/jobs/bot/feeds/held/remove") == (303, "/feeds?job=bot")
     feeds = site.client.as_(None).get("/feeds.json?job=bot").json["feeds"]
     assert {feed["name"]: feed["health"] for feed in feeds}["held"] == "removed"
+
+
+def test_a_feed_is_looked_at_and_then_added_to_the_file(person: Visitor, site: Served) -> None:
+    page = person.open("/feeds")
+    page.get_by_role("link", name="Add a feed …").click()
+    page.get_by_label("Address", exact=True).fill("https://city.example/feed")
+    page.get_by_label("Name").fill("city")
+    page.get_by_role("textbox", name="Further keys").fill(
+        "language: ja\nscreening_prompt: What's new?"
+    )
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".job-preview")).to_contain_text("changed in the file: ")
+    copied = page.locator(".equivalent code").all_text_contents()
+    assert copied[0] == (
+        "tsuzuki feeds add 'city' 'https://city.example/feed' --job 'bot' --set 'language=\"ja\"'"
+        " --set 'screening_prompt=\"What'\\''s new?\"'"
+    )
+    assert "What\\u0027s new?" in copied[1]
+    file = site.application.configuration.file
+    assert file
+    assert "city.example" not in file.read_text(encoding="utf-8")
+    page.get_by_role("button", name="Add the feed city").click()
+    expect(page.locator("#flash")).to_have_text("The feed city is followed from now on.")
+    expect(page).to_have_url(re.compile("/feeds/jobs/bot/feeds/city$"))
+    assert "city.example" in file.read_text(encoding="utf-8")
+
+
+def test_a_feed_that_is_refused_keeps_what_was_typed(site: Served) -> None:
+    headers = {"Content-Type": FORM_TYPE, "Origin": site.client.url}
+    typed = "job=bot&name=town&url=ftp%3A%2F%2Ftown.example&settings=langage%3A+ja&button=add"
+    answer = site.client.as_(None).request(
+        "POST", "/feeds/add", raw=typed.encode(), headers=headers
+    )
+    assert answer.status == 422
+    for kept in (b'value="town"', b"ftp://town.example", b"langage: ja", b"language"):
+        assert kept in answer.body
+    taken = typed.replace("town", "news").replace("ftp", "http").replace("langage", "language")
+    assert post(site, "/feeds/add", taken)[0] == 409
+
+
+def test_a_job_that_is_made_for_a_feed_lives_in_the_database(site: Served) -> None:
+    client = site.client.as_(None)
+    form = "job=town&every=2h&name={0}&url=https%3A%2F%2F{0}.example%2Ffeed&button=add"
+    assert post(site, "/feeds/add", form.format("one"))[0] == 303
+    assert post(site, "/feeds/add", form.format("two")) == (303, "/feeds/jobs/town/feeds/two")
+    job = site.application.jobs.get("town")
+    assert (job.source, job.schedule_words) == ("database", "every 2 hours")
+    names = [feed["name"] for feed in client.get("/feeds.json?job=town").json["feeds"]]
+    assert names == ["one", "two"]
+    assert post(site, "/feeds/jobs/town/feeds/one/remove")[0] == 303
+    assert list(site.application.jobs.body("town")["feeds"]) == ["two"]
+
+
+def test_the_keys_that_the_form_suggests_are_keys_of_a_feed(site: Served) -> None:
+    page = site.client.as_(None).get("/feeds/add").body.decode()
+    examples = re.findall(r"<li><code>([^<]+)</code></li>", page)
+    assert len(examples) >= 5
+    keys = parse_mapping("\n".join(map(html.unescape, examples)), name="settings")
+    FeedOptions.model_validate({**keys, "url": "https://city.example/feed"})
+
+
+def test_the_page_of_a_run_shows_what_it_posted(person: Visitor, site: Served) -> None:
+    application = site.application
+    application.local_engine.start()
+    try:
+        idle = Request(job="bot", arguments={"fetch": False, "process": False})
+        run_id = application.runs.submit(idle).run_id
+        application.runs.wait(run_id, timeout_seconds=60)
+    finally:
+        application.local_engine.stop()
+    record_posts(site, run_id)
+    sent, refused = check_twin(person, f"/runs/{run_id}")["effects"]["acts"]
+    assert (sent["kind"], sent["state"], sent["path"]) == ("post", "sent", f"/feeds/items/{HELD}")
+    assert (refused["kind"], refused["state"], refused["error"]) == ("reply", "refused", "410 gone")
+    page = person.open(f"/runs/{run_id}")
+    expect(page.locator("#acts")).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(page.locator("#acts tbody tr").nth(1)).to_contain_text("Refused")
+    page.locator("#acts").get_by_role("link", name=f"Post {sent['id']}").click()
+    expect(page).to_have_url(re.compile(f"/feeds/items/{HELD}$"))
+
+
+def record_posts(site: Served, run_id: int) -> None:
+    """A post that was sent by this run, one by another run, and a reply that was refused."""
+    body = PostBody(
+        text="The city opens.",
+        url="https://news.example/1",
+        canonical_url="https://news.example/1",
+        language="en",
+        visibility="public",
+        title=HOSTILE,
+    )
+    ends = (
+        (HELD, PostKind.POST, run_id, OutboxState.SENT, None),
+        (POSTED, PostKind.POST, run_id + 1, OutboxState.SENT, None),
+        (HELD, PostKind.REPLY, run_id, OutboxState.REFUSED, "410 gone"),
+    )
+    with site.application.service("feeds").items._database.write() as connection:
+        for number, (item_id, kind, sender, end, problem) in enumerate(ends):
+            new = posts.NewPost(
+                job_name="bot",
+                feed_id=1,
+                item_id=item_id,
+                kind=kind,
+                account="default",
+                idempotency_key=f"key-{number}",
+                body=body,
+                content_hash="0",
+            )
+            now = datetime.now(UTC)
+            post = posts.intend(connection, new, run_id=sender, now=now)
+            states = {"before": OutboxState.SENDING, "after": end}
+            posts.OUTBOX.move(connection, post.id, **states, now=now, run_id=sender, error=problem)
 
 
 def test_a_line_to_copy_is_one_command(site: Served) -> None:

@@ -206,3 +206,25 @@ def test_a_list_without_jobs_teaches_the_next_command(fixed: Served) -> None:
         f"/jobs.json?enabled=true&sort=next&limit=1&cursor={on['next_cursor']}"
     )
     assert second.json["jobs"][0]["job"]["name"] != on["jobs"][0]["job"]["name"]
+
+
+def test_the_file_is_applied_after_a_look_at_what_changes(fixed: Served) -> None:
+    client = fixed.client
+    file = fixed.application.configuration.file
+    assert file
+    before = file.read_text(encoding="utf-8")
+    assert client.get("/jobs/-/apply.json").json["changes"] == []
+    try:
+        file.write_text(f"{before}  extra:\n    command: ['true']\n", encoding="utf-8")
+        assert client.get("/jobs/-/apply.json").json["changes"] == [
+            {"kind": "add", "name": "extra", "keys": []}
+        ]
+        assert "Apply 1 change of the file?" in client.get("/jobs/-/apply").body.decode()
+        assert send(client, "/jobs/-/apply").status == 303
+        assert client.get("/jobs/extra.json").json["job"]["standing"] == "applied"
+        file.write_text("jobs: [", encoding="utf-8")
+        assert client.get("/jobs/-/apply.json").json["problem"]["code"]
+        assert send(client, "/jobs/-/apply").status == 503
+    finally:
+        file.write_text(before, encoding="utf-8")
+    assert send(client, "/jobs/-/apply").status == 303

@@ -2,10 +2,12 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from support.messages import translated, used_messages
+from support.page_site import page_site
 from tsuzuki.web.pages.language import preferred_language
 
 PLACES = re.compile(r"%\((\w+)\)s|\{n\}")
@@ -49,3 +51,27 @@ def test_a_translation_has_the_places_of_its_message() -> None:
 )
 def test_a_browser_gets_the_language_that_it_likes_best(header: str, language: str) -> None:
     assert preferred_language(header) == language
+
+
+@pytest.fixture(scope="module")
+def japanese(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """A page as a Japanese browser gets it, without what is code, a time, or text from elsewhere."""
+    with page_site(tmp_path_factory.mktemp("workspace")) as site:
+
+        def text_of(path: str) -> str:
+            page = site.client.as_(None).get(path, Accept_Language="ja").body.decode()
+            shown = page[page.index("<main") : page.index('<details class="equivalent"')]
+            return re.sub(r"<(code|time|bdi)\b.*?</\1>|<[^>]+>", "", shown)
+
+        yield text_of
+
+
+def test_why_a_run_waits_is_told_in_japanese(japanese: Callable[[str], str]) -> None:
+    waiting = japanese("/runs/6")
+    for sentence in ("何も割り当てられません", "起動するには"):
+        assert sentence in waiting
+    assert re.findall(r"[A-Za-z]{3,}", waiting.replace("UTC", "")) == []
+
+
+def test_why_a_job_is_idle_is_told_in_japanese(japanese: Callable[[str], str]) -> None:
+    assert "実行時期: 手動。待っている実行はありません。" in japanese("/jobs/always-fails")

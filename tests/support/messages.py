@@ -1,6 +1,7 @@
 """The messages of the page: those that templates and code use, and those that the catalogues translate."""
 
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 from babel.messages.extract import extract_python
@@ -31,6 +32,11 @@ def _used() -> Iterator[tuple[str, str]]:
     for file in sorted((WEB / "pages").rglob("*.py")):
         with file.open("rb") as content:
             yield from _named(file, extract_python(content, {"message": None}, [], {}))
+    for file in sorted(WEB.parent.rglob("*.py")):
+        content = file.read_bytes()
+        if b"Sentence(" in content:
+            found = extract_python(BytesIO(content), {"Sentence": None}, [], {})
+            yield from _named(file, found)
 
 
 def _named(
@@ -39,7 +45,7 @@ def _named(
     for _line, _function, texts, _comments in found:
         first = texts[0] if isinstance(texts, tuple) else texts
         if isinstance(first, str):
-            yield str(file.relative_to(WEB)), first
+            yield str(file.relative_to(WEB.parent)), first
 
 
 def translated(language: str) -> Iterator[tuple[str, str, object]]:

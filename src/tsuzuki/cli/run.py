@@ -15,6 +15,7 @@ from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
 from tsuzuki.cli.output import Column, emit, is_terminal, say
 from tsuzuki.cli.run_bulk import bulk
+from tsuzuki.cli.run_failures import failures
 from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
 from tsuzuki.cli.run_watch import (
     REASONS,
@@ -225,6 +226,7 @@ def explain(invocation: Invocation, run_id: int) -> None:
 
 
 run.add_command(bulk)
+run.add_command(failures)
 
 
 def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:

@@ -90,7 +90,7 @@ def cancel(invocation: Invocation, /, **wanted: Any) -> None:
     \b
     tsuzuki run bulk cancel --job report --dry-run
     """
-    _act(invocation, BulkVerb.CANCEL, **wanted)
+    act(invocation, BulkVerb.CANCEL, **wanted)
 
 
 @bulk.command()
@@ -104,7 +104,7 @@ def retry(invocation: Invocation, /, **wanted: Any) -> None:
     \b
     tsuzuki run bulk retry --job report --reason worker_lost --yes
     """
-    _act(invocation, BulkVerb.RETRY, **wanted)
+    act(invocation, BulkVerb.RETRY, **wanted)
 
 
 @bulk.command()
@@ -162,7 +162,7 @@ def stop(invocation: Invocation, bulk_id: int) -> None:
     say(invocation, f"Stopped after {view.action.done} of {view.action.matched} runs.")
 
 
-def _act(
+def act(
     invocation: Invocation,
     verb: BulkVerb,
     *,
@@ -172,6 +172,7 @@ def _act(
     yes: bool,
     **wanted: Any,
 ) -> None:
+    """Preview an action, ask, and carry it out here or leave it to the running processes."""
     from tsuzuki.services.runs import RunFilter
 
     with open_application(invocation) as application:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from tsuzuki.model.sentence import Sentence
+
 MASK = "***"
 
 _URL = re.compile(r"(?P<scheme>[\w+.-]*)://(?P<rest>\S*)")
@@ -53,6 +55,8 @@ class SecretMask:
     def value(self, value: Any) -> Any:
         """A JSON value with everything secret in it masked."""
         match value:
+            case Sentence():
+                return value.with_texts(self.text)
             case str():
                 return self.text(value)
             case Mapping():

@@ -8,6 +8,7 @@ from typing import Any
 
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
+from tsuzuki.model.sentence import Command, Sentence
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.services.liveness import LOCKED_HINT, Liveness
@@ -15,6 +16,9 @@ from tsuzuki.store import jobs, leadership, settings, workers
 from tsuzuki.store.runs import capacity, runs
 from tsuzuki.store.runs.capacity import HeldRuns
 from tsuzuki.store.sql.database import Connection
+
+RUNS_NAMED = 5
+"""Of so many runs that are under way the ids are told."""
 
 
 class Cause(StrEnum):
@@ -44,8 +48,8 @@ class StatusReason:
     """One reason, in a word and in a sentence, and what to do about it."""
 
     cause: Cause
-    sentence: str
-    hint: str | None = None
+    sentence: Sentence
+    hint: Sentence | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +117,9 @@ def _why_waiting(facts: _RunFacts) -> list[StatusReason]:
     ]
     reasons = [reason for question in questions if (reason := question(facts)) is not None]
     return reasons or [
-        StatusReason(cause=Cause.NEXT, sentence="It is due and nothing is in its way: it is next.")
+        StatusReason(
+            cause=Cause.NEXT, sentence=Sentence("It is due and nothing is in its way: it is next.")
+        )
     ]
 
 
@@ -128,27 +134,37 @@ def _not_due(facts: _RunFacts) -> StatusReason | None:
     run = facts.run
     if run.scheduled_for <= facts.now:
         return None
-    when = _moment(run.scheduled_for)
+    when = run.scheduled_for
     if run.trigger is Trigger.RETRY:
         return StatusReason(
             cause=Cause.WAITING_FOR_RETRY,
-            sentence=f"It retries run {run.retry_of} and waits for {when} (attempt {run.attempt}).",
+            sentence=Sentence(
+                "It retries run %(run)s and waits for %(when)s (attempt %(attempt)s).",
+                run=run.retry_of,
+                when=when,
+                attempt=run.attempt,
+            ),
         )
-    return StatusReason(cause=Cause.NOT_DUE, sentence=f"It is not due before {when}.")
+    return StatusReason(
+        cause=Cause.NOT_DUE, sentence=Sentence("It is not due before %(when)s.", when=when)
+    )
 
 
 def _paused(facts: _RunFacts) -> StatusReason | None:
     name = facts.job.spec.name
     if facts.job.deleted_at is not None:
         return StatusReason(
-            cause=Cause.JOB_REMOVED, sentence=f"Its job {name} was removed; it will be canceled."
+            cause=Cause.JOB_REMOVED,
+            sentence=Sentence("Its job %(job)s was removed; it will be canceled.", job=name),
         )
     if facts.job.spec.enabled:
         return None
     return StatusReason(
         cause=Cause.PAUSED,
-        sentence=f"Its job {name} is switched off.",
-        hint=f"Switch it on with: tsuzuki job enable {name}",
+        sentence=Sentence("Its job %(job)s is switched off.", job=name),
+        hint=Sentence(
+            "Switch it on with: %(command)s", command=Command(f"tsuzuki job enable {name}")
+        ),
     )
 
 
@@ -158,14 +174,21 @@ def _at_job_limit(facts: _RunFacts) -> StatusReason | None:
     if limit is None or held < limit:
         return None
     others = [
-        f"run {run.id} ({run.state})"
+        Sentence("run %(run)s (%(state)s)", run=run.id, state=run.state)
         for run in runs.find_live(facts.connection, facts.job.id)
         if run.state in (RunState.ASSIGNED, RunState.RUNNING)
     ]
     return StatusReason(
         cause=Cause.JOB_LIMIT,
-        sentence=f"Its job allows {limit} at once, and {held} are under way: {', '.join(others[:5])}.",
-        hint="It starts when one of them ends; or raise max_concurrent.",
+        sentence=Sentence(
+            "Its job allows %(limit)s at once, and %(held)s are under way: %(runs)s.",
+            limit=limit,
+            held=held,
+            runs=tuple(others[:RUNS_NAMED]),
+        ),
+        hint=Sentence(
+            "It starts when one of them ends; or raise %(key)s.", key=Command("max_concurrent")
+        ),
     )
 
 
@@ -178,7 +201,12 @@ def _at_key_limit(facts: _RunFacts) -> StatusReason | None:
         return None
     return StatusReason(
         cause=Cause.KEY_LIMIT,
-        sentence=f"Its job allows {limit} at once for the key {key!r}, and {held} are under way.",
+        sentence=Sentence(
+            "Its job allows %(limit)s at once for the key %(key)s, and %(held)s are under way.",
+            limit=limit,
+            key=repr(key),
+            held=held,
+        ),
     )
 
 
@@ -189,14 +217,21 @@ def _no_leader(facts: _RunFacts) -> StatusReason | None:
     if lead.is_valid:
         return StatusReason(
             cause=Cause.NO_LEADER,
-            sentence=f"The leader {lead.holder} has ended, and its lease lasts until "
-            f"{_moment(lead.lease_expires_at)}: nothing is assigned before.",
+            sentence=Sentence(
+                "The leader %(leader)s has ended, and its lease lasts until %(until)s: "
+                "nothing is assigned before.",
+                leader=lead.holder,
+                until=lead.lease_expires_at,
+            ),
         )
-    since = f"since {_moment(lead.lease_expires_at)}" if lead.epoch else "and none ever did"
     return StatusReason(
         cause=Cause.NO_LEADER,
-        sentence=f"No process leads, {since}: nothing is assigned.",
-        hint="Start one with: tsuzuki up",
+        sentence=Sentence(
+            "No process leads, since %(since)s: nothing is assigned.", since=lead.lease_expires_at
+        )
+        if lead.epoch
+        else Sentence("No process leads, and none ever did: nothing is assigned."),
+        hint=Sentence("Start one with: %(command)s", command=Command("tsuzuki up")),
     )
 
 
@@ -205,25 +240,42 @@ def _no_worker(facts: _RunFacts) -> StatusReason | None:
         return StatusReason(
             cause=Cause.NO_WORKER,
             sentence=_without_live_workers(facts),
-            hint="Start one with: tsuzuki up, or: tsuzuki worker",
+            hint=Sentence(
+                "Start one with: %(command)s, or: %(other)s",
+                command=Command("tsuzuki up"),
+                other=Command("tsuzuki worker"),
+            ),
         )
     wanted = facts.job.spec.tags
     if any(wanted <= worker.tags for worker in facts.live_workers):
         return None
     return StatusReason(
         cause=Cause.NO_TAGS,
-        sentence=f"No attached worker has all of its tags: {', '.join(sorted(wanted))}.",
-        hint=f"Start one with: tsuzuki worker {' '.join(f'--tag {tag}' for tag in sorted(wanted))}",
+        sentence=Sentence(
+            "No attached worker has all of its tags: %(tags)s.", tags=tuple(sorted(wanted))
+        ),
+        hint=Sentence(
+            "Start one with: %(command)s",
+            command=Command(
+                " ".join(["tsuzuki worker", *(f"--tag {tag}" for tag in sorted(wanted))])
+            ),
+        ),
     )
 
 
-def _without_live_workers(facts: _RunFacts) -> str:
-    dead = [
-        f"{worker.id} {facts.liveness.why_dead(facts.connection, worker)}"
+def _without_live_workers(facts: _RunFacts) -> Sentence:
+    dead = tuple(
+        Sentence(
+            "%(worker)s %(why)s",
+            worker=worker.id,
+            why=facts.liveness.why_dead(facts.connection, worker),
+        )
         for worker in workers.find(facts.connection)
         if worker.state is WorkerState.ATTACHED
-    ]
-    return f"No attached worker is alive: {', '.join(dead)}." if dead else "No worker is attached."
+    )
+    if not dead:
+        return Sentence("No worker is attached.")
+    return Sentence("No attached worker is alive: %(workers)s.", workers=dead)
 
 
 def _no_free_slot(facts: _RunFacts) -> StatusReason | None:
@@ -234,8 +286,13 @@ def _no_free_slot(facts: _RunFacts) -> StatusReason | None:
     held, capacity = (sum(column) for column in zip(*loads, strict=True))
     return StatusReason(
         cause=Cause.CAPACITY,
-        sentence=f"All {len(able)} workers that may run it are full: {held} of {capacity} slots.",
-        hint="It starts when a slot is free; or start another worker.",
+        sentence=Sentence(
+            "All %(count)s workers that may run it are full: %(held)s of %(capacity)s slots.",
+            count=len(able),
+            held=held,
+            capacity=capacity,
+        ),
+        hint=Sentence("It starts when a slot is free; or start another worker."),
     )
 
 
@@ -250,8 +307,13 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
             0,
             StatusReason(
                 cause=Cause.WORKER_SILENT,
-                sentence=f"Its worker {run.assigned_worker_id} {why_dead}; "
-                f"after {lost_after_seconds:g} s of silence the run is taken from it.",
+                sentence=Sentence(
+                    "Its worker %(worker)s %(why)s; "
+                    "after %(seconds)s s of silence the run is taken from it.",
+                    worker=run.assigned_worker_id,
+                    why=why_dead,
+                    seconds=f"{lost_after_seconds:g}",
+                ),
             ),
         )
     if run.continuation_state is ContinuationState.CONFIRMING:
@@ -259,7 +321,7 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
             0,
             StatusReason(
                 cause=Cause.CONFIRMING,
-                sentence="Its worker asks to be confirmed before it goes on.",
+                sentence=Sentence("Its worker asks to be confirmed before it goes on."),
             ),
         )
     return reasons
@@ -270,28 +332,49 @@ def _held_by(facts: _RunFacts) -> StatusReason:
     if run.state is RunState.ASSIGNED:
         return StatusReason(
             cause=Cause.ASSIGNED,
-            sentence=f"It was assigned to {run.assigned_worker_id} at {_moment(run.assigned_at)} "
-            "and has not started.",
+            sentence=Sentence(
+                "It was assigned to %(worker)s at %(at)s and has not started.",
+                worker=run.assigned_worker_id,
+                at=run.assigned_at,
+            ),
         )
     return StatusReason(
         cause=Cause.RUNNING,
-        sentence=f"It has been running on {run.assigned_worker_id} since {_moment(run.started_at)}.",
-        hint=f"Follow it with: tsuzuki run logs {run.id} --follow",
+        sentence=Sentence(
+            "It has been running on %(worker)s since %(since)s.",
+            worker=run.assigned_worker_id,
+            since=run.started_at,
+        ),
+        hint=Sentence(
+            "Follow it with: %(command)s", command=Command(f"tsuzuki run logs {run.id} --follow")
+        ),
     )
 
 
 def _ended(facts: _RunFacts) -> StatusReason:
     run = facts.run
-    why = f", {run.reason}" if run.reason else ""
-    said = f": {run.error}" if run.error else "."
+    retry = Command(f"tsuzuki run retry {run.id}")
+    is_good = run.state is RunState.SUCCEEDED
     return StatusReason(
         cause=Cause.ENDED,
-        sentence=f"It ended at {_moment(run.finished_at)}: {run.state}{why}{said}",
-        hint=None
-        if run.state is RunState.SUCCEEDED
-        else f"Retry it with: tsuzuki run retry {run.id}",
+        sentence=_end_of(run),
+        hint=None if is_good else Sentence("Retry it with: %(command)s", command=retry),
     )
 
 
-def _moment(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%SZ") if moment else "an unknown time"
+def _end_of(run: Run) -> Sentence:
+    values: dict[str, Any] = {"at": run.finished_at, "state": run.state}
+    match run.reason, run.error:
+        case None, None:
+            return Sentence("It ended at %(at)s: %(state)s.", **values)
+        case None, error:
+            return Sentence("It ended at %(at)s: %(state)s: %(error)s", **values, error=error)
+        case reason, None:
+            return Sentence("It ended at %(at)s: %(state)s, %(reason)s.", **values, reason=reason)
+        case reason, error:
+            return Sentence(
+                "It ended at %(at)s: %(state)s, %(reason)s: %(error)s",
+                **values,
+                reason=reason,
+                error=error,
+            )

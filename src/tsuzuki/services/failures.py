@@ -138,7 +138,7 @@ def _require(connection: Connection, group_id: str) -> FailureGroup:
     if group is None:
         raise NotFound(
             f"there is no group of failures {group_id!r}",
-            hint="Its runs may have been deleted by the retention.",
+            hint="Its runs may have been deleted by the retention. See: tsuzuki run failures ls",
             code="failure_group_unknown",
         )
     return group

@@ -8,6 +8,7 @@ from typing import Any
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import UnreadableSchedule
+from tsuzuki.model.sentence import Command, Sentence
 from tsuzuki.store.rows import columns_of
 
 
@@ -54,15 +55,30 @@ class JobView:
             words.append(f"on event {spec.on_event}")
         return ", or ".join(words) or "by hand"
 
-    def why_idle(self) -> str:
+    def why_idle(self) -> Sentence:
         """Why nothing of it is waiting or running."""
         if self.sync_state is SyncState.NOT_APPLIED:
-            return "It is in the file, but not applied: tsuzuki job apply"
+            return Sentence(
+                "It is in the file, but not applied: %(command)s",
+                command=Command("tsuzuki job apply"),
+            )
         if not self.spec.enabled:
-            return f"It is switched off: tsuzuki job enable {self.name}"
+            command = Command(f"tsuzuki job enable {self.name}")
+            return Sentence("It is switched off: %(command)s", command=command)
         if self.next_at is not None:
-            return f"It is not due before {self.next_at:%Y-%m-%d %H:%M:%SZ}."
-        return f"It runs {self.schedule_words}, and nothing of it is waiting."
+            return Sentence("It is not due before %(when)s.", when=self.next_at)
+        return Sentence(
+            "It runs %(schedule)s, and nothing of it is waiting.",
+            schedule=self._schedule_sentence(),
+        )
+
+    def _schedule_sentence(self) -> Sentence | str:
+        """When it runs, as far as that can be said in other languages."""
+        if self.spec.schedule:
+            return self.schedule_words
+        if self.spec.on_event:
+            return Sentence("on event %(event)s", event=self.spec.on_event)
+        return Sentence("by hand")
 
     def definition(self) -> dict[str, Any]:
         """What was said about the job, without what follows from it."""

@@ -10,13 +10,17 @@ from datetime import timedelta
 from pathlib import Path
 
 from tsuzuki.model.run import Run
+from tsuzuki.model.sentence import Command, Sentence
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.store import leadership, settings, workers
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Connection, Database
 
-LOCKED_HINT = "Find the process that holds the lock: let it go on (kill -CONT PID), or end it."
+LOCKED_HINT = Sentence(
+    "Find the process that holds the lock: let it go on (%(command)s), or end it.",
+    command=Command("kill -CONT PID"),
+)
 
 
 class Liveness:
@@ -71,19 +75,21 @@ class Liveness:
             if worker.state is WorkerState.ATTACHED and self._is_alive(connection, worker)
         ]
 
-    def why_dead(self, connection: Connection, worker: Worker | None) -> str | None:
+    def why_dead(self, connection: Connection, worker: Worker | None) -> Sentence | None:
         """Why a worker is taken for dead, in words that follow its name. None if it is alive."""
         if worker is None or not worker.is_present:
-            return "is not attached any more"
+            return Sentence("is not attached any more")
         if self._process_has_ended(worker):
-            return "has ended"
+            return Sentence("has ended")
         now = self._database.now(connection)
         if not worker.is_silent(now, settings.load(connection).worker_ttl_seconds):
             return None
         age_seconds = worker.silent_seconds(now)
         if age_seconds is None:
-            return "sent its last heartbeat before the database's clock was put back (clock skew)"
-        return f"has been silent for {age_seconds:.0f} s"
+            return Sentence(
+                "sent its last heartbeat before the database's clock was put back (clock skew)"
+            )
+        return Sentence("has been silent for %(seconds)s s", seconds=f"{age_seconds:.0f}")
 
     def why_database_is_locked(self) -> str | None:
         """The same with what to do about it."""
@@ -91,15 +97,33 @@ class Liveness:
             sentence = self.why_locked(connection)
         return None if sentence is None else f"{sentence} {LOCKED_HINT}"
 
-    def why_locked(self, connection: Connection) -> str | None:
+    def why_locked(self, connection: Connection) -> Sentence | None:
         """If the leader is not heard and the write lock of an SQLite file is held: who that probably is."""
         if self.live_leader(connection) is not None or not self._database.is_write_locked():
             return None
         lead = leadership.current(connection)
         process = workers.get(connection, lead.holder or "")
-        who = f" (process {process.pid} on {process.host})" if process else ""
-        heard = f"The leader {lead.holder}{who} is not heard" if lead.holder else "No process leads"
-        return f"{heard}, and the database file {self._database.path} is locked: nothing can be written."
+        file = Command(self._database.path or "")
+        if not lead.holder:
+            return Sentence(
+                "No process leads, and the database file %(file)s is locked: nothing can be written.",
+                file=file,
+            )
+        if process is None:
+            return Sentence(
+                "The leader %(leader)s is not heard, and the database file %(file)s is locked: "
+                "nothing can be written.",
+                leader=lead.holder,
+                file=file,
+            )
+        return Sentence(
+            "The leader %(leader)s (process %(pid)s on %(host)s) is not heard, and the database file %(file)s is "
+            "locked: nothing can be written.",
+            leader=lead.holder,
+            pid=process.pid,
+            host=process.host,
+            file=file,
+        )
 
     def _has_live_leader_and_worker(self, connection: Connection) -> bool:
         return self.live_leader(connection) is not None and any(

@@ -12,9 +12,21 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
 )
 
+from tsuzuki.model.sentence import Sentence
+
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _keep_sentence(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    return value if isinstance(value, Sentence) else validate(value)
+
+
+SentenceText = Annotated[str, WrapValidator(_keep_sentence)]
+"""A sentence for people. It stays a `Sentence`, so that a page can say it in another language."""
 
 
 class Model(BaseModel):

@@ -240,6 +240,23 @@ def test_any_reply_that_begins_with_2_is_delivery(
     assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
 
 
+def test_the_mails_of_a_run_are_those_that_it_sent_or_tried_to(
+    mailing_books: BooksFixture, mail_server: MailServer, books: Books
+) -> None:
+    mailing_books.source.catalogue = volumes(8)
+    mail_server.fail_at(Step.ANSWER)
+    first = mailing_books.start(max_per_run=5)
+    with pytest.raises(MailUnsettled):
+        first.work()
+    second = mailing_books.start()
+    second.work()
+    found = [
+        [(view.mail.state, view.books) for view in books.mails_of_run(name, run.context.id)]
+        for name, run in (("novelties", first), ("novelties", second), ("other", second))
+    ]
+    assert found == [[("unsettled", 5)], [("sent", 3)], []]
+
+
 UNKNOWN_REPLIES = ["", "25", "what?", "150 wait", "354 go ahead", "+25 0", "650 more than that"]
 
 

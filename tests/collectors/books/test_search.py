@@ -4,6 +4,7 @@ import pytest
 
 from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
 from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
+from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, limit_error, volume, volumes
 from tsuzuki.store.runs import runs
@@ -227,6 +228,20 @@ def test_a_source_that_wants_a_long_rest_is_left_to_a_later_run(
         books_fixture.collect()
     assert caught.value.retry_after_seconds == 3600
     assert len(books_fixture.asked()) == 1
+
+
+def test_a_result_says_from_where_to_where_the_cursor_moved(books_fixture: BooksFixture) -> None:
+    first = books_fixture.collect(max_per_run=40)
+    second = books_fixture.collect(max_per_run=60)
+    books_fixture.server.faults.add(Fault(status=403))
+    with pytest.raises(SourceRefused) as caught:
+        books_fixture.collect()
+    failed = failure_of(caught.value).result["collect"]
+    moved = [
+        (found["start_index_before"], found["start_index"]) for found in (first, second, failed)
+    ]
+    assert moved == [(0, 40), (40, 100), (100, 100)]
+    assert failed["stop_reason"] == "error"
 
 
 def test_progress_is_stored_with_the_page(books_fixture: BooksFixture) -> None:

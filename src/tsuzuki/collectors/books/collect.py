@@ -1,5 +1,5 @@
 """The handler of a books job: collect, then mail what is new. If collecting fails, what is stored already is
-mailed all the same. If it is not known whether a mail arrived, the run fails, and its result says what was done."""
+mailed all the same. A run that fails on the way has a result all the same, which says what was done."""
 
 from typing import Any
 
@@ -31,6 +31,7 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
         mailed = _mail(run, collector_context, options, section)
         result["mail"] = mailed.as_dict()
     if collected and collected.stop_reason is StopReason.ERROR and collected.failure:
+        collected.failure.result = result
         raise collected.failure
     if mailed.newly_unsettled:
         raise MailUnsettled(mailed.newly_unsettled, result=result)
@@ -70,6 +71,7 @@ def _summary(
         "returned": collected.returned,
         "total_items": collected.total_items,
         "new_books": new_books,
+        "start_index_before": collected.start_index_before,
         "start_index": collected.cursor.start_index,
         "is_exhausted": collected.cursor.is_exhausted,
         "resumes_at": resumes_at.isoformat() if resumes_at else None,

@@ -65,6 +65,8 @@ class Collected:
     """How a collection ended. `stop_reason` is None if it was not started."""
 
     cursor: Cursor
+    start_index_before: int = 0
+    """Where the cursor was when this collection opened it."""
     stop_reason: StopReason | None = None
     skipped: Skipped | None = None
     pages: int = 0
@@ -112,13 +114,15 @@ class SearchCollection:
     def collect(self) -> Collected:
         """Fetch pages until there is a reason to stop."""
         stop = self._open()
+        before = self._cursor.start_index
         if isinstance(stop, Skipped):
-            return Collected(cursor=self._cursor, skipped=stop)
+            return Collected(cursor=self._cursor, start_index_before=before, skipped=stop)
         with self._prefetch:
             while stop is None:
                 stop = self.tick()
         return Collected(
             cursor=self._cursor,
+            start_index_before=before,
             stop_reason=stop,
             pages=self._pages,
             returned=self._returned,

@@ -217,8 +217,13 @@ class Books:
             if job_name is not None:
                 _books_job(connection, job_name)
             found = outbox.find(connection, job_name=job_name, before_id=before_id, limit=limit)
-            counts = outbox.count_books(connection, [mail.id for mail in found])
-        return [MailView(mail=mail, books=counts.get(mail.id, 0)) for mail in found]
+            return _counted(connection, found)
+
+    def mails_of_run(self, job_name: str, run_id: int, *, limit: int = 50) -> list[MailView]:
+        """The mails that a run sent, or tried to; none for a run of another kind."""
+        with self._database.read() as connection:
+            found = outbox.of_run(connection, job_name, run_id, limit=limit)
+            return _counted(connection, found)
 
     def mail(self, mail_id: int) -> MailView:
         """One mail. Raises `NotFound`."""
@@ -289,6 +294,11 @@ def _mail(connection: Connection, mail_id: int) -> Mail:
             f"there is no mail {mail_id}", hint="See: tsuzuki books mail", code="mail_unknown"
         )
     return mail
+
+
+def _counted(connection: Connection, found: list[Mail]) -> list[MailView]:
+    counts = outbox.count_books(connection, [mail.id for mail in found]) if found else {}
+    return [MailView(mail=mail, books=counts.get(mail.id, 0)) for mail in found]
 
 
 def _search_view(job: Job, known: Mapping[tuple[str, str], Cursor]) -> SearchView:

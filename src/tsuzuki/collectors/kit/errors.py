@@ -18,9 +18,10 @@ from tsuzuki.model.errors import ServiceUnreachable
 
 
 class SourceFailed(ServiceUnreachable):
-    """The source did not give a good answer. What was stored stays as it is."""
+    """The source did not give a good answer. What was stored stays as it is. `result` is stored with the run."""
 
     code = "source"
+    result: Any = None
 
 
 class SourceRefused(SourceFailed):

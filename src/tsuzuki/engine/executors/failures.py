@@ -6,7 +6,7 @@ from traceback import TracebackException
 from typing import Any
 
 from tsuzuki.engine.outcome import Failed
-from tsuzuki.model.errors import IncompleteRun, TsuzukiError, Unreachable, UsageError
+from tsuzuki.model.errors import TsuzukiError, Unreachable, UsageError
 from tsuzuki.model.jsontext import decode, encode
 from tsuzuki.model.states import Reason
 
@@ -33,11 +33,9 @@ def failure_of(problem: BaseException) -> Failed:
 
 
 def _result_of(problem: TsuzukiError) -> Any:
-    """What an incomplete run has done, if it can be stored."""
-    if not isinstance(problem, IncompleteRun):
-        return None
+    """What the run has done before it failed, if its handler says so and it can be stored."""
     try:
-        return decode(encode(problem.result))
+        return decode(encode(getattr(problem, "result", None)))
     except UsageError:
         return None
 

@@ -2,14 +2,14 @@
 
 from tsuzuki.model.states import RunState
 from tsuzuki.services.explain import Cause, Explanation
-from tsuzuki.web.answers import Model
+from tsuzuki.web.answers import Model, SentenceText
 from tsuzuki.web.context import Context
 
 
 class ReasonOut(Model):
     cause: Cause
-    sentence: str
-    hint: str | None
+    sentence: SentenceText
+    hint: SentenceText | None
 
 
 class RunExplanation(Model):
@@ -23,7 +23,7 @@ class RunExplanation(Model):
 
 class JobExplanation(Model):
     job: str
-    why: str
+    why: SentenceText
     run: RunExplanation | None
 
 

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 
 from tsuzuki.collectors.feeds.service.items import ItemView
 from tsuzuki.model.access import Right
-from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.feeds import FeedName, JobFilter, feeds_service
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.context import Context
@@ -92,11 +92,11 @@ class ItemStep(Model):
 class ItemExplanation(ItemOut):
     """`history` says where the item comes from, `next` what happens now; both are sentences."""
 
-    history: list[str]
+    history: list[SentenceText]
     steps: list[ItemStep]
     tokens: int
     cost: float | None
-    next: list[str]
+    next: list[SentenceText]
 
 
 class Approval(Model):

@@ -152,11 +152,11 @@ def get_feed(context: Context, name: JobName, feed: FeedInPath) -> FeedDetails:
     "/feeds/jobs/{name}/feeds",
     status_code=201,
     dependencies=[requires(Right.JOBS_WRITE)],
-    responses=problem_responses(404),
+    responses=problem_responses(404, 409, 412),
 )
 def add_feed(context: Context, name: JobName, body: NewFeed, response: Response) -> AddedFeed:
-    """Add a feed to a job of the file, in the file. Of what it lists at its first fetch nothing is posted, unless
-    `backfill` says so. A job of the database is changed with `PUT jobs/{name}`."""
+    """Add a feed to a job where the job is defined: in the file or in the database. Of what it lists at its first
+    fetch nothing is posted, unless `backfill` says so."""
     definitions = feeds_service(context).definitions
     definitions.require_job(name)
     with definition_of_the_request("body.settings", is_file_whole=True):
@@ -171,7 +171,7 @@ def add_feed(context: Context, name: JobName, body: NewFeed, response: Response)
     "/feeds/jobs/{name}/feeds/{feed}",
     status_code=204,
     dependencies=[requires(Right.JOBS_WRITE)],
-    responses=problem_responses(404, 409),
+    responses=problem_responses(404, 409, 412),
 )
 def remove_feed(context: Context, name: JobName, feed: FeedInPath) -> None:
     """Follow a feed no longer. Its items are kept, so that none is posted twice if it comes back."""

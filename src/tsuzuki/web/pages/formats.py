@@ -13,6 +13,8 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
 from tsuzuki.web.answers import to_utc_text
 from tsuzuki.web.pages.ansi import without_ansi
@@ -134,6 +136,30 @@ def indented_json(value: Any) -> str:
 
 
 @pass_context
+def told(context: Context, value: str) -> Markup:
+    """A sentence of a service, in the language of the page; a text that is no such sentence is English."""
+    if not isinstance(value, Sentence):
+        return Markup('<span lang="en">{}</span>').format(outside(value))
+    gettext = _translations_of(_viewer(context).language)
+    template = Markup(gettext(value.template))  # noqa: S704 - a message of ours; values are escaped
+    return template % {name: _told_value(context, one) for name, one in value.values.items()}
+
+
+def _told_value(context: Context, value: Any) -> Markup:
+    if isinstance(value, tuple):
+        return Markup(", ").join(_told_value(context, one) for one in value)
+    if isinstance(value, Sentence):
+        return told(context, value)
+    if value is None or isinstance(value, datetime):
+        return moment(context, value)
+    if isinstance(value, Command):
+        return Markup('<code translate="no">{}</code>').format(neutralise(value))
+    word = STATES[value].text if isinstance(value, RunState) else REASONS.get(value)
+    gettext = _translations_of(_viewer(context).language)
+    return outside(value) if word is None else Markup.escape(gettext(word))
+
+
+@pass_context
 def run_label(context: Context, run: Any) -> str:
     """A run as the label of a mark: a page has a thousand of them, so no macro makes it."""
     gettext = _translations_of(_viewer(context).language)
@@ -167,6 +193,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "utc": utc,
     "without_ansi": without_ansi,
     "run_label": run_label,
+    "told": told,
     "schedule_text": schedule_text,
     "interval": interval,
     "month_name": month_name,

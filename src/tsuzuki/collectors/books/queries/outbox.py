@@ -58,6 +58,15 @@ _COUNT_BOOKS = (
     .group_by(book_deliveries.c.mail_id)
 )
 
+_OF_RUN = (
+    select(book_mails)
+    .where(
+        book_mails.c.job_name == bindparam("job", type_=Text()),
+        book_mails.c.sent_by_run == bindparam("run_id", type_=BigInteger()),
+    )
+    .order_by(book_mails.c.id)
+    .limit(bindparam("most", type_=BigInteger()))
+)
 _UNSETTLED = (
     select(book_mails.c.id)
     .where(
@@ -128,6 +137,12 @@ def settle(connection: Connection, job_name: str, *, now: datetime) -> list[Mail
 def get(connection: Connection, mail_id: int) -> Mail | None:
     row = execute(connection, _SELECT, {"mail_id": mail_id}).mapping_or_none()
     return None if row is None else _mail(row)
+
+
+def of_run(connection: Connection, job_name: str, run_id: int, *, limit: int) -> list[Mail]:
+    """The mails that a run of this job sent, or tried to."""
+    values = {"job": job_name, "run_id": run_id, "most": limit}
+    return [_mail(row) for row in execute(connection, _OF_RUN, values).mappings()]
 
 
 def find(

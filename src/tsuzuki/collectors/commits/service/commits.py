@@ -1,5 +1,6 @@
 """Commits: the projects they come from, and the branches that are followed."""
 
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -194,11 +195,17 @@ class Commits:
                 for state in targets.find(connection)
             )
 
-    def remote_heads(self, *, asked_max: int) -> list[RemoteHead]:
-        """Every target with its stored head and where its source is now; the sources of the first `asked_max`
-        are asked."""
+    def remote_heads(
+        self, *, asked_max: int, only: Collection[tuple[int, str]] | None = None
+    ) -> list[RemoteHead]:
+        """Every target, or those of `only` by project and branch, with its stored head and where its source is
+        now; the sources of the first `asked_max` are asked."""
         with self._database.read() as connection:
-            states = targets.find(connection)
+            states = [
+                state
+                for state in targets.find(connection)
+                if only is None or (state.target.project_id, state.target.branch) in only
+            ]
             known = {project.project_id: project for project in projects.find(connection)}
         return remote_heads(states, known, sources=self._sources, asked_max=asked_max)
 

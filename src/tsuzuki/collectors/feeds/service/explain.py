@@ -15,9 +15,10 @@ from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.queries.steps import StepRecord
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, options_of
 from tsuzuki.collectors.feeds.service.items import Items, ItemView
-from tsuzuki.collectors.feeds.service.next_step import NextSteps, moment_text, next_step
+from tsuzuki.collectors.feeds.service.next_step import NextSteps, next_step
 from tsuzuki.collectors.feeds.tables import Step, StepState
 from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.model.sentence import Sentence
 
 MICROS = 1_000_000
 
@@ -45,9 +46,9 @@ class Explanation:
     """`history` says where the item comes from, `next` what happens now; both are sentences."""
 
     view: ItemView
-    history: list[str]
+    history: list[Sentence]
     steps: list[ExplainedStep]
-    next: list[str]
+    next: list[Sentence]
 
     def as_dict(self) -> dict[str, Any]:
         paid = [step.cost for step in self.steps if step.cost is not None]
@@ -110,13 +111,21 @@ class Explanations:
             ]
 
 
-def _history(view: ItemView, sightings: list[Sighting]) -> Iterator[str]:
+def _history(view: ItemView, sightings: list[Sighting]) -> Iterator[Sentence]:
     item = view.item
-    published, found = moment_text(item.published_at), moment_text(item.created_at)
-    yield f"Published {published}, found {found} by the feed {view.feed.label}."
+    yield Sentence(
+        "Published %(published)s, found %(found)s by the feed %(feed)s.",
+        published=item.published_at,
+        found=item.created_at,
+        feed=view.feed.label,
+    )
     others = [s for s in sightings if (s.job_name, s.name) != (view.feed.job, view.feed.name)]
     for other in others:
-        yield f"Also listed by {other.job_name}/{other.name} since {moment_text(other.first_seen_at)}."
+        yield Sentence(
+            "Also listed by %(feed)s since %(since)s.",
+            feed=f"{other.job_name}/{other.name}",
+            since=other.first_seen_at,
+        )
 
 
 def _explained_step(record: StepRecord) -> ExplainedStep:

@@ -1,10 +1,10 @@
 """Feeds as people see them: what the jobs say, joined with what the last fetches gave.
 
-A feed is a key of its job, so it is added and removed where the job is defined. It is named `name`, or `job/name`
-where two jobs have one of the same name.
+A feed is a key of its job, so it is added and removed where the job is defined: in the file, or in the database
+against the version that was read. It is named `name`, or `job/name` where two jobs have one of the same name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from tsuzuki.collectors.feeds.queries.item_lists import ItemCounts
 from tsuzuki.collectors.feeds.service.feed_setup import missing_settings, notes_for
 from tsuzuki.config import Key
 from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound, UsageError
+from tsuzuki.model.job import JobSource
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.jobs import JobView
 
@@ -136,13 +137,16 @@ class FeedDefinitions:
         settings: Mapping[str, Any],
         *,
         schedule: Mapping[str, Any],
+        new_job_source: JobSource = JobSource.FILE,
         dry_run: bool = False,
     ) -> JobView:
         """Add a feed to a job; the job is made if there is none. Raises `Conflict` if it has one of that name."""
-        known = {view.name: view for view in self._context.jobs.find()}
-        if job_name not in known:
+        jobs = self._context.jobs
+        if job_name not in {view.name for view in jobs.find()}:
             body = {"type": HANDLER, **schedule, "feeds": {name: dict(settings)}}
-            return self._context.jobs.add(job_name, body, dry_run=dry_run)
+            if new_job_source is JobSource.FILE:
+                return jobs.add(job_name, body, dry_run=dry_run)
+            return jobs.preview(job_name, body) if dry_run else jobs.create(job_name, body)
         view = self.require_job(job_name)
         if name in options_of(view).feeds:
             raise Conflict(
@@ -150,8 +154,25 @@ class FeedDefinitions:
                 hint="Choose another name, or edit that one in the file.",
                 code="feed_exists",
             )
+        if view.source is JobSource.DATABASE:
+            return self._edit(view, lambda feeds: {**feeds, name: dict(settings)}, dry_run=dry_run)
         changes: dict[Key, Any] = {("feeds", name): dict(settings)}
-        return self._context.jobs.update(job_name, changes, dry_run=dry_run)
+        return jobs.update(job_name, changes, dry_run=dry_run)
+
+    def _edit(
+        self,
+        view: JobView,
+        change: Callable[[dict[str, Any]], dict[str, Any]],
+        *,
+        dry_run: bool = False,
+    ) -> JobView:
+        """Change the feeds of a job of the database. Raises `VersionMismatch` if it was changed since `view`."""
+        jobs = self._context.jobs
+        body = jobs.body(view.name)
+        body = {**body, "feeds": change(body["feeds"])}
+        if dry_run:
+            return jobs.preview(view.name, body)
+        return jobs.edit(view.name, body, version=view.job.version if view.job else None)
 
     def setup(self, view: JobView, name: str) -> FeedSetup:
         """What a feed of a job still needs, and what its owner should know."""
@@ -171,13 +192,17 @@ class FeedDefinitions:
         feed = self.get(name)
         if feed.options is None:
             raise Conflict(f"the feed {name!r} was removed before", code="feed_removed")
-        if len(options_of(self.require_job(feed.job)).feeds) == 1:
+        view = self.require_job(feed.job)
+        if len(options_of(view).feeds) == 1:
             raise Conflict(
                 f"{name!r} is the only feed of the job {feed.job!r}",
                 hint=f"Remove the job: tsuzuki job rm {feed.job}",
                 code="feed_last",
             )
-        self._context.jobs.update(feed.job, {}, removals=[("feeds", feed.name)])
+        if view.source is JobSource.DATABASE:
+            self._edit(view, lambda feeds: {key: feeds[key] for key in feeds if key != feed.name})
+        else:
+            self._context.jobs.update(feed.job, {}, removals=[("feeds", feed.name)])
         return feed
 
 

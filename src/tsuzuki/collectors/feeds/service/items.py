@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
@@ -22,6 +22,9 @@ from tsuzuki.store.sql.database import Connection
 
 REQUEUED_MAX = 10_000
 """How many items one command may have worked on again."""
+
+SETTLED_WITHIN = timedelta(days=7)
+"""A person says that a post arrived at most so long after its run."""
 
 NO_RUN = 0
 """Holds an item while a person decides about it; no run has this id."""
@@ -62,6 +65,28 @@ class ItemView:
             "cause": item.cause,
             "created_at": item.created_at,
             "last_checked_at": item.last_checked_at,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostView:
+    """A post, an edit of one or a reply to one."""
+
+    post: Post
+
+    def as_dict(self) -> dict[str, Any]:
+        post = self.post
+        return {
+            "kind": post.kind.value,
+            "id": post.id,
+            "item_id": post.item_id,
+            "state": post.state.value,
+            "text": post.body.title or post.body.text,
+            "account": post.account,
+            "intended_at": post.created_at,
+            "changed_at": post.changed_at,
+            "remote_url": post.remote_url,
+            "error": post.error,
         }
 
 
@@ -127,6 +152,23 @@ class Items:
                 f"there is no item {name!r}", hint="See: tsuzuki feeds items", code="item_unknown"
             )
         return ItemView(item=item, feed=self._feed_of(item))
+
+    def posts_of_run(
+        self,
+        job_name: str,
+        run_id: int,
+        *,
+        started_at: datetime,
+        ended_at: datetime | None,
+        limit: int = 50,
+    ) -> list[PostView]:
+        """What a run posted, edited or replied, or tried to; nothing for a run of another kind."""
+        with self._database.read() as connection:
+            until = (ended_at or self._database.now(connection)) + SETTLED_WITHIN
+            found = posts.of_run(
+                connection, job_name, run_id, since=started_at, until=until, limit=limit
+            )
+        return [PostView(post=post) for post in found]
 
     def approve(self, names: Iterable[str], *, dry_run: bool = False) -> list[ItemView]:
         """Let the posts of these items go out with the next run. All of them, or none."""

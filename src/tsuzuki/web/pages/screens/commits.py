@@ -26,6 +26,7 @@ from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import Count, PageRequest, count_of
+from tsuzuki.web.paging import Page as ListPage
 from tsuzuki.web.problems import Problem
 
 screen = Screen()
@@ -60,10 +61,9 @@ class CommitsView(Model):
     last: CollectionRow | None
 
 
-@screen.page("/commits", right=Right.COLLECTORS_READ, template="screens/commits.html", shared=True)
-def commits_page(context: Page, query: Annotated[TargetsQuery, Query()]) -> CommitsView:
+def find_targets(context: PageContext, query: TargetsQuery) -> ListPage[TargetRow]:
     service = commits_service(context)
-    page = context.page(
+    return context.page(
         query.model_copy(update={"count": True}),
         find=lambda after, limit: service.commits.targets(
             words=query.search, after=_target_key(after), limit=limit
@@ -72,7 +72,12 @@ def commits_page(context: Page, query: Annotated[TargetsQuery, Query()]) -> Comm
         item=lambda view: target_row(context, view),
         count=lambda: count_of(service.commits.count_targets(query.search)),
     )
-    newest = [collection_row(one) for one in service.bulk_runs.runs(limit=2)]
+
+
+@screen.page("/commits", right=Right.COLLECTORS_READ, template="screens/commits.html", shared=True)
+def commits_page(context: Page, query: Annotated[TargetsQuery, Query()]) -> CommitsView:
+    page = find_targets(context, query)
+    newest = [collection_row(one) for one in commits_service(context).bulk_runs.runs(limit=2)]
     return CommitsView(
         targets=page.items,
         next_cursor=page.next_cursor,

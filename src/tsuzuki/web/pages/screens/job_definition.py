@@ -7,11 +7,12 @@ from fastapi import Form, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import ConfigurationError, TsuzukiError, VersionMismatch
+from tsuzuki.model.errors import TsuzukiError, VersionMismatch
 from tsuzuki.services.jobs import definition_text, parse_mapping
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.jobs import JobName, JobOut, job_out
 from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.faults import Fault, faults_of, status_of
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.masked_text import with_secrets
@@ -43,13 +44,6 @@ class NewForm(DefinitionForm):
 
 class EditForm(DefinitionForm):
     version: int = Field(ge=0)
-
-
-class Fault(Model):
-    """What is wrong with what was typed."""
-
-    message: str
-    hint: str | None
 
 
 class Difference(Model):
@@ -128,16 +122,9 @@ def _previewed(context: PageContext, view: DefinitionView, body: dict[str, Any])
 
 
 def _refused(context: PageContext, view: DefinitionView, problem: TsuzukiError) -> Response:
-    """The page again with what was typed. A fault of what was typed is one of the request, not of our file."""
-    found: tuple[TsuzukiError, ...] = getattr(problem, "problems", (problem,))
-    faults = [Fault(message=_told(one), hint=one.hint) for one in found]
-    status = 422 if isinstance(problem, ConfigurationError) else context.problem(problem).status
-    return context.render(TEMPLATE, view.model_copy(update={"faults": faults}), status=status)
-
-
-def _told(problem: TsuzukiError) -> str:
-    place = getattr(problem, "place", None)
-    return f"{place}: {problem.message}" if place else problem.message
+    """The page again with what was typed."""
+    found = view.model_copy(update={"faults": faults_of(problem)})
+    return context.render(TEMPLATE, found, status=status_of(context, problem))
 
 
 def _outdated(context: PageContext, view: DefinitionView, problem: VersionMismatch) -> Response:

@@ -16,6 +16,7 @@ from tsuzuki.web.api.runs import RunId
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.pages.run_effects import RunEffects, effects_of
 from tsuzuki.web.problems import Problem
 
 screen = Screen()
@@ -42,6 +43,7 @@ class RunPageView(Model):
     run: RunDetail
     explanation: RunExplanation
     log: LogView
+    effects: RunEffects
     attempts: list[RunOut]
     can_cancel: bool
     can_retry: bool
@@ -61,6 +63,7 @@ def run_page(
         run=detail_out(context, view),
         explanation=explanation_out(context, runs.explain(run_id)),
         log=_log(context, run_id, line, search),
+        effects=effects_of(context, view.run),
         attempts=_attempts(context, view.run) if view.run.retry_of or view.retried_as else [],
         can_cancel=may_operate and not view.run.state.is_final,
         can_retry=may_operate and view.run.state.is_final and view.retried_as is None,

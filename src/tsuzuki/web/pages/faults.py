@@ -1,0 +1,31 @@
+"""What is wrong with a definition that was typed into a form, one sentence per fault."""
+
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError
+from tsuzuki.web.answers import Model
+from tsuzuki.web.pages.context import PageContext
+
+UNPROCESSABLE = 422
+
+
+class Fault(Model):
+    """What is wrong with what was typed."""
+
+    message: str
+    hint: str | None
+
+
+def faults_of(problem: TsuzukiError) -> list[Fault]:
+    found: tuple[TsuzukiError, ...] = getattr(problem, "problems", (problem,))
+    return [Fault(message=_told(one), hint=one.hint) for one in found]
+
+
+def status_of(context: PageContext, problem: TsuzukiError) -> int:
+    """A fault of what was typed is one of the request, not of our file."""
+    if isinstance(problem, ConfigurationError):
+        return UNPROCESSABLE
+    return context.problem(problem).status
+
+
+def _told(problem: TsuzukiError) -> str:
+    place = getattr(problem, "place", None)
+    return f"{place}: {problem.message}" if place else problem.message
