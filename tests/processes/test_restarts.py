@@ -18,7 +18,6 @@ from support.load import Load
 from support.redis_server import RedisServer
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request, Runs
-from tsuzuki.store.sql.connection_pool import REVIEW_SECONDS
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.slow
@@ -81,11 +80,10 @@ def test_restarts_leave_one_event_per_line_and_nothing_open(
     tmp_path: Path,
 ) -> None:
     every_daemon = daemons.start_together(["up"], ["worker"])
-    settle_seconds = REVIEW_SECONDS * 3
     load = Load(database, tmp_path, seconds=0.3)
     load.submit_at_once(40)
     load.wait_for_all()
-    eventually(lambda: have_idle_connections_only(database, 2), what="idle", seconds=settle_seconds)
+    eventually(lambda: have_idle_connections_only(database, 2), what="idle")
     before = [(open_files(daemon), threads(daemon)) for daemon in every_daemon]
     with load:
         for how in RESTARTS:
@@ -101,7 +99,7 @@ def test_restarts_leave_one_event_per_line_and_nothing_open(
         assert daemon.other_lines == []
         assert [event for event in daemon.events if "traceback" in event] == []
         assert [event for event in daemon.events if "Traceback" in str(event)] == []
-    eventually(lambda: have_idle_connections_only(database, 2), what="idle", seconds=settle_seconds)
+    eventually(lambda: have_idle_connections_only(database, 2), what="idle")
     for (files, count), daemon in zip(before, every_daemon, strict=True):
         eventually(lambda d=daemon, n=files: open_files(d) <= n, what=f"{files} open files")  # type: ignore[misc]
         eventually(lambda d=daemon, n=count: threads(d) <= n, what=f"{count} threads")  # type: ignore[misc]
