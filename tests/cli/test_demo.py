@@ -78,6 +78,7 @@ def is_alive(states: Mapping[str, set[str]]) -> bool:
     )
 
 
+@pytest.mark.timeout(300)
 def test_a_demo_is_alive_leaves_nothing_behind_and_goes_on(tmp_path: Path) -> None:
     with demo(tmp_path) as (process, told):
         url = told["url"]
