@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.deploy_tools import ROOT, install, make_environment
+from support.deploy_tools import INSTALL_SECONDS, ROOT, install, make_environment
 from support.redis_server import free_port
 from support.web_process import serving_program
 
@@ -82,6 +82,7 @@ def test_every_extra_has_its_test() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(INSTALL_SECONDS)
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_brings_what_it_needs_and_the_core_does_not(
     extra: str, wheel: Path, tmp_path: Path
@@ -93,12 +94,14 @@ def test_an_extra_brings_what_it_needs_and_the_core_does_not(
 
 def steps_of(dockerfile: Path) -> Sequence[str]:
     """The commands of the build, up to the final image."""
-    text = dockerfile.read_text(encoding="utf-8").split("\nFROM ")[0]
-    return [step.replace("\\\n", "") for step in re.findall(r"^RUN ((?:.*\\\n)*.*)$", text, re.M)]
+    build = dockerfile.read_text(encoding="utf-8").split("\nFROM ")[1]
+    found = re.findall(r"^RUN ((?:.*\\\n)*.*)$", build, re.MULTILINE)
+    assert len(found) == 2
+    return [step.replace("\\\n", "") for step in found]
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(INSTALL_SECONDS)
 def test_the_steps_of_the_dockerfile_install_a_server_that_answers(tmp_path: Path) -> None:
     source = tmp_path / "src"
     for name in ("requirements", "src"):

@@ -7,6 +7,7 @@
     │   └── ScheduleError     a schedule that cannot be parsed or is never due
     ├── NotFound              no such job, run, worker, setting
     ├── Unreachable           the database does not answer, or cannot be written
+    │   ├── NotListening      it answers, but wake-ups of other processes cannot arrive by it
     │   ├── SchemaMismatch    the database belongs to another version of Tsuzuki
     │   ├── ServiceUnreachable an outside service refuses, or does not answer
     │   └── FileUnusable      a file or folder cannot be read or written
