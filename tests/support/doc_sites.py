@@ -25,6 +25,9 @@ PORTS = {
 }
 """The ports that the guides name, with the variable that tells the address here."""
 
+START_SECONDS = 120.0
+"""What a process may take to start on a machine with much else to do."""
+
 FREE_PORTS = [
     word
     for name in ("gitlab", "books", "mail", "feeds", "gemini", "openai", "mastodon")
@@ -101,7 +104,11 @@ class DocSite:
                 ForkedProgram(command, cwd=shell.cwd, env=shell.environ, stderr=err)
             )
         address = re.compile(r"http://127\.0\.0\.1:\d+\b")
-        wait_until(lambda: bool(address.search(heard.read_text())), "the engine serves")
+        wait_until(
+            lambda: bool(address.search(heard.read_text())),
+            "the engine serves",
+            timeout_seconds=START_SECONDS,
+        )
         self.started_at[DOCUMENTED] = address.findall(heard.read_text())[0]
         self.started_in = shell.cwd
         shell.values |= self.started_at
@@ -117,7 +124,11 @@ class DocSite:
                     stdout=out,
                 )
             )
-        wait_until(lambda: "SANDBOX_MASTODON_TOKEN" in told.read_text(), "the sandbox is there")
+        wait_until(
+            lambda: "SANDBOX_MASTODON_TOKEN" in told.read_text(),
+            "the sandbox is there",
+            timeout_seconds=START_SECONDS,
+        )
         rows = map(json.loads, told.read_text().splitlines())
         return {row["variable"]: row["value"] for row in rows}
 
@@ -146,6 +157,12 @@ def in_new_folder(site: DocSite, shell: Shell) -> None:
     shell.has_file_of_its_own = False
 
 
+def without_a_terminal(site: DocSite, shell: Shell) -> None:
+    in_new_folder(site, shell)
+    _made(site.home / ".local" / "share" / "bash-completion" / "completions")
+    shell.refusals["tsuzuki job add"] = "usage"
+
+
 def in_new_workspace(site: DocSite, shell: Shell) -> None:
     shutil.copytree(site.initialised, shell.cwd)
 
@@ -159,8 +176,9 @@ def beside_an_engine(site: DocSite, shell: Shell) -> None:
     shell.cwd = site.started_in
     shell.values |= site.started_at
     workspace = shell.cwd / "workspace"
-    workspace.unlink(missing_ok=True)
-    workspace.symlink_to(".")
+    if not workspace.exists():
+        workspace.symlink_to(".")
+        shell.data("job", "add", "nightly-report", "--", "true")  # the demo's
     shell.has_file_of_its_own = False
     shell.refusals["tsuzuki run cancel 1"] = "run_ended"
 
@@ -229,6 +247,7 @@ DOCUMENTED = "http://127.0.0.1:8420"
 PREPARED: dict[str, Callable[[DocSite, Shell], None]] = {
     "docs/quickstart.md": in_new_folder,
     "README.md": beside_an_engine,
+    "docs/guide/first-steps.md": without_a_terminal,
     "docs/guide/api.md": beside_an_engine,
     "docs/guide/stream.md": beside_an_engine,
     "docs/guide/feeds.md": with_feeds,

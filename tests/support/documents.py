@@ -170,7 +170,7 @@ class Shell:
 
     def data(self, *words: str) -> Any:
         """The JSON output of a command."""
-        code, out = self._tsuzuki([*words, "--output", "json"], "")
+        code, out = self._tsuzuki(["--output", "json", *words], "")
         assert code == 0, self.last
         return json.loads(out)
 

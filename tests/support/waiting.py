@@ -14,9 +14,11 @@ POLL_SECONDS = 0.002
 """Between two checks: the code waited for needs the processor too."""
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
+def wait_until(
+    is_so: Callable[[], bool], what: str, *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> None:
     clock, never = SystemClock(), threading.Event()
-    deadline = clock.monotonic() + TIMEOUT_SECONDS
+    deadline = clock.monotonic() + timeout_seconds
     while not is_so():
         assert clock.monotonic() < deadline, f"timed out waiting until {what}"
         never.wait(POLL_SECONDS)
