@@ -50,7 +50,7 @@ def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     bare = statistics.median(taken[BARE])
     for title, figures in taken.items():
         median = statistics.median(figures)
-        ratio = {} if title == BARE else {"seconds_to_bare": median / bare}
+        ratio = {"seconds_to_bare": median / bare} if title.startswith("tsuzuki") else {}
         yield {"measure": "start of a program", "program": title, "seconds": median, **ratio}
 
 

@@ -4,6 +4,7 @@ import argparse
 import random
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -62,7 +63,7 @@ class Soak:
     def run(self) -> None:
         started = time.monotonic()
         with self.load:
-            self._under_fire()
+            self._inject_faults()
         self.hazards.stop()
         for node in self.nodes:
             node.mend()
@@ -70,7 +71,7 @@ class Soak:
             phase()
             self.journal.append(f"{time.monotonic() - started:6.1f} end of {phase.__name__[1:]}")
 
-    def _under_fire(self) -> None:
+    def _inject_faults(self) -> None:
         pause, started = threading.Event(), time.monotonic()
         wrong: list[str] = []
         while (elapsed := time.monotonic() - started) < self.seconds and not wrong:
@@ -128,7 +129,7 @@ class Soak:
     def _stop(self) -> None:
         for node in self.nodes:
             for daemon in node.running.values():
-                daemon.process.send_signal(15)
+                daemon.send(signal.SIGTERM)
         codes = [daemon.ended() for node in self.nodes for daemon in node.running.values()]
         assert set(codes) == {0}, f"processes ended with {codes}"
 
@@ -166,10 +167,10 @@ def _made(seed: int, seconds: float) -> Iterator[Soak]:
     try:
         with (
             RedisServer() as redis,
-            outside(folder, random.Random(chance.random()), pages=pages) as world,
+            outside(folder, random.Random(chance.random()), pages=pages) as services,
             opened_database(url) as database,
         ):
-            (workspace / "tsuzuki.yaml").write_text(world.configuration(), encoding="utf-8")
+            (workspace / "tsuzuki.yaml").write_text(services.configuration(), encoding="utf-8")
             be_quick(database)
             load = Load(database, workspace, seconds=0.2, pause_seconds=0.2)
             with (
@@ -178,16 +179,16 @@ def _made(seed: int, seconds: float) -> Iterator[Soak]:
                 ) as app,
                 two_nodes(workspace, server, url, redis) as nodes,
             ):
-                service = app.service("commits").commits
-                service.sync_projects()
-                for name in world.repositories:
-                    service.add_target(f"group/{name}", "main", base=None)
+                commits = app.service("commits").commits
+                commits.sync_projects()
+                for name in services.repositories:
+                    commits.add_target(f"group/{name}", "main", base=None)
                 for node in nodes:
                     node.start()
                     for daemon in node.running.values():
                         daemon.wait_for("started")
                 hazards = Hazards(
-                    chance=chance, nodes=nodes, outside=world, server=server, redis=redis
+                    chance=chance, nodes=nodes, outside=services, server=server, redis=redis
                 )
                 yield Soak(
                     seed=seed,
@@ -196,7 +197,7 @@ def _made(seed: int, seconds: float) -> Iterator[Soak]:
                     database=database,
                     application=app,
                     nodes=nodes,
-                    outside=world,
+                    outside=services,
                     hazards=hazards,
                     load=load,
                     journal=[],

@@ -81,7 +81,7 @@ class Outside:
     made: dict[str, int] = field(default_factory=lambda: {"article": 0, "commit": 0, "edit": 0})
 
     def grow(self) -> None:
-        """One step of the world: an article, a push, an edit of a file, or none of them."""
+        """One step: an article, a push, an edit of a file, or none of them."""
         self.mastodon.store_pending()
         if self.chance.random() < 0.5:
             self._publish()

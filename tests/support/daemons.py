@@ -139,7 +139,10 @@ class Daemon:
         return code
 
     def close(self) -> None:
-        self._stderr.close()
+        # A process that is killed before it has taken its files over leaves the pipe open at our end: the reader
+        # never sees its end, and closing would wait for the reader.
+        if not self._reader.is_alive():
+            self._stderr.close()
 
 
 def _started(
