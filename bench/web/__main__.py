@@ -4,7 +4,7 @@
                         [--named WORDS] [--folder FOLDER] [--result bench/results/web.json]
 
 `lists` measures every list, count and overview while an engine drains beside; `--named` only those whose name has these
-words. `pages` measures every page, and 200 viewers of a live one. `log` measures the page of a run with a log of a
+words. `pages` measures every page, `live` 200 viewers of a live one. `log` measures the page of a run with a log of a
 million lines. `submit` measures runs started by 16 clients beside the library's own submit. `streams` measures open
 streams, if that part is there. With a folder the filled SQLite file is kept for the next time. Prints a table (median
 and 95th percentile by the clock, 95th percentile of processor time), and writes JSON.
@@ -26,7 +26,7 @@ from bench.web import lists, log, pages, submit
 from bench.web.fill import fill
 from tsuzuki.wiring.application import opened
 
-MEASURES = ("lists", "pages", "log", "submit", "streams")
+MEASURES = ("lists", "pages", "live", "log", "submit", "streams")
 
 
 @contextmanager
@@ -76,6 +76,8 @@ def measured(words: argparse.Namespace) -> dict[str, Any]:
     if "pages" in wanted:
         with filled(words.database, words.runs, words.folder) as url:
             found["pages"] = pages.measure(url, rounds=words.rounds)
+    if "live" in wanted:
+        with filled(words.database, words.runs, words.folder) as url:
             found["live pages"] = pages.live_viewers(url)
     if "log" in wanted:
         with filled(words.database, 100, None) as url:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
-START_SECONDS = 30.0
+START_SECONDS = 180.0
+"""A busy machine takes long to start a process."""
 
 
 class Client:
@@ -64,7 +65,7 @@ def server(url: str) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(START_SECONDS)
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
