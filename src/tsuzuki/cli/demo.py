@@ -32,6 +32,8 @@ KEPT_VARIABLES = ("TSUZUKI_CODEINDEX_FOLDER", "TSUZUKI_CODEINDEX_CONFIG", "TSUZU
 COMMITS, CODE_INDEX = "commits", "code-index"
 EXTRAS = "books,codeindex,commits,feeds,sandbox,web"
 PROJECTS = ("demo/atlas", "demo/harbour")
+FOLLOWED = Path(".tsuzuki") / "followed"
+"""There once all projects are followed: a first start may be interrupted."""
 RUN_AT_START = ("nightly-report", "news-bot", "new-books", CODE_INDEX)
 VISITOR = "visitor.came"
 
@@ -65,7 +67,8 @@ def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> Non
     workspace.refuse_if_not_a_demo()
     say(invocation, f"Starting in {workspace.folder}: the page is there in a few seconds.")
     with _services(workspace) as services:
-        workspace.write(services.ports, root=workspace.source_tree(here))
+        if not workspace.file.exists():
+            workspace.write(services.ports, root=workspace.source_tree(here))
         _run(_inside(invocation, workspace), services, listen)
 
 
@@ -182,21 +185,19 @@ def _start(application: "Application", name: str) -> None:
 def _follow_projects(
     invocation: Invocation, application: "Application", stopping: threading.Event
 ) -> None:
-    """At the first start only: a target that was removed later stays removed. Then the commits are collected."""
+    """Once: a target that was removed later stays removed. Then the commits are collected."""
     commits = commits_service(application).commits
-
-    def follow(reference: str) -> None:
-        if not stopping.is_set():
-            commits.add_target(reference, None, base=invocation.cwd)
-
+    done = invocation.cwd / FOLLOWED
     try:
-        if not commits.count_targets():
-            follow(application.jobs.get(CODE_INDEX).spec.options["roots"][0])
+        if not done.exists():
+            root = application.jobs.get(CODE_INDEX).spec.options["roots"][0]
             commits.sync_projects()
-            for project in PROJECTS:
-                follow(project)
-        if not stopping.is_set():
-            _start(application, COMMITS)
+            for project in (root, *PROJECTS):
+                if stopping.is_set():
+                    return
+                commits.add_target(project, None, base=invocation.cwd)
+            done.touch()
+        _start(application, COMMITS)
     except TsuzukiError as problem:
         warn(invocation, f"the commits of the demo are not followed: {problem.message}")
 
