@@ -101,7 +101,7 @@ def steps_of(dockerfile: Path) -> Sequence[str]:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(INSTALL_SECONDS)
+@pytest.mark.timeout(3 * INSTALL_SECONDS)
 def test_the_steps_of_the_dockerfile_install_a_server_that_answers(tmp_path: Path) -> None:
     source = tmp_path / "src"
     for name in ("requirements", "src"):

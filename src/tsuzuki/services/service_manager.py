@@ -19,6 +19,8 @@ WATCHDOG_PID_VARIABLE = "WATCHDOG_PID"
 
 SEND_SECONDS = 1.0
 ANSWER_SECONDS = 10.0
+AGAIN_FACTOR = 4
+"""How much sooner is looked again after no answer: one that was late must not cost the process."""
 
 
 class ServiceManager:
@@ -57,7 +59,7 @@ class ServiceManager:
             yield
         finally:
             ended.set()
-            thread.join()
+            thread.join(SEND_SECONDS)
 
     def _tell_alive(
         self, seconds: float, is_alive: Callable[[], bool], ended: threading.Event
@@ -71,7 +73,7 @@ class ServiceManager:
                     "does not answer, the service manager will restart it", within=seconds * 2
                 )
             was_alive = is_now_alive
-            ended.wait(seconds)
+            ended.wait(seconds if is_now_alive else seconds / AGAIN_FACTOR)
 
     def _send(self, *lines: str) -> None:
         if not self._address:

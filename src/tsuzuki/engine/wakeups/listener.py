@@ -13,7 +13,6 @@ from tsuzuki.store.wakeups.listeners import Listener
 LISTEN_SECONDS = 1.0
 """How long one step listens: a process that stops may have to wait that long."""
 
-
 LISTEN_AGAIN_SECONDS = 300.0
 """When to look again whether wake-ups can arrive."""
 

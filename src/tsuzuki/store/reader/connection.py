@@ -58,6 +58,7 @@ def _open_postgresql(url: str) -> Iterator[Send]:
     except ImportError as problem:
         raise CannotRead(str(problem)) from problem
     hosts = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    needs_primary = "," in hosts and "target_session_attrs" not in url
     try:
         raw = psycopg.connect(
             url,
@@ -65,7 +66,7 @@ def _open_postgresql(url: str) -> Iterator[Send]:
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             application_name="tsuzuki",
             prepare_threshold=None,
-            target_session_attrs="read-write" if "," in hosts else None,
+            target_session_attrs="read-write" if needs_primary else None,
         )
     except psycopg.Error as problem:
         raise CannotRead(str(problem)) from problem

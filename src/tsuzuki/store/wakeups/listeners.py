@@ -104,17 +104,27 @@ class PostgresListener:
         raw: Any = self._connection.connection.driver_connection
         # Out of the pool: a connection that listens must never be lent to other code.
         self._connection.detach()
-        raw.autocommit = True
-        for channel in channels:
-            raw.execute(f'LISTEN "{channel.value}"')
         self._raw = raw
-        if is_pooled and not self._is_notified(database):
+        try:
+            self._listen(channels)
+            is_notified = not is_pooled or self._is_notified(database)
+        except BaseException as problem:
+            self.close()
+            if isinstance(problem, database.engine.dialect.loaded_dbapi.Error):
+                raise _lost(problem) from problem
+            raise
+        if not is_notified:
             self.close()
             raise NotListening(
                 "the connection pooler of the database passes no notification on (transaction mode)",
                 hint="Name a way past it: TSUZUKI_DATABASE_DIRECT_URL. Until then new work is found by polling.",
                 code="listen_pooled",
             )
+
+    def _listen(self, channels: Collection[Channel]) -> None:
+        self._raw.autocommit = True
+        for channel in channels:
+            self._raw.execute(f'LISTEN "{channel.value}"')
 
     def _is_notified(self, database: Database) -> bool:
         """Whether a notification that is sent on another connection arrives here: through a pooler LISTEN succeeds,
@@ -123,16 +133,17 @@ class PostgresListener:
         self._raw.execute(f'LISTEN "{channel}"')
         with database.statement() as connection:
             connection.send(f"NOTIFY {channel}")
-        # To its end: it locks the connection.
-        found = list(self._raw.notifies(timeout=NOTIFIED_SECONDS, stop_after=1))
+        arriving = self._raw.notifies(timeout=NOTIFIED_SECONDS)
+        is_notified = any(notification.channel == channel for notification in arriving)
+        arriving.close()  # it locks the connection
         self._raw.execute(f'UNLISTEN "{channel}"')
-        return any(notification.channel == channel for notification in found)
+        return is_notified
 
     def wait(self, seconds: float) -> Collection[str]:
         try:
             notifications = list(self._raw.notifies(timeout=seconds, stop_after=1))
         except Exception as problem:
-            raise Unreachable(f"the LISTEN connection was lost: {problem}") from problem
+            raise _lost(problem) from problem
         return frozenset(
             name
             for notification in notifications
@@ -144,3 +155,7 @@ class PostgresListener:
             self._connection.close()
         except DBAPIError:
             self._connection.invalidate()
+
+
+def _lost(problem: Exception) -> Unreachable:
+    return Unreachable(f"the LISTEN connection was lost: {problem}")
