@@ -53,8 +53,9 @@ test-full: lint ## everything, and the test documents of others, which are downl
 reference: openapi ## write the pages of docs/reference anew, from the code
 	@$(BIN)/python -m documentation.reference docs/reference
 
+# Without --quiet, with which mkdocs does not count the warnings either.
 docs: setup ## build docs/ into a static site in ./site; a warning is an error
-	@$(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/mkdocs build --strict
 
 # SECONDS=60 is shorter; SEED=7 draws the faults of an earlier soak. The logs of one that failed are in .cache/soak.
 soak: setup ## two nodes, all collectors, ten minutes of kills, pauses and cuts; then everything is counted

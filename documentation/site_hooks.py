@@ -64,6 +64,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         mark, words, target, anchor = match.groups()
         path = normpath(PurePosixPath(source).parent / target)
         found = _place_of(path)
+        if not (ROOT / path).exists():
+            return match[0]  # mkdocs warns of it
         if found is None:
             return f"{words} (`{path}`)"
         leads = relpath(found, PurePosixPath(place).parent)

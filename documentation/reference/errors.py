@@ -1,6 +1,7 @@
 """The page of the errors: each code with its exit code, its HTTP status, what is said and what to do next.
 
-The codes are read from the source, where an error is made; so none can be missing here.
+The codes are read from the source: where an error is made, and from the classes of errors. A code that is handed over
+in a variable is not found.
 """
 
 import ast
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import tsuzuki
 from documentation.reference.markdown import code, page, table
-from tsuzuki.cli.errors import EXIT_CODES
+from tsuzuki.cli.errors import EXIT_CODES, UnexpectedError
 from tsuzuki.model import errors
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.web.problems import STATUSES, RequestError
@@ -73,7 +74,7 @@ def _row(name: str, origins: list[Origin]) -> tuple[str, ...]:
         code(name),
         _joined(", ", [one.exit_code for one in origins]),
         _joined(", ", [one.status for one in origins]),
-        _joined("; ", [one.message for one in origins]),
+        _joined("; ", [one.message.rstrip(".") for one in origins]),
         _joined(" ", [one.hint for one in origins]),
     )
 
@@ -98,16 +99,20 @@ def _origins() -> Iterator[Origin]:
     ]
     kinds = _kinds_by_name(texts)
     for text in texts:
-        if "code=" in text:
+        if "code=" in text or "\n    code = " in text:
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.Call):
                     yield from _made_by(node, kinds)
+                elif isinstance(node, ast.ClassDef) and node.name in kinds:
+                    yield from _of_class(node, kinds[node.name])
 
 
 def _kinds_by_name(texts: list[str]) -> dict[str, type[TsuzukiError]]:
     """For each class of the tree the nearest of its parents in `model.errors`, or itself."""
     parents = dict(pair for text in texts for pair in _CLASS.findall(text))
-    found: dict[str, type[TsuzukiError]] = {"RequestError": RequestError}
+    found: dict[str, type[TsuzukiError]] = {
+        kind.__name__: kind for kind in (RequestError, UnexpectedError)
+    }
     for name in parents:
         nearest = name
         while nearest in parents and not hasattr(errors, nearest):
@@ -136,11 +141,26 @@ def _made_by(node: ast.Call, kinds: dict[str, type[TsuzukiError]]) -> Iterator[O
         )
 
 
+def _of_class(node: ast.ClassDef, kind: type[TsuzukiError]) -> Iterator[Origin]:
+    """The code of a class beside those of `model.errors`, which have a table of their own."""
+    for line in node.body:
+        if ast.unparse(line).startswith("code = ") and not hasattr(errors, node.name):
+            yield Origin(
+                code=ast.literal_eval(line.value) if isinstance(line, ast.Assign) else "",
+                exit_code=_exit(kind),
+                status=_status(kind),
+                message=(ast.get_docstring(node) or "").partition("\n\n")[0],
+                hint="",
+            )
+
+
 def _constants(node: ast.expr) -> Iterator[str]:
     """The codes that an expression can have, as far as they are written out."""
     match node:
         case ast.Constant(value=str(text)):
             yield text
+        case ast.JoinedStr():
+            yield _said(node)
         case ast.IfExp(body=body, orelse=orelse):
             yield from _constants(body)
             yield from _constants(orelse)

@@ -52,7 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DocSite]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_what_the_documents_show_works(site: DocSite, monkeypatch: pytest.MonkeyPatch) -> None:
     """One test for all of them: they share the sandbox and an engine."""
     failures = []
