@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from support.daemons import Daemon, be_quick, eventually, started_on
+from support.daemons import Daemon, Daemons, be_quick, eventually, started_on
 from support.databases import all_components, opened
 from support.former_version import FormerVersion
 from support.load import Load
@@ -50,18 +50,23 @@ def test_old_and_new_processes_work_beside_each_other_on_the_newest_tables(
     former: FormerVersion, empty_database_url: str, tmp_path: Path
 ) -> None:
     url = empty_database_url
-    with (
-        opened(url) as database,
-        started_on(url, tmp_path, inside=former.prefix) as old,
-        started_on(url, tmp_path) as new,
-    ):
+    (tmp_path / "tsuzuki.yaml").write_text(
+        "jobs: {}\n"
+    )  # `up` makes no SQLite file outside a workspace
+    with started_on(url, tmp_path, inside=former.prefix) as old:
         old_leader = old.start("up", "--lead-only")
         old_leader.wait_for("leading")
+        change_the_version(old, old_leader, url, tmp_path)
+
+
+def change_the_version(old: Daemons, old_leader: Daemon, url: str, folder: Path) -> None:
+    """The old leader made the tables. New processes come, the old ones go, and one comes back."""
+    with opened(url) as database, started_on(url, folder) as new:
         assert revision(database) == ENGINE.revisions[-2]
         be_quick(database)
         new_worker = new.start("worker")
         assert revision(database) == ENGINE.newest()
-        with Load(database, tmp_path) as load:
+        with Load(database, folder) as load:
             wait_until_it_works(database, new_worker)
             old_worker = old.start("worker")
             new_leader = new.start("up", "--lead-only")

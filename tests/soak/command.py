@@ -18,14 +18,16 @@ from soak.counts import doubled, missing, wrong_in_index
 from soak.hazards import Hazards
 from soak.nodes import Node, two_nodes
 from soak.outside import Outside, outside
-from support.daemons import be_quick, eventually
+from support.daemons import be_quick
 from support.databases import PostgresServer, all_components
 from support.databases import opened as opened_database
 from support.forked_program import PRELOADED, forking
 from support.load import Load
 from support.redis_server import RedisServer
 from tsuzuki.collectors.kit.outbox import OutboxState
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import Conflict, Unreachable
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
 from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.application import Application
@@ -40,7 +42,8 @@ HANDLERS = [
 
 KEPT = Path(".cache") / "soak"
 STEP_SECONDS = 0.25
-SETTLE_SECONDS = 180.0
+SETTLE_STEP_SECONDS = 0.5
+STUCK_SECONDS = 90.0
 PAGES_PER_SECOND = 0.4
 """Of the search for books: a run collects one page, and a page may take more than one run."""
 
@@ -85,24 +88,23 @@ class Soak:
         return [line for node in self.nodes for line in node.restart_ended()]
 
     def _settle(self) -> None:
-        """Wait until all that was served has arrived, with the help of an operator: a feed that failed is not asked
-        for minutes unless a person wants it, and what became of a mail may only be known by looking."""
-        told: list[str] = ["nothing was asked yet"]
+        """Wait until all that was served has arrived, as long as more arrives. An operator helps: a feed that failed is
+        not asked for minutes unless a person wants it, and what became of a mail may only be known by looking."""
         fetch = Request(job="bot", arguments={"process": False}, idempotency_key="fetch now")
-
-        def is_settled() -> bool:
+        pause, told = threading.Event(), ["nothing was asked yet"]
+        moved_at = time.monotonic()
+        while told:
+            before = told
             wrong = self._restart_ended()
             assert not wrong, "\n".join(wrong)
             with suppress(Unreachable):  # a connection from before the database crashed
                 self.application.runs.submit(fetch)
                 self._decide_mails()
-                told[:] = missing(self.database, self.outside)
-            return not told
-
-        try:
-            eventually(is_settled, what="everything to arrive", seconds=SETTLE_SECONDS)
-        except AssertionError as problem:
-            raise AssertionError("\n".join(["not settled:", *told])) from problem
+                told = missing(self.database, self.outside)
+            moved_at = time.monotonic() if told != before else moved_at
+            stuck_seconds = time.monotonic() - moved_at
+            assert stuck_seconds < STUCK_SECONDS, "\n".join(["nothing more arrives:", *told])
+            pause.wait(SETTLE_STEP_SECONDS)
 
     def _decide_mails(self) -> None:
         arrived = {str(mail["Message-ID"]) for mail in self.outside.mail.messages}
@@ -115,8 +117,9 @@ class Soak:
     def _check(self) -> None:
         for job in ("commits", "books", "bot", "code"):
             run = self.application.runs.submit(Request(job=job))
-            self.application.runs.wait(run.run_id, timeout_seconds=SETTLE_SECONDS)
+            self.application.runs.wait(run.run_id, timeout_seconds=STUCK_SECONDS)
             self.application.jobs.set_enabled(job, False)
+        self._cancel_pending()
         wrong = doubled(self.database, self.outside)
         indexes, fresh = self.folder / "indexes", self.folder / "fresh"
         wrong += wrong_in_index(self.outside, indexes, fresh)
@@ -125,6 +128,14 @@ class Soak:
         wrong += [f"db check: {one.subject}: {one.problem}" for one in findings if not one.is_ok]
         assert not wrong, "\n".join(wrong)
         self.journal.append(f"{len(runs)} runs, {self.outside.made}, {dict(self.hazards.met)}")
+
+    def _cancel_pending(self) -> None:
+        """A disabled job holds the runs that it has not started."""
+        pending = RunFilter(states=frozenset({RunState.PENDING}), limit=1_000)
+        for run in self.application.runs.find(pending):
+            if run.job_name != Load.JOB:
+                with suppress(Conflict):
+                    self.application.runs.cancel(run.id)
 
     def _stop(self) -> None:
         for node in self.nodes:
