@@ -107,7 +107,8 @@ def _weight(connection: http.client.HTTPConnection, path: str) -> dict[str, Any]
 
 
 def _nanoseconds(process: psutil.Process) -> int:
-    """Processor time of the server, and of the database server if there is one."""
+    """Processor time of the server, and of a database server that this process started. One that runs apart, as
+    PostgreSQL does here, is not counted: then look at the clock too."""
     own = psutil.Process()
     others = [one for one in own.children(recursive=True) if "postgres" in one.name()]
     return sum(_of_threads(one.pid) for one in (process, *others))

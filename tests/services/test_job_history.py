@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from support.factories import add_job, add_worker, create_run, run_in_state, spec, take_lead
 from support.moving_clock import NOON, MovingClock
 from support.query_plans import last_sent, ways_to
+from support.statement_recorder import recorded
 from tsuzuki.model.job import Job, JobSource
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
@@ -112,3 +113,12 @@ def test_days_are_those_of_the_zone(database: Database, clock: MovingClock) -> N
     job_id = stored_jobs(database)["hello"].id
     assert statistics.of_jobs([job_id, 999], hours=24)[job_id].runs == {RunState.FAILED: 1}
     assert statistics.of_jobs([999], hours=24)[999].runs == {}
+
+
+def test_closed_hours_of_a_page_of_jobs_are_read_once(database: Database) -> None:
+    statistics = RunStatistics(database=database)
+    with recorded(database) as sent:
+        for _ in range(2):
+            statistics.of_jobs([1, 2], hours=720)
+        statistics.of_jobs([1], hours=720)
+    assert len([one for one in sent if "sum(run_hours.runs)" in one]) == 2

@@ -57,6 +57,15 @@ class HourCounts:
         """Of these closed hours together, by job."""
         return self._keep((start, end), lambda: rollups.sums_by_job(connection, start, end))
 
+    def closed_of_jobs(
+        self, connection: Connection, start: datetime, end: datetime, job_ids: tuple[int, ...]
+    ) -> list[HourCount]:
+        """The same for some jobs, such as those of one page of a list."""
+        return self._keep(
+            (start, end, job_ids),
+            lambda: rollups.sums_of_jobs(connection, start, end, job_ids=list(job_ids)),
+        )
+
     def closed_of_job(
         self, connection: Connection, start: datetime, end: datetime, job_id: int
     ) -> list[HourRow]:

@@ -102,7 +102,8 @@ class RunStatistics:
             now = self._database.now(connection)
             first, end = hour_of(now) - HOUR * (hours - 1), hour_of(now) + HOUR
             closed = _closed_until(connection, first, end)
-            for count in rollups.sums_of_jobs(connection, first, closed, job_ids=sorted(found)):
+            ids = tuple(sorted(found))
+            for count in self._counts.closed_of_jobs(connection, first, closed, ids):
                 found[count.job_id].add(count)
             for _, count in self._open(connection, closed, end, now):
                 if count.job_id in found:
