@@ -61,6 +61,7 @@ def test_where_there_is_nothing_it_says_how_to_start_and_makes_nothing(empty: Wo
 
 
 def test_a_new_workspace_has_no_fault_and_says_that_no_process_leads(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")  # its moment may have come since
     rows = checks(workspace)
     assert results(rows) == {
         "version": "ok",
@@ -77,6 +78,7 @@ def test_a_new_workspace_has_no_fault_and_says_that_no_process_leads(workspace: 
 
 
 def test_a_table_has_the_result_in_brackets_and_the_sum_on_stderr(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")  # its moment may have come since
     ended = workspace.ok("doctor")
     lines = ended.out.splitlines()
     assert lines[0].split() == ["RESULT", "WHAT", "FOUND", "NEXT"]
@@ -197,6 +199,7 @@ def test_due_work_that_does_not_start_is_a_fault_with_the_run_to_ask_about(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnosis, "LATE_SECONDS", -1.0)
+    workspace.ok("job", "update", "hello", "--unset", "schedule")
     run = workspace.ok("job", "run", "hello", "--output", "json").data
     row = checks(workspace, code=1)["due work"]
     assert row["next"] == f"Ask why: tsuzuki run explain {run['run_id']}"

@@ -197,7 +197,7 @@ def test_every_alert_asks_for_metrics_and_labels_that_exist() -> None:
 
 
 def test_every_alert_is_explained() -> None:
-    page = (ROOT / "docs" / "ops" / "deploy.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "ops" / "operations.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`(Tsuzuki\w+)`", page)) == {rule["alert"] for rule in rules()}
 
 

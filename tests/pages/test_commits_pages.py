@@ -54,6 +54,28 @@ def test_the_plan_compares_each_target_with_its_source(person: Visitor) -> None:
     assert plan["counts"] == {"same": 1, "failed": 1, "absent": 1}
 
 
+def test_the_heads_of_the_sources_are_asked_for_the_targets_of_the_page(person: Visitor) -> None:
+    found = check_twin(person, "/commits/heads")["targets"]
+    assert {
+        (one["project"].rpartition("/")[2], one["branch"]): one["outcome"] for one in found
+    } == {
+        ("engine.git", "main"): "same",
+        ("engine.git", BRANCH): "absent",
+        ("site.git", "main"): "failed",
+    }
+    page = person.open("/commits?search=engine.git")
+    page.get_by_role("link", name="Remote heads").click()
+    expect(page.locator("main tbody tr")).to_have_count(2)
+    expect(page.locator("main tbody tr").nth(1)).to_contain_text("Nothing new")
+
+
+def test_the_run_of_a_collection_leads_to_it(site: Served) -> None:
+    client = site.client.as_(None)
+    found = client.get("/runs/1.json").json["effects"]["collection"]
+    assert found == client.get("/commits.json").json["last"]["run_id"]
+    assert f'href="/commits/collections/{found}"' in client.get("/runs/1").body.decode()
+
+
 def test_all_is_continued_canceled_and_retried(
     person: Visitor, site: Served, service: CommitsService
 ) -> None:
@@ -143,25 +165,3 @@ def test_those_without_the_right_see_no_action(tmp_path: Path) -> None:
         for path in ("/commits", "/commits/collections"):
             assert b'/commits/collect"' in served.client.as_("operator").get(path).body
             assert b'/commits/collect"' not in served.client.as_("viewer").get(path).body
-
-
-def test_the_heads_of_the_sources_are_asked_for_the_targets_of_the_page(person: Visitor) -> None:
-    found = check_twin(person, "/commits/heads")["targets"]
-    assert {
-        (one["project"].rpartition("/")[2], one["branch"]): one["outcome"] for one in found
-    } == {
-        ("engine.git", "main"): "same",
-        ("engine.git", BRANCH): "absent",
-        ("site.git", "main"): "failed",
-    }
-    page = person.open("/commits?search=engine.git")
-    page.get_by_role("link", name="Remote heads").click()
-    expect(page.locator("main tbody tr")).to_have_count(2)
-    expect(page.locator("main tbody tr").nth(1)).to_contain_text("Nothing new")
-
-
-def test_the_run_of_a_collection_leads_to_it(site: Served) -> None:
-    client = site.client.as_(None)
-    found = client.get("/runs/1.json").json["effects"]["collection"]
-    assert found == client.get("/commits.json").json["last"]["run_id"]
-    assert f'href="/commits/collections/{found}"' in client.get("/runs/1").body.decode()
