@@ -73,7 +73,10 @@ def test_a_stream_ends_when_its_token_is_revoked(protected: Served) -> None:
         application.tokens.revoke("a", by=application.principal)
         assert end_of(reader) == "not_authenticated"
         hub = protected.server.app.state.stream_hub
-        assert [one.credentials.actor for one in hub.subscriptions] == ["token:b"]
+        wait_until(
+            lambda: [one.credentials.actor for one in hub.subscriptions] == ["token:b"],
+            "only the other stream is left",
+        )
     with EventReader(protected.server.url, "runs", token=made.text, last_id="x") as reader:
         assert reader.answer.status == 401
 
