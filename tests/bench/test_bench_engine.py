@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.full
+@pytest.mark.timeout(600)
 def test_the_benchmark_in_its_smallest_form_gives_a_figure_for_every_line(tmp_path: Path) -> None:
     result = tmp_path / "engine.json"
     ours = ["--short", "--peers=floor", "--stores=SQLite", "--jobs=20", f"--result={result}"]
