@@ -3,7 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from support.web_client import Client, Served, served_application
+from tsuzuki.services.maintenance import Finding
+from tsuzuki.services.read_limit import READ_SECONDS
+from tsuzuki.store.sql.read_limit import _LIMIT
 
 ECHO = {"command": ["echo", "hi"]}
 
@@ -173,6 +178,23 @@ def test_the_file_is_applied_after_a_look(client: Client, workspace: Path) -> No
     assert client.as_("operator").post("jobs/apply").status == 403
     file.write_text(before, encoding="utf-8")
     client.post("jobs/apply")
+
+
+def test_a_check_of_the_database_has_a_longer_limit_than_other_questions(
+    client: Client, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+
+    def check() -> list[Finding]:
+        limits.append(_LIMIT.get())
+        return []
+
+    monkeypatch.setattr(served.application.maintenance, "check", check)
+    assert client.get("database/check").status == 200
+    (limit,) = limits
+    assert limit is not None
+    assert limit.seconds > READ_SECONDS
+    assert "tsuzuki db check" in limit.hint
 
 
 def test_the_database_is_checked(client: Client) -> None:

@@ -35,6 +35,17 @@ def test_a_slow_read_is_cancelled_and_the_next_ones_are_not(live_database: Datab
             assert one(reader) == 1
 
 
+def test_the_innermost_limit_holds_and_says_what_to_do(live_database: Database) -> None:
+    with (
+        limited_reads(600.0),
+        limited_reads(0.05, hint="Ask the server."),
+        pytest.raises(ReadTimedOut) as told,
+        live_database.read() as reader,
+    ):
+        slow(reader)
+    assert told.value.hint == "Ask the server."
+
+
 @pytest.fixture
 def cancelled(live_database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when something was cancelled."""

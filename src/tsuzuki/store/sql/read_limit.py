@@ -20,17 +20,27 @@ from tsuzuki.model.errors import ReadTimedOut
 REPEAT_SECONDS = 0.1
 """A cancel that comes between two statements stops neither, so it is repeated."""
 
-_LIMIT_SECONDS: ContextVar[float | None] = ContextVar("read_limit_seconds", default=None)
+ASK_FOR_LESS = "Narrow the window: name a job, a state or a shorter time."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Limit:
+    seconds: float
+    hint: str
+
+
+_LIMIT: ContextVar[_Limit | None] = ContextVar("read_limit", default=None)
 
 
 @contextmanager
-def limited_reads(seconds: float) -> Iterator[None]:
-    """Reads that are made inside the block, also by threads that it hands work to, take no longer than this."""
-    token = _LIMIT_SECONDS.set(seconds)
+def limited_reads(seconds: float, *, hint: str = ASK_FOR_LESS) -> Iterator[None]:
+    """Reads that are made inside the block, also by threads that it hands work to, take no longer than this.
+    The innermost limit holds."""
+    token = _LIMIT.set(_Limit(seconds=seconds, hint=hint))
     try:
         yield
     finally:
-        _LIMIT_SECONDS.reset(token)
+        _LIMIT.reset(token)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -54,18 +64,18 @@ class ReadWatch:
     @contextmanager
     def limit(self, connection: Connection) -> Iterator[None]:
         """Keep the limit that is set for this thread. Raises `ReadTimedOut`."""
-        seconds = _LIMIT_SECONDS.get()
-        if seconds is None:
+        limit = _LIMIT.get()
+        if limit is None:
             yield
             return
         raw = connection.connection.driver_connection
-        read = _Read(raw=raw, cancel_at=self._clock.monotonic() + seconds)
+        read = _Read(raw=raw, cancel_at=self._clock.monotonic() + limit.seconds)
         self._add(read)
         try:
             yield
         except DBAPIError as problem:
             if self._remove(read):
-                raise _timed_out(seconds) from problem
+                raise _timed_out(limit) from problem
             raise
         finally:
             if self._remove(read):
@@ -103,8 +113,5 @@ class ReadWatch:
             return self._thread is not None
 
 
-def _timed_out(seconds: float) -> ReadTimedOut:
-    return ReadTimedOut(
-        f"this takes longer than {seconds:g} s",
-        hint="Narrow the window: name a job, a state or a shorter time.",
-    )
+def _timed_out(limit: _Limit) -> ReadTimedOut:
+    return ReadTimedOut(f"this takes longer than {limit.seconds:g} s", hint=limit.hint)

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from tsuzuki.model.access import Right
+from tsuzuki.services.read_limit import CHECK_SECONDS, limited_reads
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.route import ApiRoute
@@ -29,6 +30,8 @@ class DatabaseCheck(Model):
 @router.get("/database/check", dependencies=[requires(Right.SETTINGS_READ)])
 def check_database(context: Context) -> DatabaseCheck:
     """Look whether the database is whole; nothing is changed. On a large one this takes a while."""
+    with limited_reads(CHECK_SECONDS, hint="Check it on the server: tsuzuki db check"):
+        checked = context.application.maintenance.check()
     findings = [
         FindingOut(
             subject=found.subject,
@@ -36,6 +39,6 @@ def check_database(context: Context) -> DatabaseCheck:
             problem=context.mask(found.problem),
             hint=context.mask(found.hint),
         )
-        for found in context.application.maintenance.check()
+        for found in checked
     ]
     return DatabaseCheck(ok=all(found.ok for found in findings), findings=findings)
