@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
@@ -9,6 +10,8 @@ from playwright.sync_api import expect
 from support.page_checks import Layouts, Visitor, check_twin, measure_layout_shift
 from support.web_client import Served
 from tsuzuki.services.runs import Request
+
+SHOW_TEXT = "(time, text) => { time.textContent = text; delete time.dataset.relative }"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,6 +46,14 @@ def test_the_overview_changes_in_place(person: Visitor, site: Served) -> None:
     assert moved == 0
     failures.click()
     expect(page.locator("#runs tbody tr")).to_have_count(before + 1)
+
+
+def test_a_time_that_becomes_longer_moves_nothing(person: Visitor) -> None:
+    page = person.open("/")
+    lease = page.locator("#health .engine-line time").first
+    for text in ("now", "in 10 sec.", "9 sec. ago"):
+        moved = measure_layout_shift(page, partial(lease.evaluate, SHOW_TEXT, text))
+        assert moved == 0, text
 
 
 def test_each_hour_of_the_chart_leads_to_its_runs(person: Visitor, site: Served) -> None:
