@@ -25,6 +25,9 @@ from tsuzuki.store.sql.database import Database
 FAULT_REASONS = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
 """How an attempt may fail because of an injected fault."""
 
+OPEN_MAX = 40
+"""What waits at most: more than the workers can hold, and soon done when the load ends."""
+
 QUICK_RETRIES = RetryPolicy(max_retries=10, initial_seconds=0.5, factor=1.5)
 
 
@@ -150,8 +153,9 @@ class Load:
     def _submit(self) -> None:
         while not self._stopping.is_set():
             key = f"piece-{len(self.confirmed)}"
-            with suppress(Unreachable, Conflict):
-                self.confirmed[key] = self._runs.submit(self._request(key)).run_id
+            if len(self.confirmed) - self.ends() < OPEN_MAX:
+                with suppress(Unreachable, Conflict):
+                    self.confirmed[key] = self._runs.submit(self._request(key)).run_id
             self._stopping.wait(self._pause_seconds)
 
     def _request(self, key: str) -> Request:
