@@ -48,7 +48,7 @@ test-fast: lint ## the same without the slow ones
 	@$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow and not full"
 
 test-full: lint ## everything, and the test documents of others, which are downloaded
-	@$(BIN)/pytest -q -n 3 --dist worksteal -m "full or not full"
+	@$(BIN)/pytest -q -n 3 --dist worksteal --hypothesis-profile=new -m "full or not full"
 
 reference: openapi ## write the pages of docs/reference anew, from the code
 	@$(BIN)/python -m documentation.reference docs/reference

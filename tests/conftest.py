@@ -5,12 +5,20 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
+import hypothesis
 import pytest
 
 from support.databases import PostgresServer, SqliteFolder, opened
+from support.memory_folder import use_memory
 from support.moving_clock import MovingClock
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
+
+use_memory()
+# The same examples in every run, so that a change is judged by what it changed; `make test-full` draws new ones.
+hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile("new", derandomize=False, print_blob=True)
+hypothesis.settings.load_profile("same")
 
 DIALECTS = ["sqlite", "postgresql"]
 

