@@ -131,17 +131,32 @@ def _line_to_type(invocation: Invocation) -> str:
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """While nothing runs yet, SIGTERM ends the process at once, even one that has no default for it (pid 1)."""
+def ended_by_signals() -> Iterator[threading.Event]:
+    """While nothing runs yet, SIGINT and SIGTERM end the process at once, even one that has no default for them
+    (pid 1). The exception that says so can be lost in a destructor; the event, and the end of the block, cannot."""
+    stop, received = threading.Event(), 0
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise ExitWith(0)
+    def end(number: int, _frame: FrameType | None) -> None:
+        nonlocal received
+        received = number
+        stop.set()
+        raise _end_by(number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield stop
+    except Exception:
+        if not received:
+            raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if received:
+        raise _end_by(received)
+
+
+def _end_by(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else ExitWith(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,9 +239,9 @@ def run_in_foreground(
     announcements = _Announcements(invocation, log_format=log_format, manner=manner)
     write_log(invocation, log_format=log_format, quiet=manner.log_warnings_only)
     with open_existing(invocation) as application:
-        with _ended_by_sigterm():
+        with ended_by_signals() as stop:
             application.maintenance.retry_while_unreachable(
-                bring_up_to_date, seconds=database_wait_seconds
+                bring_up_to_date, seconds=database_wait_seconds, stop=stop
             )
         signals = ProcessSignals(application.local_engine.hurry)
         with (

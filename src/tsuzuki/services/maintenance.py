@@ -91,19 +91,22 @@ class Maintenance:
         """The process that holds it, if that is known."""
         return lock_holder(self._database.path) if self._database.path else None
 
-    def retry_while_unreachable(self, act: Callable[[], T], *, seconds: float) -> T:
-        """Call it until the database answers, for that long at most. A server that answers but refuses us is an
-        error at once."""
+    def retry_while_unreachable(
+        self, act: Callable[[], T], *, seconds: float, stop: threading.Event
+    ) -> T:
+        """Call it until the database answers, for that long at most and not after `stop`. A server that answers
+        but refuses us is an error at once."""
         from tsuzuki.engine.log import log  # noqa: PLC0415 -- slow to load, and most commands need none
 
         clock = self._database.clock
-        started_at, reported, never = clock.monotonic(), "", threading.Event()
+        started_at, reported = clock.monotonic(), ""
         for pause_seconds in _growing_pauses():
             try:
                 answer = act()
             except Unreachable as problem:
                 left = started_at + seconds - clock.monotonic()
-                if left <= 0 or not self._database.may_become_reachable(problem):
+                is_over = left <= 0 or stop.is_set()
+                if is_over or not self._database.may_become_reachable(problem):
                     raise
                 if problem.message != reported:
                     reported = problem.message
@@ -113,7 +116,7 @@ class Maintenance:
                         hint=problem.hint,
                         give_up_after_seconds=round(left, 1),
                     )
-                clock.wait(never, min(pause_seconds, left))
+                clock.wait(stop, min(pause_seconds, left))
                 continue
             if reported:
                 waited = round(clock.monotonic() - started_at, 1)
