@@ -260,6 +260,7 @@ def test_then_the_title_is_cut_and_at_last_the_template_is_too_long() -> None:
         ("https://a.com/?what=", "https://a.com/?what="),
         ("https://a.com/b;v=1,2!", "https://a.com/b;v=1,2%21"),
         ("https://a.com/x y|z", "https://a.com/x%20y%7Cz"),
+        ("https://a.com/#:?0", "https://a.com/#:%3F0"),
     ],
 )
 def test_a_link_is_written_so_that_the_server_sees_all_of_it(url: str, text: str) -> None:

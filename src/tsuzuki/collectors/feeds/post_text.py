@@ -28,6 +28,9 @@ WORD_SHARE_MIN = 0.8
 _PLACEHOLDER = re.compile(r"\{(title|summary|url|feed|author)\}")
 _URL_SAFE = "/?#&=%:;@+,.~-_!$'()*[]"
 _URL_PLAIN = "/?#&=%:+.~-_"
+_FRAGMENT_PLAIN = _URL_PLAIN.replace("?", "")
+"""For a receiver a question mark in the fragment starts the query."""
+
 _OPENS_MORE = frozenset("@\uff20#\uff03/$.:")
 """Before a value these would make a mention, a hashtag or a link of it."""
 
@@ -109,7 +112,9 @@ def link_text(url: str, *, limits: Limits) -> str:
     encoded = _encoded(url, safe=_URL_SAFE, path_ends="_/-)", query_ends="_&=#/-")
     if _is_known_as_link(encoded):
         return encoded
-    return _encoded(url, safe=_URL_PLAIN, path_ends="_/-", query_ends="_&=#/-")
+    return _encoded(
+        url, safe=_URL_PLAIN, path_ends="_/-", query_ends="_&=#/-", in_fragment=_FRAGMENT_PLAIN
+    )
 
 
 def shorten(text: str, graphemes_max: int) -> str:
@@ -189,7 +194,14 @@ def _is_kept_apart(last: str, first: str, *, before: str, name: str) -> bool:
     return bool(before) and last in "#\uff03:/" and (last in "#\uff03" or first == "/")
 
 
-def _encoded(url: str, *, safe: str, path_ends: str = "", query_ends: str = "") -> str:
+def _encoded(
+    url: str,
+    *,
+    safe: str,
+    path_ends: str = "",
+    query_ends: str = "",
+    in_fragment: str | None = None,
+) -> str:
     """With `path_ends`, no part ends in another sign than these."""
     parts = urlsplit(url)
     try:
@@ -197,11 +209,11 @@ def _encoded(url: str, *, safe: str, path_ends: str = "", query_ends: str = "") 
     except UnicodeError:
         host = quote(parts.netloc, safe=":@[]")
     path, query, fragment = (
-        _ended(quote(part, safe=safe), ends)
-        for part, ends in (
-            (parts.path, path_ends),
-            (_PLUS_AT_END.sub(" ", parts.query), query_ends),
-            (parts.fragment, path_ends),
+        _ended(quote(part, safe=kept), ends)
+        for part, kept, ends in (
+            (parts.path, safe, path_ends),
+            (_PLUS_AT_END.sub(" ", parts.query), safe, query_ends),
+            (parts.fragment, in_fragment or safe, path_ends),
         )
     )
     return urlunsplit((parts.scheme, host, path, query, fragment))
