@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_the_benchmark_of_feeds_in_its_smallest_form_gives_every_figure(tmp_path: Path) -> None:
     result = tmp_path / "feeds.json"

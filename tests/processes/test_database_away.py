@@ -85,6 +85,7 @@ def test_a_database_that_was_unreachable_for_long_is_used_again_by_all_processes
         daemon.wait_for("attached again")
 
 
+@pytest.mark.full
 def test_thirty_seconds_without_the_database_cost_nothing_but_time(
     live_database: Database, behind: Daemons, proxy: Proxy, tmp_path: Path
 ) -> None:
