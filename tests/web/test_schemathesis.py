@@ -151,10 +151,13 @@ MADE: dict[str, Callable[[], dict[str, Any]]] = {
 }
 """What is put into generated bodies: few of them are right in all that a schema cannot say."""
 
-WALK_CONFIG = """\
+LINKS_OF_THE_DOCUMENT = """\
 [phases.stateful.inference]
-algorithms = []  # the links of the document, and no guessed ones
-""" + CONFIG.replace("allow-x00", 'mode = "positive"\nallow-x00', 1)
+algorithms = []
+"""
+"""No guessed ones, which put the null of a missing id into a path."""
+
+WALK_CONFIG = LINKS_OF_THE_DOCUMENT + CONFIG.replace("allow-x00", 'mode = "positive"\nallow-x00', 1)
 """Only right requests: no link leads on from one that is refused."""
 
 FOLLOWED_MIN = 4
@@ -223,7 +226,9 @@ def test_what_is_made_is_found_changed_and_gone_along_the_links(served: Served) 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_many_requests_of_every_phase(served: Served, caller: str | None, tmp_path: Path) -> None:
     config = tmp_path / "schemathesis.toml"
-    config.write_text(f'hooks = "{HOOKS.__name__}"\n{CONFIG}', encoding="utf-8")
+    config.write_text(
+        f'hooks = "{HOOKS.__name__}"\n{LINKS_OF_THE_DOCUMENT}{CONFIG}', encoding="utf-8"
+    )
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config)]
     command += ["run", str(DOCUMENT), "--url", served.server.url]
     command += ["--max-time", str(PROGRAM_SECONDS), "--no-shrink", "--seed", "1"]

@@ -1,9 +1,10 @@
 """Builds the HTTP application: routes, guards, and the OpenAPI document."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 
 import anyio.to_thread
@@ -179,13 +180,26 @@ def _refusal(request: Request, error: TsuzukiError) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """The methods of a path. HEAD is answered like GET, without the body."""
-    found = {"OPTIONS"}
-    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        scope = {**request.scope, "method": method}
-        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
-            found |= {"GET", "HEAD"} if method == "GET" else {method}
-    return sorted(found)
+    """The methods of a path. One that a route names in full has those of that route, as documented: `jobs/apply`
+    has not those of `jobs/{name}`. HEAD is answered like GET, without the body."""
+    found = _methods_of_named_paths().get(request.url.path) or {
+        method
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+        for route in request.app.routes
+        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+    }
+    return sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set()))
+
+
+@cache
+def _methods_of_named_paths() -> dict[str, set[str]]:
+    """Of the API's paths without a parameter."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for noun in NOUNS:
+        for route in noun.router.routes:
+            if isinstance(route, APIRoute) and "{" not in route.path:
+                found[PREFIX + route.path] |= route.methods or set()
+    return dict(found)
 
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> Response:

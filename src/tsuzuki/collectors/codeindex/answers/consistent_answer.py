@@ -30,6 +30,7 @@ SECONDS_MAX = 10.0
 LOCK_WAIT_SECONDS = 0.05
 LOCK_WAITS_MAX = 100
 ABANDONED_LOCK_SECONDS = 60.0
+ASK_AGAIN = "The files of this tree were being rewritten: ask again."
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,13 @@ def answer_consistently(
         if is_settled or before.locked or clock.monotonic() >= deadline:
             break
     if refusal is not None:
-        raise refusal
+        raise refusal if is_settled else _not_at_rest(refusal)
     return ConsistentAnswer(cast("Value", value), files, is_settled)
+
+
+def _not_at_rest(refusal: TsuzukiError) -> TsuzukiError:
+    refusal.hint = " ".join(filter(None, (ASK_AGAIN, refusal.hint)))
+    return refusal
 
 
 def _wait_for_git(folder: Path | None, clock: Clock) -> GitState:
