@@ -66,6 +66,16 @@ def test_of_two_changes_to_one_version_one_is_refused_with_the_difference(client
     assert {difference["current"], difference["sent"]} == {1, 2}
 
 
+def test_a_value_that_one_side_lacks_is_a_null_in_the_difference(client: Client) -> None:
+    tag = created(client, "unscheduled")
+    body = {"definition": {**ECHO, "schedule": "every 10 minutes"}}
+    client.put("jobs/unscheduled", {"definition": {**ECHO, "priority": 1}}, If_Match=tag)
+    refused = client.put("jobs/unscheduled", body, If_Match=tag)
+    assert refused.status == 412
+    assert all(one.keys() == {"key", "current", "sent"} for one in refused.json["differences"])
+    assert None in [one["current"] for one in refused.json["differences"]]
+
+
 def test_a_name_is_taken_once(client: Client) -> None:
     created(client, "taken")
     answer = client.post("jobs", {"name": "taken", "definition": ECHO})

@@ -206,7 +206,10 @@ def problem_response(error: TsuzukiError, mask: SecretMask = _URLS_ONLY) -> Resp
         headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
     elif problem.status == HTTPStatus.SERVICE_UNAVAILABLE and not error.permanent:
         headers["Retry-After"] = "2"
-    body = json.dumps(problem.model_dump(exclude_none=True), ensure_ascii=False)
+    told = problem.model_dump(exclude_none=True)
+    if problem.differences is not None:  # whose null is a value
+        told["differences"] = [one.model_dump() for one in problem.differences]
+    body = json.dumps(told, ensure_ascii=False)
     # A lone surrogate that was sent to us is told as the escape that it was.
     content = body.encode("utf-8", "backslashreplace")
     return Response(content, problem.status, headers, MEDIA_TYPE)
