@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import tsuzuki.collectors.books.collect  # noqa: F401 -- imported early, as in a serving process
-from tsuzuki.engine.garbage_collection import freeze_loaded_objects
+from tsuzuki.services.garbage_collection import freeze_loaded_objects
 from tsuzuki.services.runs import Request
 from tsuzuki.wiring.application import opened
 

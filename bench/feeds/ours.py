@@ -20,9 +20,9 @@ import tsuzuki.collectors.feeds.channels.mastodon
 import tsuzuki.collectors.feeds.collect  # noqa: F401 -- both imported early, as in a serving process
 from bench.feeds.figures import processor_seconds, say
 from bench.feeds.server import FEED_PATH
-from tsuzuki.engine.garbage_collection import freeze_loaded_objects
 from tsuzuki.sandbox.gemini import KEY
 from tsuzuki.sandbox.mastodon import TOKEN
+from tsuzuki.services.garbage_collection import freeze_loaded_objects
 from tsuzuki.services.runs import Request
 from tsuzuki.wiring.application import Application, opened
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tsuzuki import Request, Tsuzuki
-from tsuzuki.engine.garbage_collection import freeze_loaded_objects
+from tsuzuki.services.garbage_collection import freeze_loaded_objects
 
 CAPACITY = 2000
 BATCHES_PER_SECOND = 4

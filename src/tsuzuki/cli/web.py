@@ -34,6 +34,7 @@ def web(
     tsuzuki web
     tsuzuki web --listen 127.0.0.1:9000
     """
+    from tsuzuki.services.garbage_collection import freeze_loaded_objects
     from tsuzuki.services.service_manager import ServiceManager, answers
 
     with open_application(invocation) as application:
@@ -47,6 +48,7 @@ def web(
             setup=setup,
         )
         with web_served(invocation, application, options) as url:
+            freeze_loaded_objects()
             say(
                 invocation,
                 f"Serving the web page and the API on {url}; the API's routes: {url}/docs. Stop with ^C.",

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tsuzuki.engine.garbage_collection import freeze_loaded_objects
 from tsuzuki.engine.role import Role
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DEFAULT_CAPACITY
+from tsuzuki.services.garbage_collection import freeze_loaded_objects
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.metrics_server import metrics_served
 from tsuzuki.services.runs import Runs
