@@ -25,7 +25,7 @@ from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
-RUNS_LOOKED_AT = 10
+RUNS_LOOKED_AT = 20
 """In so many of a job's newest runs the last collection is looked for: others may only have mailed."""
 MAILS_SHOWN = 5
 
