@@ -6,10 +6,15 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from support.collect_site import collect_site
+from support.factories import WORKER, add_worker, take_lead
 from support.page_checks import Layouts, Visitor, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served
+from tsuzuki.model.run import RunRef
 from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import RunState
+from tsuzuki.services.runs import Request
+from tsuzuki.store.runs import moves
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +103,25 @@ def test_a_filter_that_makes_no_sense_is_told(person: Visitor, site: Served) -> 
     page = person.open("/books/found?undelivered=true")
     expect(page.get_by_role("alert")).to_contain_text("depends on the job")
     assert site.client.as_(None).get("/books/jobs/command").status == 404
+
+
+def test_the_last_collection_says_why_it_stopped_while_the_next_run_is_pending(
+    site: Served,
+) -> None:
+    database = site.application.service("books")._database
+    term = take_lead(database)
+    add_worker(database)
+    run_id = site.application.runs.submit(Request(job="botany")).run_id
+    told = {"stop_reason": "quota", "total_items": 480, "start_index": 0}
+    with database.write() as connection:
+        assignment = moves.Assignment(run=RunRef(id=run_id, version=1), worker_id=WORKER)
+        assert moves.assign(connection, term=term, assignments=[assignment])
+        assigned = [RunRef(id=run_id, version=2)]
+        started = moves.start(connection, worker_id=WORKER, runs=assigned)[run_id].started
+        end = moves.RunEnd(run=started, state=RunState.SUCCEEDED, result={"collect": told})
+        assert moves.finish(connection, worker_id=WORKER, ends=[end])
+    site.application.runs.submit(Request(job="botany"))
+    botany = site.client.as_(None).get("/books.json").json["searches"][0]["last"]
+    assert (botany["run_id"], botany["stop_reason"]) == (run_id, "quota")
+    assert botany["total_items"] == 480
+    assert b"Waits for the quota" in site.client.as_(None).get("/books").body

@@ -19,7 +19,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-@pytest.mark.parametrize("path", ["/index", "/index/search?text=total"])
+@pytest.mark.parametrize("path", ["/index", "/index/search?text=total", "/index/map?focus=total"])
 def test_each_page_of_the_code_index_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
     layouts.check(path)
 
@@ -59,6 +59,22 @@ def test_a_line_has_an_address_and_a_symbol_its_references(person: Visitor) -> N
     expect(page.locator(".depth-1")).to_contain_text("tax")
 
 
+def test_the_map_is_the_answer_of_the_service_and_takes_a_focus(
+    person: Visitor, site: Served
+) -> None:
+    page = person.open("/index")
+    page.get_by_role("link", name="Map", exact=True).click()
+    client = site.client.as_(None)
+    assert check_twin(person, "/index/map")["map"]["items"] == client.get("code/map").json["items"]
+    expect(page.locator("#map tbody tr").first).to_contain_text("def total(prices)")
+    page.get_by_role("searchbox", name="Focus").fill("tax")
+    page.get_by_role("button", name="Focus").click()
+    expect(page.locator(".chip")).to_contain_text("tax")
+    narrowed = client.get("code/map?focus=tax").json["items"]
+    assert check_twin(person, "/index/map?focus=tax")["map"]["items"] == narrowed
+    expect(page.locator(".equivalent code").first).to_have_text("tsuzuki index map --focus tax")
+
+
 def test_a_question_without_an_answer_is_told(person: Visitor) -> None:
     page = person.open("/index/search?text=%28&regex=true")
     expect(page.get_by_role("alert")).to_be_visible()
@@ -67,7 +83,7 @@ def test_a_question_without_an_answer_is_told(person: Visitor) -> None:
 
 
 def test_names_and_lines_of_files_do_no_harm(person: Visitor) -> None:
-    for path in ("/index/search?text=hostile_name", "/index/outline", "/index/files"):
+    for path in ("/index/search?text=hostile_name", "/index/outline", "/index/files", "/index/map"):
         page = person.open(path)
         expect(page.locator("main")).to_contain_text("<img src=x onerror=alert(1)>.py")
         assert page.locator("main img").count() == 0

@@ -14,6 +14,7 @@ from support.page_checks import Layouts, Visitor, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served, served_application
 from tsuzuki.collectors.commits.service import CommitsService
+from tsuzuki.web.pages.route import FORM_TYPE
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,9 @@ def service(site: Served) -> CommitsService:
     return found
 
 
-@pytest.mark.parametrize("path", ["/commits", "/commits/chart", "/commits/collect"])
+@pytest.mark.parametrize(
+    "path", ["/commits", "/commits/chart", "/commits/collect", "/commits/projects"]
+)
 def test_each_page_of_commits_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
     layouts.check(path)
 
@@ -98,6 +101,52 @@ def test_all_is_continued_canceled_and_retried(
     expect(page.locator("main")).to_contain_text("A collection is running")
     expect(page.get_by_role("button", name="Collect")).to_have_count(0)
     service.bulk_runs.cancel()
+
+
+def test_some_projects_are_continued_alone(
+    person: Visitor, site: Served, service: CommitsService
+) -> None:
+    page = person.open("/commits/projects")
+    row = page.locator("#projects tbody tr", has_text="site.git")
+    button = page.get_by_role("button", name="Continue these …")
+    expect(button).to_be_disabled()
+    row.get_by_role("checkbox").check()
+    button.click()
+    expect(page.locator("#heads tbody tr")).to_have_count(1)
+    (site_id,) = [
+        view.project.project_id
+        for view in service.commits.projects()
+        if view.project.path.endswith("site.git")
+    ]
+    command = page.locator(".equivalent code").first
+    expect(command).to_have_text(f"tsuzuki commits collect {site_id}")
+    page.get_by_role("button", name="Collect 1 target").click()
+    expect(page.locator("#flash")).to_have_text("A collection of 1 targets was started.")
+    (started, *_) = service.bulk_runs.runs(limit=1)
+    (result,) = service.bulk_runs.show(started.run_id).results
+    service.bulk_runs.cancel()
+    assert (result.project_id, result.branch_name) == (site_id, "main")
+    plan = check_twin(person, f"/commits/collect?project={site_id}&branch=none")
+    assert (plan["targets"], plan["filters"]["branch"]) == ([], "none")
+    assert person.context.request.get(f"{person.url}/commits/collect?project=no/such").status == 404
+
+
+def test_projects_are_counted_with_what_is_followed_and_stored(site: Served) -> None:
+    client = site.client.as_(None)
+    rows = client.get("/commits/projects.json").json["projects"]
+    assert {row["path"].rpartition("/")[2]: row["targets"] for row in rows} == {
+        "engine.git": 2,
+        "site.git": 1,
+    }
+    known = client.get("commits/projects").json["items"]
+    assert {row["project_id"]: row["commits"] for row in rows} == {
+        one["project_id"]: one["commits"] for one in known
+    }
+    found = client.get("/commits/projects.json?search=ENGINE").json
+    assert [row["path"].rpartition("/")[2] for row in found["projects"]] == ["engine.git"]
+    headers = {"Content-Type": FORM_TYPE, "Origin": site.client.url}
+    refused = client.request("POST", "/commits/projects/sync", raw=b"", headers=headers)
+    assert (refused.status, b"Ask the GitLab" in refused.body) == (503, True)
 
 
 def test_a_branch_is_followed_and_no_longer_without_javascript(

@@ -19,7 +19,15 @@ from support.feeds_site import (
     READY,
     feeds_site,
 )
-from support.page_checks import Layouts, Visitor, check_twin, visitor
+from support.page_checks import (
+    HEIGHT,
+    MIDDLE,
+    Layouts,
+    Visitor,
+    check_page,
+    check_twin,
+    visitor,
+)
 from support.page_site import HOSTILE
 from support.web_client import Served
 from tsuzuki.collectors.feeds.channels.protocol import PostBody
@@ -50,6 +58,11 @@ def post(site: Served, path: str, form: str = "") -> tuple[int, str]:
 )
 def test_each_page_of_feeds_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
     layouts.check(path)
+
+
+def test_every_column_of_the_items_can_be_read_at_a_middle_width(person: Visitor) -> None:
+    person.page.set_viewport_size({"width": MIDDLE, "height": HEIGHT})
+    check_page(person.visit("/feeds/items"), with_axe=False)
 
 
 def test_every_number_leads_to_what_it_counts(person: Visitor) -> None:

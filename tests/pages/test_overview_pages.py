@@ -7,7 +7,15 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from support.page_checks import Layouts, Visitor, check_twin, measure_layout_shift
+from support.page_checks import (
+    HEIGHT,
+    MIDDLE,
+    Layouts,
+    Visitor,
+    check_page,
+    check_twin,
+    measure_layout_shift,
+)
 from support.web_client import Served
 from tsuzuki.services.runs import Request
 
@@ -26,6 +34,11 @@ def engine(site: Served) -> Iterator[None]:
 @pytest.mark.parametrize("path", ["/", "/workers", "/failures", "/events/1", "/audit"])
 def test_each_page_of_the_system_is_held_to_the_rules(layouts: Layouts, path: str) -> None:
     layouts.check(path)
+
+
+def test_every_column_of_the_workers_can_be_read_at_a_middle_width(person: Visitor) -> None:
+    person.page.set_viewport_size({"width": MIDDLE, "height": HEIGHT})
+    check_page(person.visit("/workers"), with_axe=False)
 
 
 def test_the_overview_changes_in_place(person: Visitor, site: Served) -> None:

@@ -15,7 +15,7 @@ from support.chromium import axe_script
 
 WEIGHT_MAX_BYTES = 100_000
 REQUESTS_MAX = 8
-WIDE, NARROW = 1280, 320
+WIDE, MIDDLE, NARROW = 1280, 768, 320
 HEIGHT = 900
 WAIT_MS = 60_000
 """Long: the first page of a browser waits for its program and fonts, on a machine that may be busy."""
@@ -41,6 +41,10 @@ VISIBLE_TEXTS = """() => {
 OVERFLOWING = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
   [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 5).map((e) => e.outerHTML.slice(0, 120))"""
+SQUEEZED = """() => [...document.querySelectorAll('main .table-box')].filter((e) => e.querySelector('tr td')
+  && getComputedStyle(e.querySelector('tr td')).display === 'table-cell')
+  .flatMap((e) => [...e.querySelectorAll('th')]).filter((e) => e.offsetWidth < 40).map((e) => e.innerText)"""
+"""Columns of a table, as no card, that have no room for a word."""
 AXE = """() => axe.run({ resultTypes: ['violations'] }).then((result) => result.violations.map((violation) =>
   `${violation.id}: ${violation.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`))"""
 
@@ -170,6 +174,7 @@ def check_page(page: Page, *, with_axe: bool = True) -> None:
         page.evaluate(axe_script())
         assert (found := page.evaluate(AXE)) == [], (page.url, found)
     assert (wider := page.evaluate(OVERFLOWING)) == [], (page.url, wider)
+    assert (squeezed := page.evaluate(SQUEEZED)) == [], (page.url, squeezed)
 
 
 @contextmanager

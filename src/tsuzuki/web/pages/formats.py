@@ -97,13 +97,21 @@ def duration(context: Context, value: timedelta | float | None) -> str:
     gettext = translations(_viewer(context).language).gettext
     whole = round(seconds)
     if seconds < 60:
-        text = f"{seconds:.3f}" if seconds < 0.1 else f"{seconds:.1f}" if seconds < 10 else whole
-        return gettext(_SECONDS) % {"seconds": text}
+        return gettext(_SECONDS) % {"seconds": _seconds_text(seconds)}
     if whole < 3600:
         return gettext(_MINUTES) % {"minutes": whole // 60, "seconds": whole % 60}
     if whole < 2 * 86_400:
         return gettext(_HOURS) % {"hours": whole // 3600, "minutes": whole % 3600 // 60}
     return gettext(_DAYS) % {"days": whole // 86_400, "hours": whole % 86_400 // 3600}
+
+
+def _seconds_text(seconds: float) -> str:
+    """As many digits as tell something: 0.004, 0.4, 4.0, 40; and 0 for less than half a millisecond."""
+    if seconds < 0.0005:
+        return "0"
+    if seconds < 0.1:
+        return f"{seconds:.3f}"
+    return f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}"
 
 
 @pass_context

@@ -50,12 +50,14 @@ class PageLink:
         return urlencode(self._without_cursor())
 
     def command(self, words: str, options: Mapping[str, str]) -> str:
-        """The command that shows the same: `options` names the option of each parameter that has one."""
+        """The command that shows the same: `options` names the option of each parameter that has one; of an
+        argument it is empty."""
         given = [
             part
             for name, value in self.parameters
             if name in options
             for part in (options[name], value)
+            if part
         ]
         return shlex.join(["tsuzuki", *words.split(), *given])
 

@@ -459,7 +459,7 @@ document.addEventListener("click", async (event) => {
 
 document.addEventListener("change", (event) => {
   const all = event.target.closest("[data-select-all]");
-  if (all) for (const box of $$("[data-live-rows] tbody input[type=checkbox]")) box.checked = all.checked;
+  if (all) for (const box of $$("[data-live-rows] tbody input[type=checkbox]:enabled")) box.checked = all.checked;
   if (event.target.matches("[data-submit-on-change]")) event.target.form.requestSubmit();
   countSelected();
 });

@@ -1,6 +1,7 @@
 """Commits: the projects they come from, and the branches that are followed."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -9,7 +10,7 @@ from pathlib import Path
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import projects, targets
-from tsuzuki.collectors.commits.queries.named_projects import named_project
+from tsuzuki.collectors.commits.queries.named_projects import named_project, named_projects
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
@@ -194,6 +195,29 @@ class Commits:
                 _has_words(words, paths[state.target.project_id], state.target.branch)
                 for state in targets.find(connection)
             )
+
+    def count_targets_by_project(self) -> Counter[int]:
+        """How many branches of each project are followed."""
+        with self._database.read() as connection:
+            return Counter(state.target.project_id for state in targets.find(connection))
+
+    def select_targets(
+        self, references: Sequence[str], *, branch: str | None
+    ) -> set[tuple[int, str]]:
+        """The targets that are followed, by project and branch: of these projects, of all if none is named, and of
+        one branch if it is said."""
+        with self._database.read() as connection:
+            wanted = {
+                project.project_id
+                for text in references
+                for project in named_projects(connection, text)
+            }
+            return {
+                (target.project_id, target.branch)
+                for target in (state.target for state in targets.find(connection))
+                if (not references or target.project_id in wanted)
+                and branch in (None, target.branch)
+            }
 
     def remote_heads(
         self, *, asked_max: int, only: Collection[tuple[int, str]] | None = None

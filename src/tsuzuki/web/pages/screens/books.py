@@ -1,5 +1,6 @@
 """Books: each search with where it continues and why it stopped, the quota, the next mail, and resetting a cursor."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
@@ -24,14 +25,15 @@ from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
-RUNS_LOOKED_AT = 10
+RUNS_LOOKED_AT = 20
 """In so many of a job's newest runs the last collection is looked for: others may only have mailed."""
 MAILS_SHOWN = 5
 
 
 class LastCollection(Model):
-    """The newest run that collected, and what it said. `stop_reason` is `quota`, `max_per_run`, `exhausted` or
-    `error`; null while it runs, or if it was skipped for the reason in `skipped`."""
+    """The newest run that collects or has collected, and what it said. `stop_reason` is `quota`, `max_per_run`,
+    `exhausted` or `error`; null while it runs, or if it was skipped for the reason in `skipped`. `total_items` is the
+    length of the list as it was told last."""
 
     run_id: int
     state: str
@@ -94,7 +96,7 @@ def _search(context: PageContext, view: SearchView) -> SearchOut:
         moved_at=cursor.updated_at if cursor else None,
         found=_count(context, view.job, undelivered=False),
         undelivered=_count(context, view.job, undelivered=True),
-        last=_last(context, view.job),
+        last=_last(context, view.job, cursor.start_index if cursor else 0),
     )
 
 
@@ -105,22 +107,35 @@ def _count(context: PageContext, job: str, *, undelivered: bool) -> Count:
     return count_of(found)
 
 
-def _last(context: PageContext, job: str) -> LastCollection | None:
+def _last(context: PageContext, job: str, position: int) -> LastCollection | None:
     if not context.principal.may(Right.RUNS_READ):
         return None
     wanted = RunFilter(job_name=job, limit=RUNS_LOOKED_AT)
-    collecting = (
+    collecting = [
         run
         for run in context.application.runs.find(wanted)
-        if run.arguments.get("collect", True) is not False
-    )
-    run = next(collecting, None)
-    return None if run is None else _last_out(run)
+        if run.started_at is not None and run.arguments.get("collect", True) is not False
+    ]
+    if not collecting:
+        return None
+    return _last_out(collecting[0], total_items=_total_items(collecting, position))
 
 
-def _last_out(run: Run) -> LastCollection:
+def _told(run: Run) -> dict[str, Any]:
     result = run.result if isinstance(run.result, dict) else {}
-    told: dict[str, Any] = result.get("collect") or {}
+    return result.get("collect") or {}
+
+
+def _total_items(runs: Sequence[Run], position: int) -> int | None:
+    """The newest length that the source told. A run behind the position was one of other queries."""
+    for told in map(_told, runs):
+        if told.get("total_items") and (told.get("start_index") or 0) <= position:
+            return int(told["total_items"])
+    return None
+
+
+def _last_out(run: Run, *, total_items: int | None) -> LastCollection:
+    told = _told(run)
     resumes_at = told.get("resumes_at")
     return LastCollection(
         run_id=run.id,
@@ -129,7 +144,7 @@ def _last_out(run: Run) -> LastCollection:
         stop_reason=told.get("stop_reason") or ("error" if run.error else None),
         skipped=told.get("skipped"),
         new_books=told.get("new_books"),
-        total_items=told.get("total_items"),
+        total_items=total_items,
         resumes_at=datetime.fromisoformat(resumes_at) if resumes_at else None,
         progress_processed=run.progress_processed,
         progress_total=run.progress_total,

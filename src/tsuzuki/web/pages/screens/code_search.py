@@ -1,5 +1,5 @@
 """Questions about the trees of the jobs: search with a preview, source with an address for each line, references,
-outline."""
+outline, map."""
 
 from typing import Annotated, Any
 
@@ -13,12 +13,15 @@ from tsuzuki.web.api.code_answers import (
     ExcerptOut,
     FoundOut,
     FoundPage,
+    MapOut,
+    MapQuery,
     OutlineOut,
     OutlineQuery,
     ReadQuery,
     ReferencesOut,
     ReferencesQuery,
     SearchQuery,
+    code_map,
     code_outline,
     code_references,
     read_code,
@@ -126,3 +129,20 @@ def outline_page(context: Page, query: Annotated[OutlineQuery, Query()]) -> Outl
         return OutlineView(outline=code_outline(context, query), path=query.path)
     except TsuzukiError as problem:
         return OutlineView(outline=None, path=query.path, problem=context.problem(problem))
+
+
+class MapView(Model):
+    """The answer of `/code/map`: files, the most used first, each with its share of all uses."""
+
+    map: MapOut | None
+    filters: dict[str, Any]
+    problem: Problem | None = None
+
+
+@screen.page("/index/map", right=Right.CODE_READ, template="screens/code_map.html")
+def map_page(context: Page, query: Annotated[MapQuery, Query()]) -> MapView:
+    filters = query.model_dump(mode="json", exclude_defaults=True)
+    try:
+        return MapView(map=code_map(context, query), filters=filters)
+    except TsuzukiError as problem:
+        return MapView(map=None, filters=filters, problem=context.problem(problem))

@@ -10,12 +10,8 @@ from tsuzuki.web.answers import Model
 from tsuzuki.web.api.commits import commits_service
 from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.pages.screens.commits import (
-    ASKED_MAX,
-    PlannedTarget,
-    TargetsQuery,
-    find_targets,
-)
+from tsuzuki.web.pages.screens.commit_plan import ASKED_MAX, PlannedTarget
+from tsuzuki.web.pages.screens.commits import TargetsQuery, find_targets
 from tsuzuki.web.paging import Count
 
 screen = Screen()

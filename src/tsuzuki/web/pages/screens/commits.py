@@ -1,6 +1,5 @@
-"""Commits: the branches that are followed, how far each is collected, and the plan of the next collection."""
+"""Commits: the branches that are followed, and how far each is collected."""
 
-from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -10,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.collectors.commits.service.bulk_runs import Summary
 from tsuzuki.collectors.commits.service.commits import TargetView
-from tsuzuki.collectors.commits.service.remote_heads import PlannedOutcome
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
@@ -31,8 +29,6 @@ from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
-ASKED_MAX = 100
-"""Of so many targets the source is asked for a plan."""
 PROJECTS_OFFERED = 200
 
 
@@ -207,59 +203,3 @@ def remove(context: Page, form: Annotated[RemoveForm, Form()]) -> Response:
         return context.render("screens/commits_remove.html", view, status=problem.status)
     text = message("%(branch)s is no longer followed. Its commits stay.")
     return context.redirect("/commits", text, branch=form.branch)
-
-
-class PlannedTarget(Model):
-    """A target with its stored and its remote head; `problem` is why its source did not tell."""
-
-    project_id: int
-    project: str
-    branch: str
-    stored: str | None
-    remote: str | None
-    outcome: PlannedOutcome
-    problem: str | None
-
-
-class PlanView(Model):
-    """What a collection of all targets would find. `running` is the one that is in its way."""
-
-    targets: list[PlannedTarget]
-    counts: dict[str, int]
-    running: CollectionRow | None
-    problem: Problem | None = None
-
-
-@screen.page(
-    "/commits/collect", right=Right.COLLECTORS_OPERATE, template="screens/commits_plan.html"
-)
-def plan_page(context: Page) -> PlanView:
-    return _plan(context)
-
-
-def _plan(context: PageContext, problem: Problem | None = None) -> PlanView:
-    service = commits_service(context)
-    heads = service.commits.remote_heads(asked_max=0 if problem else ASKED_MAX)
-    (newest, *_) = (*service.bulk_runs.runs(limit=1), None)
-    return PlanView(
-        targets=[PlannedTarget.model_validate(context.mask(asdict(head))) for head in heads],
-        counts=dict(Counter(head.outcome.value for head in heads)),
-        running=collection_row(newest) if newest and newest.completed_at_utc is None else None,
-        problem=problem,
-    )
-
-
-@screen.form("/commits/collect", right=Right.COLLECTORS_OPERATE)
-def collect(context: Page) -> Response:
-    try:
-        started = commits_service(context).bulk_runs.start()
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = _plan(context, problem)
-        return context.render("screens/commits_plan.html", view, status=problem.status)
-    text = message("A collection of %(count)s targets was started.")
-    if started.is_takeover:
-        text = message("A collection that was left unfinished is continued: %(count)s targets.")
-    return context.redirect(
-        f"/commits/collections/{started.run_id}", text, count=started.total_targets
-    )
