@@ -8,6 +8,7 @@ import ast
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -46,6 +47,7 @@ _PLACE = re.compile(r"\{\d+\}")
 _Parts: TypeAlias = tuple[str | ast.expr, ...]
 
 
+@cache
 def page_error_texts() -> dict[str, str]:
     """Each text with the file that has it."""
     sources = {

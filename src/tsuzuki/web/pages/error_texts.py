@@ -70,7 +70,7 @@ def _translated(
     language: str, text: str, show: Callable[[str], Markup], depth: int
 ) -> Markup | None:
     text = text.strip()
-    for one in error_texts(language) if depth <= DEPTH_MAX else ():
+    for one in _candidates(language, text[:1]) if depth <= DEPTH_MAX else ():
         values = one.values(text)
         if values is None:
             continue
@@ -96,6 +96,12 @@ def _state(language: str, value: str) -> Markup | None:
 def error_texts(language: str) -> tuple[ErrorText, ...]:
     """The texts of a language: first those around another text, then the one that has most of its own."""
     return tuple(sorted(_read(language), key=_precedence))
+
+
+@cache
+def _candidates(language: str, sign: str) -> tuple[ErrorText, ...]:
+    """Those that a text with this first character can be."""
+    return tuple(one for one in error_texts(language) if one.pieces[0][:1] in ("", sign))
 
 
 def _precedence(one: ErrorText) -> tuple[bool, int, str]:
