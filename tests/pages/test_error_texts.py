@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
 from support.error_texts import page_error_texts
+from support.page_checks import ENGLISH_WORDS
 from tsuzuki.web.pages.error_texts import error_texts, translated_text
 from tsuzuki.web.pages.formats import outside
 
@@ -27,6 +28,11 @@ NOT_IN_REQUESTS = {
     *("fraction_parsing", "complex_type", "complex_str_parsing"),
 }
 """Kinds of pydantic's errors that no form and no query can raise."""
+
+
+TERMS = ENGLISH_WORDS | frozenset(
+    "Atom ASCII Agent Cookie Host ID MiB NUL TLS User UTF UUID YAML cron ssh".split()
+)
 
 
 def said_in_japanese(text: str) -> tuple[str | None, list[str]]:
@@ -69,6 +75,12 @@ def test_no_translation_of_an_error_is_left_over() -> None:
 def test_a_translation_has_the_places_of_its_text_and_no_others() -> None:
     for one in error_texts("ja"):
         assert set(one.said_names) <= set(one.names), one.text
+
+
+def test_a_translation_has_english_words_as_code_or_as_terms_only() -> None:
+    for one in error_texts("ja"):
+        plain = re.sub(r"<code[^>]*>.*?</code>|&\w+;", "", "{}".join(one.said))
+        assert set(re.findall(r"[A-Za-z]{2,}", plain)) <= TERMS, one.text
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,21 @@
 """Languages: every message is translated, no translation is left over, and a header chooses one."""
 
+import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
 from support.messages import translated, used_messages
 from support.web_client import Served
+from tsuzuki.web.pages import screens
 from tsuzuki.web.pages.language import preferred_language
 
+SCREENS = Path(screens.__file__).parent
 PLACES = re.compile(r"%\((\w+)\)s|\{n\}")
 
 
@@ -110,3 +114,23 @@ def test_a_refused_form_speaks_japanese(site: Served) -> None:
     assert answer.status == 422
     assert "ペイロードは JSON ではありません" in text
     assert '{"order": 7} のように書くか、空欄にしてください。' in text
+
+
+def test_the_message_after_an_action_is_one_that_is_translated() -> None:
+    """The text of each `context.redirect(path, text)` is made by `message(…)`."""
+    for file in sorted(SCREENS.glob("*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        values = {
+            target.id: node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for call in ast.walk(tree):
+            match call:
+                case ast.Call(func=ast.Attribute(attr="redirect"), args=[_, text]):
+                    names = [node.id for node in ast.walk(text) if isinstance(node, ast.Name)]
+                    sources = [text, *(values[name] for name in names if name in values)]
+                    made = {ast.unparse(one) for source in sources for one in ast.walk(source)}
+                    assert "message" in made, (file.name, ast.unparse(text))
