@@ -99,6 +99,10 @@ def test_a_translation_has_english_words_as_code_or_as_terms_only() -> None:
             "`{tags}` には次のものを書いてください: 名前のリスト({7} は使えません)",
         ),
         (
+            "the payload is not JSON: Expecting value: line 1 column 4 (char 3)",
+            "ペイロードは JSON ではありません: 値が必要です({1} 行目、{4} 文字目)",
+        ),
+        (
             "a schedule is not understood: there is no time '25:00' on a clock",
             "{a schedule} を読み取れません: {'25:00'} という時刻はありません。",
         ),

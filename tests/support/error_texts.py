@@ -6,6 +6,7 @@ function of the module returns, or that is handed to a function which makes the 
 
 import ast
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -76,6 +77,11 @@ def _of_tables() -> Iterator[tuple[str, str]]:
         yield f"the database {{1}} {what}", "store/sql/driver_errors.py"
         yield hint, "store/sql/driver_errors.py"
     yield ASK_FOR_LESS, "store/sql/read_limit.py"
+    for wrong in ("{", "[", '{"a"', "[1 2]", '"', "1 2", '"\\x"', '"\\u12"', '"\n"'):
+        try:
+            json.loads(wrong)
+        except json.JSONDecodeError as problem:
+            yield problem.msg, "json"
     for value in (None, {}, []):
         yield format_value(value), "config/schema/validation.py"
     for what in ("token", "user"):
