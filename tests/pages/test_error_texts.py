@@ -47,10 +47,13 @@ def said_in_japanese(text: str) -> tuple[str | None, list[str]]:
 
 
 def test_every_error_that_a_page_can_show_is_translated() -> None:
+    """Give a new text its Japanese in `locale/ja/errors`, or name its module among those that no page shows."""
+    missing = {}
     for text, file in page_error_texts().items():
         said, values = said_in_japanese(PLACES.sub(r"v\1", text))
-        assert said is not None, f"{text!r} of {file} has no translation in locale/ja/errors"
-        assert not [value for value in values if PROSE.search(value)], (file, text, values)
+        if said is None or any(PROSE.search(value) for value in values):
+            missing[text] = file
+    assert missing == {}
 
 
 def test_every_kind_of_invalid_value_is_translated() -> None:

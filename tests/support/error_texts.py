@@ -31,6 +31,8 @@ NOT_ON_PAGES = (
     *("collectors/codeindex/lsp", "collectors/codeindex/worktrees.py"),
 )
 """Folders and files whose errors no page shows."""
+AT_OFFSET = "error"
+"""The method of a source text that makes an error; its message follows the position."""
 OTHER_MAKERS = {
     "InvalidValue",
     "Problem",
@@ -39,8 +41,10 @@ OTHER_MAKERS = {
     "Expects",
     "limited_reads",
 }
-WEB_MAKERS = {"ValueError"}
-"""Of validators of the forms: pydantic reports what they say."""
+MAKERS_BY_FOLDER = {
+    "web": {"ValueError"},  # of validators of forms: pydantic reports what they say
+    "config": {"Uneditable", "_Translation", AT_OFFSET},
+}
 DEPTH_MAX = 20
 TEXTS_MAX = 24
 _CLASS = re.compile(r"^class (\w+)\((\w+)\):", re.MULTILINE)
@@ -58,7 +62,7 @@ def page_error_texts() -> dict[str, str]:
     makers = _error_classes(sources.values()) | OTHER_MAKERS
     found = dict(_of_tables())
     for name, source in sources.items():
-        wanted = makers | WEB_MAKERS if name.startswith("web/") else makers
+        wanted = makers | MAKERS_BY_FOLDER.get(name.partition("/")[0], set())
         if _is_on_pages(name) and any(f"{maker}(" in source for maker in wanted):
             for text in _Module(ast.parse(source)).texts(wanted):
                 found.setdefault(text, name)
@@ -229,8 +233,9 @@ def _called(call: ast.Call) -> str:
 
 
 def _text_arguments(call: ast.Call) -> Iterator[ast.expr]:
-    if call.args and not isinstance(call.args[0], ast.Starred):
-        yield call.args[0]
+    position = 1 if _called(call) == AT_OFFSET else 0
+    given = call.args[position : position + 1]
+    yield from (one for one in given if not isinstance(one, ast.Starred))
     yield from (one.value for one in call.keywords if one.arg in ("message", "hint"))
 
 

@@ -79,17 +79,21 @@ def _translated(
         }
         if _REST not in said or said[_REST] is not None:
             shown = {
-                name: said[name] or _state(language, value) or show(value)
-                for name, value in values.items()
+                name: said[name] or _value(language, value, show) for name, value in values.items()
             }
             return one.filled(shown)
     return None
 
 
-def _state(language: str, value: str) -> Markup | None:
-    """The word of the page for the state of a run."""
+def _value(language: str, value: str, show: Callable[[str], Markup]) -> Markup:
+    """The state of a run in the words of the page; what stands in backquotes as code."""
     word = _STATES.get(value)
-    return None if word is None else Markup.escape(translations(language).gettext(word))
+    if word is not None:
+        return Markup.escape(translations(language).gettext(word))
+    code = _CODE.fullmatch(value)
+    if code is not None:
+        return Markup('<code translate="no">{}</code>').format(show(code[1]))
+    return show(value)
 
 
 @cache
