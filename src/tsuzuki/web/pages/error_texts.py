@@ -70,17 +70,13 @@ def _translated(
     language: str, text: str, show: Callable[[str], Markup], depth: int
 ) -> Markup | None:
     text = text.strip()
-    for one in _candidates(language, text[:1]) if depth <= DEPTH_MAX else ():
+    for one in _candidates(language, text) if depth <= DEPTH_MAX else ():
         values = one.values(text)
         if values is None:
             continue
-        said = {
-            name: _translated(language, value, show, depth + 1) for name, value in values.items()
-        }
-        if _REST not in said or said[_REST] is not None:
-            shown = {
-                name: said[name] or _value(language, value, show) for name, value in values.items()
-            }
+        said = {name: _translated(language, values[name], show, depth + 1) for name in one.names}
+        if said.get(_REST, "") is not None:
+            shown = {name: said[name] or _value(language, values[name], show) for name in said}
             return one.filled(shown)
     return None
 
@@ -102,10 +98,17 @@ def error_texts(language: str) -> tuple[ErrorText, ...]:
     return tuple(sorted(_read(language), key=_precedence))
 
 
+def _candidates(language: str, text: str) -> tuple[ErrorText, ...]:
+    index = _by_first_character(language)
+    return index.get(text[:1], index[""])
+
+
 @cache
-def _candidates(language: str, sign: str) -> tuple[ErrorText, ...]:
-    """Those that a text with this first character can be."""
-    return tuple(one for one in error_texts(language) if one.pieces[0][:1] in ("", sign))
+def _by_first_character(language: str) -> Mapping[str, tuple[ErrorText, ...]]:
+    """What a text can be by its first character; by `""`, what any text can be."""
+    known = error_texts(language)
+    signs = {one.pieces[0][:1] for one in known} | {""}
+    return {sign: tuple(one for one in known if one.pieces[0][:1] in ("", sign)) for sign in signs}
 
 
 def _precedence(one: ErrorText) -> tuple[bool, int, str]:
