@@ -1,15 +1,21 @@
 """Languages: every message is translated, no translation is left over, and a header chooses one."""
 
+import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
 from support.messages import translated, used_messages
-from support.page_site import page_site
+from support.web_client import Served
+from tsuzuki.web.pages import screens
 from tsuzuki.web.pages.language import preferred_language
 
+SCREENS = Path(screens.__file__).parent
 PLACES = re.compile(r"%\((\w+)\)s|\{n\}")
 
 
@@ -54,16 +60,15 @@ def test_a_browser_gets_the_language_that_it_likes_best(header: str, language: s
 
 
 @pytest.fixture(scope="module")
-def japanese(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def japanese(site: Served) -> Callable[[str], str]:
     """A page as a Japanese browser gets it, without what is code, a time, or text from elsewhere."""
-    with page_site(tmp_path_factory.mktemp("workspace")) as site:
 
-        def text_of(path: str) -> str:
-            page = site.client.as_(None).get(path, Accept_Language="ja").body.decode()
-            shown = page[page.index("<main") : page.index('<details class="equivalent"')]
-            return re.sub(r"<(code|time|bdi)\b.*?</\1>|<[^>]+>", "", shown)
+    def text_of(path: str) -> str:
+        page = site.client.as_(None).get(path, Accept_Language="ja").body.decode()
+        shown = page[page.index("<main") : page.index('<details class="equivalent"')]
+        return re.sub(r"<(code|time|bdi)\b.*?</\1>|<[^>]+>", "", shown)
 
-        yield text_of
+    return text_of
 
 
 def test_why_a_run_waits_is_told_in_japanese(japanese: Callable[[str], str]) -> None:
@@ -75,3 +80,57 @@ def test_why_a_run_waits_is_told_in_japanese(japanese: Callable[[str], str]) -> 
 
 def test_why_a_job_is_idle_is_told_in_japanese(japanese: Callable[[str], str]) -> None:
     assert "実行時期: 手動。待っている実行はありません。" in japanese("/jobs/always-fails")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said", "english"),
+    [
+        ("/runs/999999", 404, "実行 999999 はありません。", "there is no run 999999"),
+        ("/jobs/always-fail", 404, "「always-fails」ではありませんか?", "Did you mean"),
+        ("/runs?limit=many", 422, "query.limit: 整数にしてください。", "valid integer"),
+        ("/runs?stat=FAILED", 422, "パラメーター 'stat' はありません。", "there is no parameter"),
+    ],
+)
+def test_a_page_of_an_error_speaks_japanese_with_the_english_behind_it(
+    site: Served, path: str, status: int, said: str, english: str
+) -> None:
+    answer = site.client.as_(None).get(path, Accept="text/html", Accept_Language="ja")
+    main, _, behind = answer.body.decode().partition('<details class="twin">')
+    assert answer.status == status
+    assert said in unescape(re.sub(r"<[^>]+>", "", main))
+    assert english in unescape(re.sub(r"<[^>]+>", "", behind))
+    assert english not in main
+
+
+def test_a_refused_form_speaks_japanese(site: Served) -> None:
+    headers = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Sec-Fetch-Site": "same-origin",
+        "Accept-Language": "ja",
+    }
+    body = urlencode({"event_type": "order.created", "payload": "{", "form_key": "key"}).encode()
+    answer = site.client.as_(None).request("POST", "/events/emit", raw=body, headers=headers)
+    text = unescape(re.sub(r"<[^>]+>", "", answer.body.decode()))
+    assert answer.status == 422
+    assert "ペイロードは JSON ではありません" in text
+    assert '{"order": 7} のように書くか、空欄にしてください。' in text
+
+
+def test_the_message_after_an_action_is_one_that_is_translated() -> None:
+    """The text of each `context.redirect(path, text)` is made by `message(…)`."""
+    for file in sorted(SCREENS.glob("*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        values = {
+            target.id: node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for call in ast.walk(tree):
+            match call:
+                case ast.Call(func=ast.Attribute(attr="redirect"), args=[_, text]):
+                    names = [node.id for node in ast.walk(text) if isinstance(node, ast.Name)]
+                    sources = [text, *(values[name] for name in names if name in values)]
+                    made = {ast.unparse(one) for source in sources for one in ast.walk(source)}
+                    assert "message" in made, (file.name, ast.unparse(text))

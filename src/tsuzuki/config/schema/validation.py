@@ -23,7 +23,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _SHOWN_MAX = 60
 
 # The words after "must be" for a field without `Expects`, by pydantic's type of error.
-_EXPECTED_BY_ERROR = {
+EXPECTED_BY_ERROR = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
@@ -161,7 +161,7 @@ def _problem(
     expected = expected_words(model, key)
     if expected is None and detail["type"] == "value_error":
         return Problem(path=path + key, message=f"`{format_path(key)}`: {error}")
-    general = _EXPECTED_BY_ERROR.get(detail["type"], "something else").format(**context)
+    general = EXPECTED_BY_ERROR.get(detail["type"], "something else").format(**context)
     return wrong_value(path + key, key, expected or general, value)
 
 

@@ -18,6 +18,7 @@ from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
 from tsuzuki.web.answers import to_utc_text
 from tsuzuki.web.pages.ansi import without_ansi
+from tsuzuki.web.pages.error_texts import translated_text
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.schedule_text import interval, month_name, schedule_text
 from tsuzuki.web.pages.viewer import Viewer
@@ -144,10 +145,20 @@ def indented_json(value: Any) -> str:
 
 
 @pass_context
-def told(context: Context, value: str) -> Markup:
-    """A sentence of a service, in the language of the page; a text that is no such sentence is English."""
+def translated(context: Context, value: str | None) -> Markup | None:
+    """The text of an error in the language of the page; None if it stays English."""
+    return translated_text(_viewer(context).language, value or "", outside)
+
+
+@pass_context
+def told(context: Context, value: str, length: int | None = None) -> Markup:
+    """A sentence of a service or the text of an error, in the language of the page; any other text is English, and
+    is cut at `length`."""
     if not isinstance(value, Sentence):
-        return Markup('<span lang="en">{}</span>').format(outside(value))
+        shown = value if length is None or len(value) <= length else f"{value[: length - 1]}…"
+        return translated(context, value) or Markup('<span lang="en">{}</span>').format(
+            outside(shown)
+        )
     gettext = _translations_of(_viewer(context).language)
     template = Markup(gettext(value.template))  # noqa: S704 - a message of ours; values are escaped
     return template % {name: _told_value(context, one) for name, one in value.values.items()}
@@ -202,6 +213,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "without_ansi": without_ansi,
     "run_label": run_label,
     "told": told,
+    "translated": translated,
     "schedule_text": schedule_text,
     "interval": interval,
     "month_name": month_name,

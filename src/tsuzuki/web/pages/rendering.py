@@ -18,7 +18,7 @@ from tsuzuki.web.pages.formats import FILTERS
 from tsuzuki.web.pages.language import LANGUAGES, translations
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.viewer import FRAGMENT_HEADER, Viewer
-from tsuzuki.web.pages.words import WORDS, Word
+from tsuzuki.web.pages.words import WORDS, Word, refusal_title
 
 FOLDER = Path(__file__).parents[1] / "templates"
 COMPRESSED_MIN_BYTES = 1000
@@ -62,6 +62,7 @@ def environment(language: str) -> Environment:
     built.filters.update(FILTERS)
     built.globals.update(
         words=WORDS,
+        refusal_title=refusal_title,
         ansi_parts=parts_of,
         asset_url=asset_url,
         path_part=path_part,

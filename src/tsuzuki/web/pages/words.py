@@ -111,6 +111,29 @@ BULK_RESULTS = MappingProxyType(
     }
 )
 
+REFUSALS = MappingProxyType(
+    {
+        400: message("This request cannot be understood"),
+        401: message("Sign in first"),
+        403: message("This is not permitted"),
+        404: message("There is nothing here"),
+        405: message("This cannot be done here"),
+        409: message("This is not possible now"),
+        412: message("It was changed meanwhile"),
+        413: message("This is too large"),
+        422: message("Something in the request is wrong"),
+        429: message("Too many attempts"),
+        500: message("Something broke on our side"),
+        503: message("The database cannot be reached"),
+    }
+)
+
+
+def refusal_title(status: int) -> str:
+    """What a status of HTTP means for the one who asked."""
+    return REFUSALS.get(status, REFUSALS[500] if status >= 500 else REFUSALS[400])
+
+
 WORDS = {
     "states": STATES,
     "triggers": TRIGGERS,

@@ -1,40 +1,56 @@
 """What the section `feeds` must say before the items of a feed can be posted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection, Provider
-from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.suggestion import closest
 
 
-def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[str]:
+def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Sentence]:
     """A sentence for each setting that a run would stop at, with what to write."""
     model, account = options.model, options.account
     if model not in section.models:
-        yield (
-            f"There is no model {model!r}. {did_you_mean(model, section.models)}Write into the section `feeds`: "
-            f"models: {{{model}: {{provider: gemini, api_key: '${{NAME}}'}}}}"
+        yield Sentence(
+            "There is no model %(name)s. %(guess)sWrite into the section `feeds`: %(line)s",
+            name=repr(model),
+            guess=_guess(model, section.models),
+            line=Command(f"models: {{{model}: {{provider: gemini, api_key: '${{NAME}}'}}}}"),
         )
     if account not in section.accounts:
-        yield (
-            f"There is no account {account!r}, so nothing can be posted. "
-            f"{did_you_mean(account, section.accounts)}Write into the section `feeds`: "
-            f"accounts: {{{account}: {{type: mastodon, base_url: 'https://…', access_token: '${{NAME}}'}}}}, or "
-            f"accounts: {{{account}: {{type: file, path: posts.jsonl}}}}"
+        mastodon = "{type: mastodon, base_url: 'https://…', access_token: '${NAME}'}"
+        yield Sentence(
+            "There is no account %(name)s, so nothing can be posted. "
+            "%(guess)sWrite into the section `feeds`: %(line)s, or %(other)s",
+            name=repr(account),
+            guess=_guess(account, section.accounts),
+            line=Command(f"accounts: {{{account}: {mastodon}}}"),
+            other=Command(f"accounts: {{{account}: {{type: file, path: posts.jsonl}}}}"),
         )
     if options.request is not None and options.request not in section.requests:
-        yield (
-            f"There are no request settings {options.request!r}. {did_you_mean(options.request, section.requests)}"
-            "Write them under `requests:` of the section `feeds`."
+        yield Sentence(
+            "There are no request settings %(name)s. "
+            "%(guess)sWrite them under `requests:` of the section `feeds`.",
+            name=repr(options.request),
+            guess=_guess(options.request, section.requests),
         )
 
 
-def notes_for(section: FeedsSection, options: FeedOptions) -> Iterator[str]:
+def notes_for(section: FeedsSection, options: FeedOptions) -> Iterator[Sentence]:
     """What a person who has just added a feed wants to know."""
     model = section.models.get(options.model)
     if model is not None and model.provider is Provider.EXTRACTIVE:
-        yield (
-            f"The model {options.model!r} is extractive: every article counts as worth a post, and its summary is "
-            "its first sentences."
+        yield Sentence(
+            "The model %(name)s is extractive: every article counts as worth a post, and its summary is "
+            "its first sentences.",
+            name=repr(options.model),
         )
     if options.backfill == 0:
-        yield "What the feed lists now is not posted, only what it lists from now on (`backfill`)."
+        yield Sentence(
+            "What the feed lists now is not posted, only what it lists from now on (`backfill`)."
+        )
+
+
+def _guess(name: str, known: Iterable[str]) -> str:
+    similar = closest(name, known)
+    return Sentence('Did you mean "%(name)s"? ', name=similar) if similar else ""

@@ -14,7 +14,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import JobSource
 from tsuzuki.services.jobs import JobView, parse_mapping
-from tsuzuki.web.answers import Model
+from tsuzuki.web.answers import Model, SentenceText
 from tsuzuki.web.api.feeds import feeds_service
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.faults import Fault, faults_of, status_of
@@ -55,8 +55,8 @@ class Planned(Model):
 
     is_new_job: bool
     place: str | None
-    missing: list[str]
-    notes: list[str]
+    missing: list[SentenceText]
+    notes: list[SentenceText]
     set: dict[str, str]
     body: str
 

@@ -1,0 +1,269 @@
+"""The texts of errors that a page can show, read from the source: messages and hints, with numbered places.
+
+A value that is put into a text becomes a place: `{1}`, `{2}`. A text that is one of several constants, that a
+function of the module returns, or that is handed to a function which makes the error, is followed within its module.
+"""
+
+import ast
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import tsuzuki
+from tsuzuki.config.schema.validation import EXPECTED_BY_ERROR, format_value
+from tsuzuki.store.sql.driver_errors import POSTGRES_ERRORS
+from tsuzuki.store.sql.read_limit import ASK_FOR_LESS
+
+ROOT = Path(tsuzuki.__file__).parent
+NOT_ON_PAGES = (
+    *("cli", "mcp", "sandbox", "library.py"),  # other faces
+    *("web/api", "web/stream", "web/agents.py", "web/hooks.py", "web/server.py"),
+    *("web/idempotency.py", "web/preconditions.py", "web/security/bodies.py"),
+    *("web/security/authentication.py",),  # a page asks to sign in instead
+    *("engine/executors", "engine/worker", "engine/run_context.py", "engine/run_until_idle.py"),
+    *("engine/coordination", "store/wakeups", "store/sql/sqlite.py"),  # at the start of a process
+    *("store/backup.py", "services/local_engine.py", "services/metrics_server.py"),
+    *("services/api_requests.py", "services/webhooks.py"),
+    *("collectors/codeindex/lsp", "collectors/codeindex/worktrees.py"),
+)
+"""Folders and files whose errors no page shows."""
+AT_OFFSET = "error"
+"""The method of a source text that makes an error; its message follows the position."""
+OTHER_MAKERS = {
+    "InvalidValue",
+    "Problem",
+    "PartProblem",
+    "extra_missing",
+    "Expects",
+    "limited_reads",
+}
+MAKERS_BY_FOLDER = {
+    "web": {"ValueError"},  # of validators of forms: pydantic reports what they say
+    "config": {"Uneditable", "_Translation", AT_OFFSET},
+}
+DEPTH_MAX = 20
+TEXTS_MAX = 24
+_CLASS = re.compile(r"^class (\w+)\((\w+)\):", re.MULTILINE)
+_PLACE = re.compile(r"\{\d+\}")
+_Parts: TypeAlias = tuple[str | ast.expr, ...]
+
+
+@cache
+def page_error_texts() -> dict[str, str]:
+    """Each text with the file that has it."""
+    sources = {
+        file.relative_to(ROOT).as_posix(): file.read_text("utf-8")
+        for file in sorted(ROOT.rglob("*.py"))
+    }
+    makers = _error_classes(sources.values()) | OTHER_MAKERS
+    found = dict(_of_tables())
+    for name, source in sources.items():
+        wanted = makers | MAKERS_BY_FOLDER.get(name.partition("/")[0], set())
+        if _is_on_pages(name) and any(f"{maker}(" in source for maker in wanted):
+            for text in _Module(ast.parse(source)).texts(wanted):
+                found.setdefault(text, name)
+    return found
+
+
+def _is_on_pages(name: str) -> bool:
+    return not any(name == part or name.startswith(f"{part}/") for part in NOT_ON_PAGES)
+
+
+def _of_tables() -> Iterator[tuple[str, str]]:
+    """Texts that are looked up by a code, or that are a default."""
+    for text in EXPECTED_BY_ERROR.values():
+        yield re.sub(r"\{\w+\}", "{1}", text), "config/schema/validation.py"
+    for what, hint in POSTGRES_ERRORS.values():
+        yield f"the database {{1}} {what}", "store/sql/driver_errors.py"
+        yield hint, "store/sql/driver_errors.py"
+    yield ASK_FOR_LESS, "store/sql/read_limit.py"
+    for wrong in ("{", "[", '{"a"', "[1 2]", '"', "1 2", '"\\x"', '"\\u12"', '"\n"'):
+        try:
+            json.loads(wrong)
+        except json.JSONDecodeError as problem:
+            yield problem.msg, "json"
+    for value in (None, {}, []):
+        yield format_value(value), "config/schema/validation.py"
+    for what in ("token", "user"):
+        yield f"{{1}} cannot be the name of a {what}", "services/access/permissions.py"
+
+
+def _error_classes(sources: Iterable[str]) -> set[str]:
+    """The names of the classes of the tree, in all modules."""
+    pairs = [pair for source in sources for pair in _CLASS.findall(source)]
+    known = {"TsuzukiError"}
+    while more := {name for name, above in pairs if above in known} - known:
+        known |= more
+    return known
+
+
+class _Module:
+    def __init__(self, tree: ast.Module) -> None:
+        self._scopes: dict[ast.AST, ast.AST] = {}
+        nodes = list(ast.walk(tree))
+        self._calls = [node for node in nodes if isinstance(node, ast.Call)]
+        self._assignments = [node for node in nodes if isinstance(node, ast.Assign)]
+        self._loops = [node for node in nodes if isinstance(node, ast.For)]
+        self._functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
+        for function in self._functions.values():
+            self._scopes.update(dict.fromkeys(ast.walk(function), function))
+
+    def texts(self, makers: set[str]) -> Iterator[str]:
+        for call in self._calls:
+            if _called(call) in makers or self._is_class_given(call, makers):
+                for expression in _text_arguments(call):
+                    for parts in self._followed(expression):
+                        text = _template(parts)
+                        if any(sign.isalpha() for sign in _PLACE.sub("", text)):
+                            yield text
+
+    def _is_class_given(self, call: ast.Call, makers: set[str]) -> bool:
+        """Whether a function calls the class of errors that it was given: `kind: type[SourceFailed]`."""
+        scope = self._scopes.get(call)
+        if not isinstance(scope, ast.FunctionDef):
+            return False
+        for one in (*scope.args.args, *scope.args.kwonlyargs):
+            match one.annotation:
+                case ast.Subscript(value=ast.Name(id="type"), slice=ast.Name(id=name)):
+                    if one.arg == _called(call) and name in makers:
+                        return True
+        return False
+
+    def _followed(self, node: ast.expr, depth: int = 0) -> list[_Parts]:
+        """The alternatives of a text, each as constants and expressions."""
+        match node:
+            case _ if depth > DEPTH_MAX:
+                return [(node,)]
+            case ast.Constant(value=text):
+                return [(text,)] if isinstance(text, str) else []
+            case ast.JoinedStr(values=values):
+                return self._joined(values, depth)
+            case ast.BinOp(op=ast.Add(), left=left, right=right):
+                return self._joined([left, right], depth)
+            case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+                return self._followed(value, depth + 1)
+            case ast.IfExp(body=body, orelse=other):
+                return self._each([body, other], depth)
+            case ast.BoolOp(values=values):
+                return self._each(values, depth)
+            case ast.Call():
+                return self._called_text(node, depth)
+            case ast.Name():
+                return self._texts_of(node, depth)
+            case _:
+                return [(node,)]
+
+    def _called_text(self, node: ast.Call, depth: int) -> list[_Parts]:
+        match node:
+            case ast.Call() if _called(node) == "did_you_mean":
+                return [("",)]
+            case ast.Call(func=ast.Attribute(value=text, attr="strip")):
+                return self._followed(text, depth + 1)
+            case ast.Call(args=[text, *_]) if _called(node) == "redacted":
+                return self._followed(text, depth + 1)
+            case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+                return [_cut_at_values(text, node)]
+            case _:
+                return self._texts_of(node, depth)
+
+    def _texts_of(self, node: ast.Name | ast.Call, depth: int) -> list[_Parts]:
+        found = self._each(self._values_of(node), depth)
+        return found if found and all(map(_is_text, found)) else [(node,)]
+
+    def _each(self, nodes: Iterable[ast.expr], depth: int) -> list[_Parts]:
+        return [parts for node in nodes for parts in self._followed(node, depth + 1)]
+
+    def _joined(self, values: list[ast.expr], depth: int) -> list[_Parts]:
+        each = [self._followed(value, depth + 1) or [("",)] for value in values]
+        products = itertools.islice(itertools.product(*each), TEXTS_MAX)
+        return [tuple(itertools.chain.from_iterable(parts)) for parts in products]
+
+    def _values_of(self, node: ast.Name | ast.Call) -> Iterator[ast.expr]:
+        """What a name was given, or a function of the module returns."""
+        if isinstance(node, ast.Call):
+            function = self._functions.get(_called(node))
+            for one in ast.walk(function) if function else ():
+                if isinstance(one, ast.Return) and one.value is not None:
+                    yield one.value
+            return
+        scope = self._scopes.get(node)
+        if isinstance(scope, ast.FunctionDef):
+            yield from self._given(scope, node.id)
+        yield from self._assigned(node.id, scope)
+        for loop in self._loops:
+            if self._scopes.get(loop) is scope:
+                yield from self._of_rows(loop, node.id)
+
+    def _given(self, function: ast.FunctionDef, name: str) -> Iterator[ast.expr]:
+        """What the calls of a function hand over as its parameter `name`."""
+        names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
+        for call in self._calls:
+            if _called(call) == function.name:
+                yield from (one.value for one in call.keywords if one.arg == name)
+                position = names.index(name) if name in names else len(call.args)
+                given = call.args[position : position + 1]
+                yield from (one for one in given if not isinstance(one, ast.Starred))
+
+    def _assigned(self, name: str, scope: ast.AST | None) -> Iterator[ast.expr]:
+        for one in self._assignments:
+            if self._scopes.get(one) in (scope, None):
+                for target in one.targets:
+                    yield from _values_for(target, one.value, name)
+
+    def _of_rows(self, loop: ast.For, name: str) -> Iterator[ast.expr]:
+        """The values of `name` in a loop over rows that are written out."""
+        rows = [loop.iter]
+        if isinstance(loop.iter, ast.Name):
+            rows = list(self._assigned(loop.iter.id, self._scopes.get(loop)))
+        for row in rows:
+            for element in row.elts if isinstance(row, ast.Tuple | ast.List) else ():
+                yield from _values_for(loop.target, element, name)
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _text_arguments(call: ast.Call) -> Iterator[ast.expr]:
+    position = 1 if _called(call) == AT_OFFSET else 0
+    given = call.args[position : position + 1]
+    yield from (one for one in given if not isinstance(one, ast.Starred))
+    yield from (one.value for one in call.keywords if one.arg in ("message", "hint"))
+
+
+def _values_for(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
+    match target, value:
+        case ast.Name(id=found), _ if found == name:
+            yield value
+        case ast.Tuple(elts=targets), ast.Tuple(elts=values):
+            for one, of_one in zip(targets, values, strict=False):
+                yield from _values_for(one, of_one, name)
+
+
+def _cut_at_values(text: str, node: ast.expr) -> _Parts:
+    first, *others = text.split("{}")
+    return (first, *(part for other in others for part in (node, other)))
+
+
+def _is_text(parts: _Parts) -> bool:
+    return any(isinstance(part, str) for part in parts)
+
+
+def _template(parts: _Parts) -> str:
+    """Neighbouring values are one place."""
+    text, count = "", 0
+    for part in parts:
+        if isinstance(part, str):
+            text += part
+        elif not text.endswith(f"{{{count}}}"):
+            count += 1
+            text += f"{{{count}}}"
+    return text.strip()
