@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import Header, Path, Query, Request, Response
 from pydantic import Field, JsonValue
 from starlette.concurrency import run_in_threadpool
 
@@ -19,12 +19,12 @@ from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 from tsuzuki.web.waiting import WAIT_SECONDS_MAX, preferred_wait_seconds
 
-router = APIRouter(route_class=ApiRoute, tags=["runs"])
+router = api_router("runs")
 
 RunId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[42])]
 
