@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from starlette.routing import BaseRoute, Match, NoMatchFound
-from support.web_client import Served
+from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 
+from support.web_client import Served
 from tsuzuki.web.route_table import RouteTable
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -35,7 +35,7 @@ def test_every_path_belongs_to_the_same_route_as_without_the_table(
     routes: tuple[RouteTable, list[BaseRoute]],
 ) -> None:
     table, others = routes
-    paths = {re.sub(r"\{[^}]+\}", "7", str(getattr(route, "path"))) for route in others}  # noqa: B009 -- a path each
+    paths = {re.sub(r"\{[^}]+\}", "7", route.path) for route in others if isinstance(route, Route)}
     odd = {"/", "", "/api/v1", "/api/v1/jobs/", "/api/v1/jobs/a/b/c", "/runs/7.json", "/runs\n"}
     for path in paths | odd:
         for method in METHODS:

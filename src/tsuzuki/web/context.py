@@ -60,7 +60,7 @@ class RequestContext:
         )
 
 
-async def request_context(request: Request) -> RequestContext:
+def request_context(request: Request) -> RequestContext:
     principal: Principal = request.state.principal
     return RequestContext(
         served=request.app.state.application,
@@ -70,4 +70,10 @@ async def request_context(request: Request) -> RequestContext:
     )
 
 
-Context = Annotated[RequestContext, Depends(request_context)]
+async def _request_context(request: Request) -> RequestContext:
+    return request_context(
+        request
+    )  # in the event loop: a plain function would be called in a thread
+
+
+Context = Annotated[RequestContext, Depends(_request_context)]
