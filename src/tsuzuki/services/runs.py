@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -104,13 +104,13 @@ class Runs(ActingService):
         if (known := self._known(request)) is not None:
             with self._database.statements() as statements:
                 if (run_id := _create(statements, *known)) is not None:
-                    _note_start(statements, run_id, request, self._actor)
+                    _note_starts(statements, [(run_id, StartRequest(request, self._actor))])
             if run_id is not None:
                 return self._told(run_id)
         with self._database.write() as connection:
             (submission,) = self._submit(connection, [request])
             if submission.is_new:
-                _note_start(connection, submission.run_id, request, self._actor)
+                _note_starts(connection, [(submission.run_id, StartRequest(request, self._actor))])
         self.tell_leader()
         return submission
 
@@ -130,27 +130,26 @@ class Runs(ActingService):
         """`start` for callers that have nothing to do with each other, in one transaction if possible. Answers for
         each the run, or what is wrong with its request."""
         try:
-            submissions = self._start_together(wanted)
+            return [*self._start_together(wanted)]
         except (NotFound, UsageError, Conflict) as problem:
             if len(wanted) == 1:
                 return [problem]
             return [answer for one in wanted for answer in self.start_each([one])]
-        with self._database.read() as connection:
-            found = runs.get_many(connection, [submission.run_id for submission in submissions])
-        by_id = {run.id: run for run in found}
-        return [by_id[submission.run_id] for submission in submissions]
 
-    def _start_together(self, wanted: Sequence[StartRequest]) -> list[Submission]:
+    def _start_together(self, wanted: Sequence[StartRequest]) -> list[Run]:
         if len(wanted) == 1:
             (request, actor) = wanted[0]
-            return [self.acting_as(actor).start(request)]
+            run_id = self.acting_as(actor).start(request).run_id
+            with self._database.read() as connection:
+                return runs.get_many(connection, [run_id])
         with self._database.write() as connection:
             submissions = self._submit(connection, [one.request for one in wanted])
-            for submission, (request, actor) in zip(submissions, wanted, strict=True):
-                if submission.is_new:
-                    _note_start(connection, submission.run_id, request, actor)
+            stored = zip(submissions, wanted, strict=True)
+            _note_starts(connection, [(made.run_id, one) for made, one in stored if made.is_new])
+            found = runs.get_many(connection, [submission.run_id for submission in submissions])
         self.tell_leader()
-        return submissions
+        by_id = {run.id: run for run in found}
+        return [by_id[submission.run_id] for submission in submissions]
 
     def tell_leader(self) -> None:
         """There are new runs, and they are committed."""
@@ -389,12 +388,11 @@ def _moved(connection: Connection, before: Run) -> Conflict:
     )
 
 
-def _note_start(connection: AnyConnection, run_id: int, request: Request, actor: str) -> None:
-    audit.record(
-        connection,
-        actor=actor,
-        action="run.start",
-        object_type="run",
-        object_id=str(run_id),
-        after={"job": request.job},
-    )
+def _note_starts(connection: AnyConnection, started: Iterable[tuple[int, StartRequest]]) -> None:
+    """Record new runs in the audit log, each under the name of its actor: one statement for each actor."""
+    by_actor: dict[str, list[audit.Recorded]] = {}
+    for run_id, (request, actor) in started:
+        change = audit.Recorded(str(run_id), "run.start", after={"job": request.job})
+        by_actor.setdefault(actor, []).append(change)
+    for actor, changes in by_actor.items():
+        audit.record_many(connection, changes, actor=actor, object_type="run")

@@ -11,14 +11,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Receive, Scope, Send
 
 from tsuzuki.model.errors import Interrupted, TsuzukiError, extra_missing
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.problems import MEDIA_TYPE, problem_response
-from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.route import api_router
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BODY_BYTES_MAX
 from tsuzuki.web.security.origins import check_no_other_site
@@ -28,7 +28,7 @@ from tsuzuki.wiring.application import Application
 if TYPE_CHECKING:
     from tsuzuki.mcp.http import HttpTools
 
-router = APIRouter(route_class=ApiRoute, tags=["agents"])
+router = api_router("agents", prefix="")
 
 ACCESS_CHECK_SECONDS = 1.0
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]

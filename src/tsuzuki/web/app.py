@@ -9,7 +9,6 @@ from importlib.metadata import version
 
 import anyio.to_thread
 from fastapi import FastAPI, Request, Response
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -44,6 +43,7 @@ from tsuzuki.web.pages.errors import error_page, wants_page
 from tsuzuki.web.pages.site import include_pages
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
+from tsuzuki.web.route_table import RouteTable
 from tsuzuki.web.run_intake import RunIntake
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.guard import Guard
@@ -56,7 +56,6 @@ from tsuzuki.web.stream.source import source_of
 from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application
 
-PREFIX = "/api/v1"
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
 
@@ -103,18 +102,15 @@ def build_app(
         redoc_url=None,
         lifespan=_lifespan,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
     )
     app.state.application = application
     app.state.authenticator = authenticator
     app.state.agents = agents.Agents(application)
     app.state.lookups = SharedLookup()
-    for noun in NOUNS:
-        app.include_router(noun.router, prefix=PREFIX)
-    app.include_router(sign_in.router, prefix=PREFIX)
-    for noun in (agents, hooks, health, documents, assets):
-        app.include_router(noun.router)
+    for noun in (*NOUNS, sign_in, agents, hooks, health, documents, assets):
+        app.routes.extend(noun.router.routes)
     include_pages(app)
+    app.routes.insert(0, RouteTable(app.routes))
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)
@@ -137,10 +133,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     await app.state.stream_hub.stop()
     app.state.agents.close()
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:

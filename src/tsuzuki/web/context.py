@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
@@ -16,16 +17,22 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, kw_only=True)
 class RequestContext:
-    """`request_id` is the same if a request with an Idempotency-Key is made again; None without one."""
+    """`served` is the application of the server, which acts for no principal. `request_id` is the same if a request
+    with an Idempotency-Key is made again; None without one."""
 
-    application: Application
+    served: Application
     principal: Principal
     path: str
     request_id: str | None
 
+    @cached_property
+    def application(self) -> Application:
+        """The application, acting for the principal: made when an endpoint first asks for it."""
+        return self.served.acting_as(self.principal.actor)
+
     def mask(self, value: Any) -> Any:
         """The value without the secrets in it."""
-        return self.application.mask.value(value)
+        return self.served.mask.value(value)
 
     def page(
         self,
@@ -53,14 +60,20 @@ class RequestContext:
         )
 
 
-async def request_context(request: Request) -> RequestContext:
+def request_context(request: Request) -> RequestContext:
     principal: Principal = request.state.principal
     return RequestContext(
-        application=request.app.state.application.acting_as(principal.actor),
+        served=request.app.state.application,
         principal=principal,
         path=request.scope["path"],
         request_id=getattr(request.state, "request_id", None),
     )
 
 
-Context = Annotated[RequestContext, Depends(request_context)]
+async def _request_context(request: Request) -> RequestContext:
+    return request_context(
+        request
+    )  # in the event loop: a plain function would be called in a thread
+
+
+Context = Annotated[RequestContext, Depends(_request_context)]

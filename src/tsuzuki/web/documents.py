@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 
 from tsuzuki.web.links import add_links
-from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.route import api_router
 from tsuzuki.web.security.authentication import SESSION_COOKIE
 from tsuzuki.web.security.rights import public
 
-router = APIRouter(route_class=ApiRoute, tags=["documents"])
+router = api_router("documents", prefix="")
 
 DESCRIPTION = """\
 Everything that Tsuzuki can be asked, below `/api/v1`.

@@ -2,18 +2,18 @@
 
 from typing import Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import SchemaMismatch, TsuzukiError
 from tsuzuki.services.workers import LeaseView
 from tsuzuki.web.answers import Model, to_utc_text
-from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.route import api_router
 from tsuzuki.web.security.rights import public, requires
 from tsuzuki.wiring.application import Application
 
-router = APIRouter(route_class=ApiRoute, tags=["health"])
+router = api_router("health", prefix="")
 
 
 class Alive(Model):

@@ -6,7 +6,7 @@ of the server does.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
@@ -14,10 +14,10 @@ from tsuzuki.model.errors import ConfigurationError, NotAuthenticated
 from tsuzuki.services.server_log import log
 from tsuzuki.web.answers import Model
 from tsuzuki.web.problems import RequestError
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import public
 
-router = APIRouter(route_class=ApiRoute, tags=["hooks"])
+router = api_router("hooks", prefix="")
 
 WebhookName = Annotated[str, Path(min_length=1, max_length=200, examples=["shop"])]
 

@@ -1,6 +1,6 @@
 """Parameters of a request: unknown ones are refused by name, and what is wrong is told part by part."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
@@ -31,9 +31,8 @@ def _model_names(annotation: Any) -> Iterable[str]:
     return annotation.model_fields if is_model else ()
 
 
-def check_query(request: Request, route: "APIRoute") -> None:
-    """Refuse unknown parameters, and characters that no name, key or text of ours has."""
-    known = query_names(route)
+def check_query(request: Request, known: Collection[str]) -> None:
+    """Refuse parameters that are not known, and characters that no name, key or text of ours has."""
     problems = [
         unknown_part(f"query.{name}", name, known, "parameter")
         for name in request.query_params

@@ -5,9 +5,10 @@ declared right cannot be made.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends
 from fastapi.routing import APIRoute
@@ -18,7 +19,7 @@ from tsuzuki.services.access.permissions import require
 from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.services.server_log import log
 from tsuzuki.web import idempotency
-from tsuzuki.web.parameters import check_query, invalid_parts
+from tsuzuki.web.parameters import check_query, invalid_parts, query_names
 from tsuzuki.web.problems import (
     MEDIA_TYPE,
     InvalidRequest,
@@ -32,6 +33,7 @@ from tsuzuki.web.security.rights import RequiredRight
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
+PREFIX = "/api/v1"
 CODES_OF_ALL = (400, 421, 422, 500, 503)
 CODES_OF_PROTECTED = (401, 403)
 CODES_WITH_BODY = (408, 413, 415)
@@ -51,7 +53,7 @@ class ApiRoute(APIRoute):
         methods: set[str] | list[str] | None = None,
         **about: Any,
     ) -> None:
-        declared = _declared_right(path, dependencies or ())
+        declared = self._declared = _declared_right(path, dependencies or ())
         self.right, self.is_public = declared.right, declared.is_public
         extra: dict[str, Any] = {"x-right": declared.name, **(openapi_extra or {})}
         extra.setdefault("security", [] if self.is_public else [{"token": []}, {"session": []}])
@@ -65,12 +67,18 @@ class ApiRoute(APIRoute):
         super().__init__(
             path,
             endpoint,
-            dependencies=dependencies,
+            # The right is checked here, by `_admit` and `_answer`, which is cheaper than as a dependency.
+            dependencies=[d for d in dependencies or () if d.dependency is not declared],
             responses={**problem_responses(*statuses), **(responses or {})},
             openapi_extra=extra,
             methods=methods,
             **about,
         )
+
+    @cached_property
+    def query_names(self) -> frozenset[str]:
+        """The names of its query parameters."""
+        return frozenset(query_names(self))
 
     def get_route_handler(self) -> Handler:
         answer = super().get_route_handler()
@@ -115,18 +123,34 @@ class ApiRoute(APIRoute):
             request.state.principal = await authenticate(request, state.authenticator)
             if self.right is not None:
                 require(request.state.principal, self.right)
-        check_query(request, self)
+        check_query(request, self.query_names)
         body = await request.body() if self.body_field else b""
         if body:
             check_content_type(request, body)
             await request.json()
 
     async def _answer(self, request: BoundedRequest, answer: Handler) -> Response:
+        # A second look, for an `_admit` that would not check by itself.
+        self._declared.check(request)
         key = request.headers.get(idempotency.HEADER) if self.takes_key else None
         with limited_reads(READ_SECONDS):
             if key is None:
                 return await answer(request)
             return await idempotency.answer_once(request, key, answer)
+
+
+def api_router(*tags: str, prefix: str = PREFIX) -> APIRouter:
+    """A router whose routes have their whole path and their operation id: an application takes them as they are."""
+    return APIRouter(
+        prefix=prefix,
+        route_class=ApiRoute,
+        tags=[*tags],
+        generate_unique_id_function=_operation_id,
+    )
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
 
 
 def _declared_right(path: str, dependencies: Sequence[Depends]) -> RequiredRight:

@@ -3,7 +3,7 @@
 A wrong name and a wrong password are answered in the same words; the service limits how often one may try.
 """
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from tsuzuki.model.access import Right, Role
@@ -11,11 +11,11 @@ from tsuzuki.services.access.sessions import SignedIn, SignInPlace
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password
 from tsuzuki.web.api.users import UserOut, user_out
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.authentication import SESSION_COOKIE, session_secret
 from tsuzuki.web.security.rights import public
 
-router = APIRouter(route_class=ApiRoute, tags=["access"])
+router = api_router("access")
 
 
 class SignIn(Model):

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BeforeValidator, Field
 
 from tsuzuki.collectors.books.service import Books, CursorView, Mail, StoredBook
@@ -15,11 +15,11 @@ from tsuzuki.web.api.runs import start
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, after_position, count_of
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["books"])
+router = api_router("books")
 
 JobFilter = Annotated[str, Field(min_length=1, max_length=100)]
 MailId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[3])]

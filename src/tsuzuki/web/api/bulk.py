@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import ConfigDict, Field
 
 from tsuzuki.model.access import Right
@@ -13,11 +13,11 @@ from tsuzuki.web.api.run_models import RunOut, run_out
 from tsuzuki.web.api.run_query import RunConditions, conditions_out
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageQuery, count_of
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["bulk"])
+router = api_router("bulk")
 
 BulkId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[7])]
 

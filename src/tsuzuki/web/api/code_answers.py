@@ -3,20 +3,20 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.codeindex import TreeQuery, code_trees, shown
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, IndexState
 
-router = APIRouter(route_class=ApiRoute, tags=["code"])
+router = api_router("code")
 
 LIMIT_MAX = 500
 LINES_MAX = 5_000

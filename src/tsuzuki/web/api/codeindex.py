@@ -5,21 +5,21 @@ A tree is one that a job of the type codeindex names: a request can choose among
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.service.builds import IndexEntry
     from tsuzuki.collectors.codeindex.service.job_trees import JobTree, JobTrees
 
-router = APIRouter(route_class=ApiRoute, tags=["code"])
+router = api_router("code")
 
 TreeName = Annotated[str, Field(min_length=1, max_length=4096)]
 TREE_WORDS = "The root of a tree, as `code/trees` lists it; not needed if there is one only."

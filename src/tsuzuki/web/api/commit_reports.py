@@ -5,7 +5,7 @@ from dataclasses import asdict
 from tempfile import TemporaryFile
 from typing import IO, Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
@@ -17,10 +17,10 @@ from tsuzuki.web.answers import GivenDay, Model
 from tsuzuki.web.api.commits import commits_service
 from tsuzuki.web.context import Context
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["commits"])
+router = api_router("commits")
 
 ROWS_MAX = 10_000
 PIECE_BYTES = 65_536

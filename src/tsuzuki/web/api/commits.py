@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import Field
 
 from tsuzuki.collectors.commits.service import CommitsService
@@ -13,10 +13,10 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageQuery, after_position, count_of
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["commits"])
+router = api_router("commits")
 
 CollectionId = Annotated[
     str, Path(min_length=1, max_length=100, description="The id, or how it starts, if that is one.")

@@ -1,16 +1,15 @@
 """`/database/check`: whether the database is whole. Upgrades and backups are made on the server."""
 
-from fastapi import APIRouter
 from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.services.read_limit import CHECK_SECONDS, limited_reads
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.route import api_router
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["database"])
+router = api_router("database")
 
 
 class FindingOut(Model):

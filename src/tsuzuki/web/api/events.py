@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import Field, JsonValue
 
 from tsuzuki.model.access import Right
@@ -11,10 +11,10 @@ from tsuzuki.services.events import Event
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
-from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.route import api_router
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["events"])
+router = api_router("events")
 
 
 class EventOut(Model):

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 
 from tsuzuki.model.access import Right
@@ -11,11 +11,11 @@ from tsuzuki.services.failures import FailureGroup, GroupPosition, group_as_dict
 from tsuzuki.web.answers import IS_NUMBER, GivenMoment, Model, Moment, to_utc_text
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["failures"])
+router = api_router("failures")
 
 GroupId = Annotated[str, Path(min_length=1, max_length=200)]
 

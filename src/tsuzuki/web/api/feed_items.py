@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import Field, JsonValue
 
 from tsuzuki.collectors.feeds.service.items import ItemView
@@ -12,10 +12,10 @@ from tsuzuki.web.api.feeds import FeedName, JobFilter, feeds_service
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, LIMIT_MAX, Page, PageRequest, count_of
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["feeds"])
+router = api_router("feeds")
 
 SHOWN_MAX = 100
 ItemId = Annotated[int, Path(ge=1, le=2**63 - 1, examples=[12])]

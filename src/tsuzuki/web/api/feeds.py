@@ -3,7 +3,7 @@
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import Field, JsonValue
 
 from tsuzuki.collectors.feeds.service import FeedsService
@@ -15,10 +15,10 @@ from tsuzuki.web.api.run_models import RunOut
 from tsuzuki.web.api.runs import start
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["feeds"])
+router = api_router("feeds")
 
 JobFilter = Annotated[str, Field(min_length=1, max_length=100)]
 FeedName = Annotated[str, Field(min_length=1, max_length=250, examples=["press"])]

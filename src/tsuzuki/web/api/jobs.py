@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 from pydantic import Field, JsonValue
 
 from tsuzuki.model.access import Right
@@ -20,10 +20,10 @@ from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
 from tsuzuki.web.preconditions import etag, matched_version, required_version
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["jobs"])
+router = api_router("jobs")
 
 JobName = Annotated[str, Path(min_length=1, max_length=100, examples=["hello"])]
 IfMatch = Annotated[

@@ -1,14 +1,12 @@
 """`/me`: for whom a request acts, and what it may do."""
 
-from fastapi import APIRouter
-
 from tsuzuki.model.access import Right, Role
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.route import api_router
 from tsuzuki.web.security.rights import authenticated
 
-router = APIRouter(route_class=ApiRoute, tags=["access"])
+router = api_router("access")
 
 
 class MeOut(Model):

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from fastapi.sse import format_sse_event
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
@@ -18,11 +18,11 @@ from tsuzuki.services.logs import LINES_MAX, LogLine
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.runs import RunId
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["runs"])
+router = api_router("runs")
 
 POLL_SECONDS = 0.25
 COMMENT_SECONDS = 15.0

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import Header, Path, Query, Request, Response
 from pydantic import Field, JsonValue
 from starlette.concurrency import run_in_threadpool
 
@@ -17,14 +17,14 @@ from tsuzuki.web.api.explanations import RunExplanation, explanation_out
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_out, run_out
 from tsuzuki.web.api.run_query import RunQuery
-from tsuzuki.web.context import Context
+from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 from tsuzuki.web.waiting import WAIT_SECONDS_MAX, preferred_wait_seconds
 
-router = APIRouter(route_class=ApiRoute, tags=["runs"])
+router = api_router("runs")
 
 RunId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[42])]
 
@@ -75,7 +75,6 @@ def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[Run
 async def start_run(
     request: Request,
     response: Response,
-    context: Context,
     name: JobName,
     body: StartRun | None = None,
     prefer: Annotated[
@@ -83,6 +82,7 @@ async def start_run(
     ] = None,
 ) -> RunOut:
     """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""
+    context = request_context(request)  # cheaper than as a dependency
     asked = body or StartRun()
     run = await request.app.state.run_intake.start(
         _request(context, name, **asked.model_dump()), actor=context.principal.actor

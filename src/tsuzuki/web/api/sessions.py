@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import Field
 
 from tsuzuki.model.access import Right
@@ -12,12 +12,12 @@ from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageRequest, count_of
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.authentication import SESSION_COOKIE
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["access"])
+router = api_router("access")
 
 SessionId = Annotated[int, Path(ge=1, le=INTEGER_MAX)]
 

@@ -2,17 +2,17 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.services.settings import SettingView
 from tsuzuki.web.answers import Integer, Model, Moment, Number
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["settings"])
+router = api_router("settings")
 
 Key = Annotated[str, Path(min_length=1, max_length=100, examples=["lease_seconds"])]
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from tsuzuki.model.access import Right
@@ -10,10 +10,10 @@ from tsuzuki.model.states import RunState
 from tsuzuki.services.statistics import Outcomes
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["statistics"])
+router = api_router("statistics")
 
 HOURS_SHOWN_MAX = 24 * 31
 Hours = Annotated[

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 
 from tsuzuki.model.access import Right, Role
@@ -18,10 +18,10 @@ from tsuzuki.web.api.names import GivenName
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["access"])
+router = api_router("access")
 
 TokenId = Annotated[str, Path(min_length=1, max_length=200, description="Its id or its name.")]
 

@@ -1,6 +1,5 @@
 """`/users`: the people who sign in with a password."""
 
-from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
@@ -13,10 +12,10 @@ from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageQuery, after_position, count_of
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["access"])
+router = api_router("access")
 
 
 class UserOut(Model):

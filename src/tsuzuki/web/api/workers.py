@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 
 from tsuzuki.model.access import Right
@@ -12,10 +12,10 @@ from tsuzuki.services.workers import WorkerView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest, after_position
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
-router = APIRouter(route_class=ApiRoute, tags=["workers"])
+router = api_router("workers")
 
 WorkerId = Annotated[str, Path(min_length=1, max_length=200, examples=["host-1234-a1b2c3"])]
 

@@ -12,10 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from tsuzuki.model.errors import NotFound
-from tsuzuki.web.route import ApiRoute
+from tsuzuki.web.route import api_router
 from tsuzuki.web.security.rights import public
 
 FOLDER = Path(__file__).parents[1] / "static"
@@ -27,7 +27,7 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s*\n\s*")
 
-router = APIRouter(route_class=ApiRoute)
+router = api_router(prefix="")
 
 
 @dataclass(frozen=True)

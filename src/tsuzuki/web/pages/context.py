@@ -39,7 +39,7 @@ class PageContext(RequestContext):
 
 
 async def page_context(request: Request) -> PageContext:
-    base = await request_context(request)
+    base = request_context(request)
     return PageContext(**vars(base), viewer=viewer_of(request))
 
 

@@ -54,7 +54,7 @@ class PageRoute(ApiRoute):
         if self.right is not None:
             request.state.principal = await authenticate(request, state.authenticator)
             require(request.state.principal, self.right)
-        check_query(request, self)
+        check_query(request, self.query_names)
         if self.body_field:
             _check_form(request)
             await request.body()

@@ -15,5 +15,5 @@ def include_pages(app: FastAPI) -> None:
         if isinstance(route, PageRoute) and "GET" in (route.methods or ())
     }
     for router in routers:
-        app.include_router(router)
+        app.routes.extend(router.routes)
     app.state.page_paths = frozenset(paths)

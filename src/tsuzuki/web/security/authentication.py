@@ -21,6 +21,7 @@ PROXY_HEADERS = (
     "x-forwarded-proto",
     "x-real-ip",
 )
+_AS_SENT = frozenset(name.encode("latin-1") for name in PROXY_HEADERS)
 
 
 class Authenticator(Protocol):
@@ -59,7 +60,7 @@ async def authenticate(connection: HTTPConnection, authenticator: Authenticator)
     if session is not None:
         found = await lookups.ask(("session", session), partial(authenticator.by_session, session))
         return _require(found, "the session has ended")
-    if any(name in connection.headers for name in PROXY_HEADERS):
+    if any(name in _AS_SENT for name, _ in connection.headers.raw):
         return _require(None, "a request through a proxy needs a token")
     found = await lookups.ask("none", authenticator.without_credentials)
     return _require(found, "the request has no token")

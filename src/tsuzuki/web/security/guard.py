@@ -5,7 +5,7 @@ HEAD is GET without the body: the routes see GET, and the answer ends after its 
 
 from collections.abc import Collection
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tsuzuki.model.errors import TsuzukiError
@@ -21,6 +21,11 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 """Of every answer that does not set its own."""
+
+_AS_SENT = [
+    (name.lower().encode("latin-1"), value.encode("latin-1"))
+    for name, value in SECURITY_HEADERS.items()
+]
 
 
 class Guard:
@@ -43,9 +48,10 @@ class Guard:
                     return
                 has_ended, message = True, {"type": "http.response.body"}
             elif message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
+                own = [*message.get("headers", ())]
+                names = {name for name, _ in own}
+                added = [header for header in _AS_SENT if header[0] not in names]
+                message = {**message, "headers": own + added}
             await send(message)
 
         headers = Headers(scope=scope)

@@ -24,7 +24,11 @@ class RequiredRight:
         return "public" if self.is_public else "authenticated"
 
     async def __call__(self, request: Request) -> None:
-        """A second look, for a route that would not check by itself."""
+        """Of a route that does not check by itself."""
+        self.check(request)
+
+    def check(self, request: Request) -> None:
+        """Raise `NotPermitted` if the principal of the request has not the right."""
         if not self.is_public:
             principal = request.state.principal
             if self.right is not None:

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from tsuzuki.services.access.permissions import require
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import ApiRoute, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import authenticated
 from tsuzuki.web.stream.credentials import credentials_of
 from tsuzuki.web.stream.frames import ID_LENGTH_MAX, read_id
@@ -18,7 +18,7 @@ from tsuzuki.web.stream.response import EventStream
 from tsuzuki.web.stream.topics import FORMS, Topics, parse_topics
 from tsuzuki.wiring.application import Application
 
-router = APIRouter(route_class=ApiRoute, tags=["stream"])
+router = api_router("stream")
 
 TOPICS_LENGTH_MAX = 4_000
 NO_POSITION = "?"
