@@ -1,16 +1,15 @@
 """Builds the HTTP application: routes, guards, and the OpenAPI document."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import partial
 from importlib.metadata import version
 
 import anyio.to_thread
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import Match, Route
 
 from tsuzuki.model.errors import NotFound, TsuzukiError
 from tsuzuki.web import agents, documents, health, hooks, sign_in
@@ -174,24 +173,14 @@ def _refusal(request: Request, error: TsuzukiError) -> Response:
 def _methods(request: Request) -> list[str]:
     """The methods of a path. One that a route names in full has those of that route, as documented: `jobs/apply`
     has not those of `jobs/{name}`. HEAD is answered like GET, without the body."""
-    found = _methods_of_named_paths().get(request.url.path) or {
-        method
-        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+    matching = [
+        route
         for route in request.app.routes
-        if route.matches({**request.scope, "method": method})[0] is Match.FULL
-    }
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    named = [route for route in matching if route.path == request.url.path]
+    found = {method for route in named or matching for method in route.methods or ()}
     return sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set()))
-
-
-@cache
-def _methods_of_named_paths() -> dict[str, set[str]]:
-    """Of the API's paths without a parameter."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for noun in NOUNS:
-        for route in noun.router.routes:
-            if isinstance(route, APIRoute) and "{" not in route.path:
-                found[PREFIX + route.path] |= route.methods or set()
-    return dict(found)
 
 
 async def _answer_unexpected(_request: Request, _error: Exception) -> Response:

@@ -26,7 +26,8 @@ class RouteTable(BaseRoute):
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
         self._routes = [route for route in routes if isinstance(route, Route)]
-        self._tables: dict[str, _Table] = {}
+        methods = {method for route in self._routes for method in route.methods or ()}
+        self._tables = {method: self._table(method) for method in methods}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         route = self._find(scope["method"], scope["path"]) if scope["type"] == "http" else None
@@ -45,10 +46,8 @@ class RouteTable(BaseRoute):
     def _find(self, method: str, path: str) -> Route | None:
         """The first route of the method that the path belongs to."""
         table = self._tables.get(method)
-        if table is None:
-            table = self._tables.setdefault(method, self._table(method))
-        found = table.pattern.match(path) if table.routes else None
-        return table.routes.get(found.lastgroup or "") if found else None
+        found = table.pattern.match(path) if table else None
+        return table.routes[found.lastgroup or ""] if table and found else None
 
     def _table(self, method: str) -> _Table:
         routes = [route for route in self._routes if method in (route.methods or ())]
