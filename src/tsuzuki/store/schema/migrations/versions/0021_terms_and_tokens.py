@@ -1,0 +1,21 @@
+"""The holder of the lease is part of a key.
+
+A leader's write checks the holder of its term and holds FOR KEY SHARE on the row. PostgreSQL lets a change of the
+holder wait for that lock only if a unique index has the column.
+"""
+
+from alembic import op
+
+revision = "0021"
+down_revision = "0020"
+branch_labels = None
+depends_on = None
+expands = True
+
+
+def upgrade() -> None:
+    op.create_index("ix_leadership_holder", "leadership", ["holder"], unique=True)
+
+
+def downgrade() -> None:
+    raise RuntimeError("migrations go forward only; restore a backup instead")
