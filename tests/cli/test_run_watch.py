@@ -1,10 +1,13 @@
 """Watching a run: it ends with the run, or says why the run does not start."""
 
+import os
+import signal
 from typing import Any
 
 import pytest
 
-from support.workspace import Workspace
+from support.forked_program import ForkedProgram
+from support.workspace import Workspace, process_environment
 from tsuzuki.services.runs import Runs
 
 
@@ -19,6 +22,23 @@ def test_watching_a_run_that_does_not_start_says_why(workspace: Workspace) -> No
     assert watched.code == 124
     assert "No process leads" in watched.err
     assert "tsuzuki up" in watched.err
+
+
+def test_an_interrupt_without_an_engine_ends_it_at_once_and_the_run_waits(
+    workspace: Workspace,
+) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as told, os.fdopen(writing, "w") as stderr:
+        command = ForkedProgram(
+            ("job", "run", "hello", "--watch"),
+            cwd=workspace.folder,
+            env=process_environment({}),
+            stderr=stderr,
+        )
+        assert "Run 1" in told.readline()
+        command.send_signal(signal.SIGINT)
+        assert command.wait(60) == 130
+    assert workspace.data("run", "show", "1")["state"] == "PENDING"
 
 
 @pytest.mark.parametrize("words", [("job", "run", "hello", "--watch"), ("run", "watch", "1")])

@@ -44,6 +44,18 @@ def test_a_token_is_revoked_with_yes_and_listed_with_all(workspace: Workspace) -
     assert workspace.data("token", "ls", "--all")[0]["state"] == "revoked"
 
 
+def test_the_tokens_that_are_revoked_with_one_are_named(workspace: Workspace) -> None:
+    made = workspace.data("token", "create", "ci", "--role", "operator")
+    with opened(cwd=workspace.folder, environ={}) as application:
+        for name in ("deploy", "watch"):
+            by = application.tokens.authenticate(made["token"])
+            made = {"token": application.tokens.create(name, by=by, role=by.role).text}
+        application.tokens.wait_for_writes()
+    revoked = workspace.data("token", "revoke", "deploy", "--yes")
+    assert (revoked["name"], revoked["also_revoked"]) == ("deploy", ["watch"])
+    assert [token["name"] for token in workspace.data("token", "ls")] == ["ci"]
+
+
 @pytest.mark.parametrize(
     ("words", "exit_code", "code"),
     [

@@ -16,9 +16,12 @@ from support.history_checker import check_history
 from support.load import Load
 from support.replicated_servers import ReplicatedServers, replicated_servers
 from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import Reason
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store import leadership
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.migrate import ENGINE
 from tsuzuki.store.sql.database import Database
 
@@ -48,6 +51,12 @@ def try_to_submit(database: Database, key: str) -> int | None:
 def lead(database: Database, holder: str, *, lease_seconds: float) -> Term | None:
     with database.statement() as connection:
         return leadership.take(connection, holder=holder, lease_seconds=lease_seconds)
+
+
+def skip(database: Database, term: Term, run_id: int) -> frozenset[int]:
+    with database.write() as connection:
+        waiting = [RunRef(id=run_id, version=1)]
+        return moves.skip(connection, term=term, runs=waiting, reason=Reason.LATE)
 
 
 def test_nothing_confirmed_is_lost_when_a_synchronous_standby_is_promoted(
@@ -115,8 +124,15 @@ def test_an_asynchronous_standby_may_lack_the_last_writes_and_work_goes_on_witho
         eventually(lambda: servers.execute(servers.standby, replayed), what="the standby")
         servers.cut_replication()
         submit(database, "confirmed and lost")
+        lost = lead(database, "leader before", lease_seconds=60.0)
         servers.crash(servers.primary)
         servers.promote()
         # The same key is free again.
         again = eventually(lambda: try_to_submit(database, "confirmed and lost"), what="a primary")
         assert [run.id for run in check_history(database)] == [kept, again]
+        # The epoch of the lost term is given again, and the leader before writes nothing under it.
+        term = lead(database, "leader after", lease_seconds=60.0)
+        assert lost is not None
+        assert term == Term(holder="leader after", epoch=lost.epoch)
+        assert skip(database, lost, kept) == frozenset()
+        assert skip(database, term, kept) == {kept}

@@ -27,9 +27,11 @@ from tsuzuki.store.runs import capacity, ownership
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 
 EPOCH = r"leadership\.epoch = \?"
+LEADER = r"leadership\.holder = \?"
 VERSION = r"job_runs\.version = \w+\.version"
 STATE = r"job_runs\.state (?:IN \([^)]*\)|= (?:\?|'\w+'))"
 HOLDER = r"job_runs\.(?:assigned_worker_id = \?|leader_epoch = \w+\.epoch)"
+LEADER_WRITES = r"UPDATE (?!leadership)|INSERT"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +139,10 @@ def _emit_always(connection: Any, *, dedupe_key: str, **values: Any) -> Any:
 
 BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
     BrokenGuard(
-        name="leader writes ignore the epoch",
+        name="leader writes ignore their term",
         scenario="pauses",
         violation="wrote under epoch",
-        broken=lambda: without(r"UPDATE (?!leadership)|INSERT", EPOCH),
+        broken=lambda: without(LEADER_WRITES, EPOCH, LEADER),
     ),
     BrokenGuard(
         name="moves ignore version and state",

@@ -35,6 +35,10 @@ LATER_SECONDS = (0.0, 0.0, 0.1, 2.0)
 """A request in flight while disconnected arrives so long after the reconnect, or never."""
 
 
+class LostInFailover(Exception):
+    """The commit is confirmed, and the standby that becomes the primary does not have it."""
+
+
 class ClientAutocommit(AutocommitConnection):
     """Autocommit mode on the shared store: a client yields, and may fail, around each statement."""
 
@@ -90,6 +94,11 @@ class ClientDatabase(Database):
                 self._inject(InjectionPoint.BEFORE_COMMIT)
                 if self.client.fault_rates.fails(self._world.random):
                     raise Unreachable("the connection broke before the commit")
+                if self._world.loses_next_term and self._world.invariants.is_new_term():
+                    raise LostInFailover
+        except LostInFailover:
+            self._world.on_lost_term(self.client)
+            changes = raw.total_changes
         except (TsuzukiError, GreenletExit, InvariantViolated):
             raise
         except Exception as problem:

@@ -100,6 +100,7 @@ class FaultInjector:
         for client in self._world.clients:
             client.fault_rates = NO_FAULTS
             client.planned_fault = None
+        self._world.loses_next_term = False
         self.restart_ended(at_once=True)
 
     def _start(self, place: int) -> None:
@@ -193,6 +194,10 @@ class FaultInjector:
             OUTSIDE_TRANSACTIONS,
             lambda node: lambda: node.disconnect(self._long_seconds(), silently=silently),
         )
+
+    def lose_next_term(self) -> None:
+        """A failover to an asynchronous standby takes the next term back after it was confirmed."""
+        self._world.loses_next_term = True
 
     def step_database_clock(self) -> None:
         random = self._world.random

@@ -13,6 +13,7 @@ from simulation.violations import InvariantViolated
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.states import MOVES, MOVES_AT_ONCE, Actor, Reason, RunState
+from tsuzuki.store.leadership import Term
 
 if TYPE_CHECKING:
     from simulation.client import Client
@@ -85,11 +86,15 @@ class Invariants:
         lead, last_moved, last_written = self._last_seen()
         self._check_terms(lead)
         self._leadership = lead
-        self._check_fencing(client, lead[0], changes)
+        self._check_fencing(client, lead, changes)
         kinds = self._on_changes(lead[0]) if last_moved != self._changes_seen else []
         if last_written != self._rows_seen:
             self._check_handler_rows()
         return kinds
+
+    def is_new_term(self) -> bool:
+        """Whether the transaction that is open has taken the lease."""
+        return self._last_seen()[0][0] != self._leadership[0]
 
     def _last_seen(self) -> tuple[LeadershipRow, int, int]:
         """The leadership row, the last recorded change, and the last row of a handler."""
@@ -117,18 +122,24 @@ class Invariants:
             return  # the lease expired earlier than its holder could know
         for node in self._world.nodes:
             term = None if node.is_dead or self._is_excused(node) else node.engine.lease.term
-            if term is not None and term.epoch == before_epoch:
+            if term == Term(holder=before_holder, epoch=before_epoch):
                 self._violated(f"{node.name} still leads under epoch {before_epoch}")
 
-    def _check_fencing(self, client: "Client", epoch: int, changes: int) -> None:
+    def _check_fencing(self, client: "Client", lead: LeadershipRow, changes: int) -> None:
         """Fencing: a write of a leader whose term is over changes nothing."""
         fiber = self._world.scheduler.current
         term = getattr(client, "term", None)
-        if term is None or fiber is None or fiber.name != "lead" or term.epoch == epoch:
+        epoch, holder, _ = lead
+        if term is None or fiber is None or fiber.name != "lead":
+            return
+        if (term.epoch, term.holder) == (epoch, holder):
             return
         self._world.coverage["a deposed leader's write was refused"] += 1
+        if term.epoch == epoch and holder is not None:
+            self._world.coverage["a write of another holder of the epoch was refused"] += 1
         if changes:
-            self._violated(f"{client.name} wrote under epoch {term.epoch}; the current is {epoch}")
+            current = f"the current is {epoch} of {holder}"
+            self._violated(f"{client.name} wrote under epoch {term.epoch}; {current}")
 
     def _on_changes(self, epoch: int) -> list[str]:
         rows = self._raw.execute(CHANGES_SQL, (self._changes_seen,)).fetchall()

@@ -64,6 +64,8 @@ class World:
         self.faults_ended = False
         self.unreachable_until = 0.0
         """Until when no process reaches the database."""
+        self.loses_next_term = False
+        """Whether the next term is confirmed to its leader and then lost, by a failover."""
         self.settings_changed_at = float("-inf")
         self.pending_wakeups: set[str] = set()
         self._trace = trace
@@ -97,6 +99,11 @@ class World:
             fiber = self.scheduler.current
             who = f"{getattr(fiber.owner, 'name', 'faults')}/{fiber.name}" if fiber else "world"
             self._trace.append(f"{self.scheduler.now:8.3f}  {who:<18} {sentence}")
+
+    def on_lost_term(self, client: Client) -> None:
+        self.loses_next_term = False
+        self.coverage["a term was lost in a failover"] += 1
+        self.log(f"the term of {client.name} is lost in a failover")
 
     def deliver_wakeups(self) -> None:
         """Wake-ups are sent with the commit; some are lost."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from soak.broken_guards import BrokenGuard, broken_in, meet_hazard
 from soak.counts import doubled, missing, wrong_in_index
 from soak.hazards import Hazards
 from soak.nodes import Node, two_nodes
@@ -62,6 +63,7 @@ class Soak:
     hazards: Hazards
     load: Load
     journal: list[str]
+    broken: BrokenGuard | None
 
     def run(self) -> None:
         started = time.monotonic()
@@ -70,6 +72,8 @@ class Soak:
         self.hazards.stop()
         for node in self.nodes:
             node.mend()
+        if self.broken is not None:
+            meet_hazard(self.broken, self.outside)
         for phase in (self._settle, self._check, self._stop):
             phase()
             self.journal.append(f"{time.monotonic() - started:6.1f} end of {phase.__name__[1:]}")
@@ -151,9 +155,12 @@ class Soak:
         (folder / "journal.log").write_text("\n".join(self.journal) + "\n", encoding="utf-8")
 
 
-def soak(seed: int, seconds: float, *, kept: Path = KEPT) -> list[str]:
-    """Answers the journal. A failure names the seed and where the logs are."""
-    with _made(seed, seconds) as one:
+def soak(
+    seed: int, seconds: float, *, kept: Path = KEPT, broken: BrokenGuard | None = None
+) -> list[str]:
+    """Answers the journal. A failure names the seed and where the logs are. With a `broken` guard the processes run
+    without that one."""
+    with _made(seed, seconds, broken) as one:
         try:
             one.run()
         except BaseException as problem:
@@ -162,12 +169,13 @@ def soak(seed: int, seconds: float, *, kept: Path = KEPT) -> list[str]:
             raise AssertionError(
                 f"soak with seed {seed}: {problem}\nlogs: {place}\n"
                 f"again: python -m tests.soak --seed {seed} --seconds {seconds:g}"
+                + (f" --without {broken}" if broken else "")
             ) from problem
         return one.journal
 
 
 @contextmanager
-def _made(seed: int, seconds: float) -> Iterator[Soak]:
+def _made(seed: int, seconds: float, broken: BrokenGuard | None) -> Iterator[Soak]:
     folder = Path(tempfile.mkdtemp(prefix="tsuzuki-soak-"))
     chance = random.Random(seed)
     forking.set_forkserver_preload([*PRELOADED, *HANDLERS])
@@ -188,7 +196,7 @@ def _made(seed: int, seconds: float) -> Iterator[Soak]:
                 opened_application(
                     cwd=workspace, environ={}, actor="soak", database_url=url
                 ) as app,
-                two_nodes(workspace, server, url, redis) as nodes,
+                two_nodes(workspace, server, url, redis, broken_in(broken)) as nodes,
             ):
                 commits = app.service("commits").commits
                 commits.sync_projects()
@@ -212,6 +220,7 @@ def _made(seed: int, seconds: float) -> Iterator[Soak]:
                     hazards=hazards,
                     load=load,
                     journal=[],
+                    broken=broken,
                 )
     finally:
         server.stop()
@@ -224,12 +233,18 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--seed", type=int, default=None, help="of an earlier soak, to draw the same faults"
     )
+    parser.add_argument(
+        "--without",
+        type=BrokenGuard,
+        choices=[*BrokenGuard],
+        help="a guard that is broken in the processes: the soak must then find fault",
+    )
     options = parser.parse_args(words)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     sys.stdout.write(f"seed {seed}\n")
     sys.stdout.flush()
     try:
-        journal = soak(seed, options.seconds)
+        journal = soak(seed, options.seconds, broken=options.without)
     except AssertionError as problem:
         sys.stderr.write(f"{problem}\n")
         return 1

@@ -27,6 +27,9 @@ class Node:
     database_url: str
     database: Proxy
     redis: Proxy
+    environ: dict[str, str] = field(default_factory=dict)
+    """More variables of its processes."""
+
     running: dict[str, Daemon] = field(default_factory=dict)
     started: list[tuple[str, Daemon]] = field(default_factory=list)
 
@@ -77,13 +80,14 @@ class Node:
         environ = {
             "TSUZUKI_REDIS_URL": f"redis://127.0.0.1:{self.redis.port}/0",
             FOLDER_VARIABLE: str(self.folder.parent / "indexes"),
+            **self.environ,
         }
         return Daemon(self.database_url, self.folder, role, environ=environ)
 
 
 @contextmanager
 def two_nodes(
-    folder: Path, server: PostgresServer, url: str, redis: RedisServer
+    folder: Path, server: PostgresServer, url: str, redis: RedisServer, environ: dict[str, str]
 ) -> Iterator[list[Node]]:
     """Both in one workspace, as with a shared configuration. Their processes are killed at the end."""
     with ExitStack() as stack:
@@ -96,6 +100,7 @@ def two_nodes(
                 database_url=database.url(database_name(url)),
                 database=database,
                 redis=stack.enter_context(Proxy(redis.port)),
+                environ=environ,
             )
             stack.callback(node.kill)
             nodes.append(node)

@@ -84,7 +84,7 @@ class Outside:
         """One step: an article, a push, an edit of a file, or none of them."""
         self.mastodon.store_pending()
         if self.chance.random() < 0.5:
-            self._publish()
+            self.publish()
         if self.chance.random() < 0.3:
             self._push()
         if self.chance.random() < 0.3:
@@ -103,7 +103,7 @@ class Outside:
     def articles(self) -> list[Article]:
         return [article for path in FEEDS for article in self.site.articles(path)]
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
         self.made["article"] += 1
         title = f"Bridge {self.made['article']} opens"
         body = f"{title}. The mayor came, and so did many people.".encode()

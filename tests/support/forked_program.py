@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from multiprocessing.reduction import DupFd
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import IO, Any
 
 from tsuzuki.cli import main
@@ -30,6 +31,10 @@ PRELOADED = [
     "tsuzuki.wiring.application",
     "tsuzuki.wiring.engine",
 ]
+
+PATCH_VARIABLE = "FORKED_PROGRAM_PATCH"
+"""Names a function of the tests, as `module:function`, that is called in the process before the program: to break a
+guard there."""
 
 forking = multiprocessing.get_context("forkserver")
 forking.set_forkserver_preload(PRELOADED)
@@ -92,4 +97,6 @@ def run_program(files: Sequence[Any], words: Sequence[str], cwd: str, env: dict[
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False, buffering=1)
     sys.argv[:] = ["tsuzuki", *words]
+    if place := os.environ.pop(PATCH_VARIABLE, None):
+        resolve_name(place)()
     main()

@@ -120,14 +120,16 @@ def ls(invocation: Invocation, with_revoked: bool) -> None:
 @yes_option
 @click.pass_obj
 def revoke(invocation: Invocation, name_or_id: str, yes: bool) -> None:
-    """Revoke a token by its name or its first part: from now on it is refused.
+    """Revoke a token by its name or its first part, and all that were made with it: from now on they are refused.
 
     \b
     tsuzuki token revoke ci --yes
     """
     confirm(invocation, f"revoke the token {public_part(name_or_id)}", yes=yes)
     with open_application(invocation) as application:
-        view = application.tokens.revoke(name_or_id, by=application.principal)
-    say(invocation, f"The token '{view.name}' ({view.id}) is revoked.")
+        revoked = application.tokens.revoke(name_or_id, by=application.principal)
+    say(invocation, f"The token '{revoked.token.name}' ({revoked.token.id}) is revoked.")
+    if revoked.also:
+        say(invocation, f"Those made with it are revoked too: {', '.join(revoked.also)}.")
     if invocation.output.is_json:
-        emit(invocation, view.as_dict())
+        emit(invocation, revoked.as_dict())

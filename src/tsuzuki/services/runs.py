@@ -76,7 +76,7 @@ class Runs(ActingService):
         *,
         database: Database,
         actor: str,
-        wake_others: Callable[[Collection[Channel]], None] = lambda _channels: None,
+        wake_others: Callable[[Collection[str]], None] = lambda _names: None,
     ) -> None:
         """`wake_others` tells other processes, beside the database, that there is something to look at."""
         self._database = database
@@ -219,8 +219,8 @@ class Runs(ActingService):
             if not moves.cancel(connection, operator=self._actor, runs=[run.ref]):
                 raise _moved(connection, run)
             self._note(connection, "run.cancel", run, after={"state": RunState.CANCELED})
-            channels.notify(connection, Channel.WORKERS)
-        self._wake_others({Channel.WORKERS})
+            channels.notify(connection, channels.holder_of(run))
+        self._wake_others({channels.holder_of(run)})
         return self.get(run_id).run
 
     def retry(self, run_id: int) -> Submission:

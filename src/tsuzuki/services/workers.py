@@ -15,7 +15,6 @@ from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.runs import capacity
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
 from tsuzuki.store.workers import Confirming
 
 __all__ = ["EngineStatus", "Leadership", "LeaseView", "PastTerm", "WorkerView", "Workers"]
@@ -199,7 +198,7 @@ class Workers(ActingService):
     def _note(
         self, connection: Connection, action: str, worker: Worker, after: WorkerState
     ) -> None:
-        channels.notify(connection, Channel.WORKERS)
+        channels.notify(connection, worker.id)
         audit.record(
             connection,
             actor=self._actor,

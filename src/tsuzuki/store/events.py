@@ -111,7 +111,7 @@ def mark_processed(
 ) -> frozenset[int]:
     """Mark events as processed, in the transaction that creates their runs. Answers those that were not
     processed before."""
-    parameters = {"ids": event_ids, "epoch": term.epoch}
+    parameters = {"ids": event_ids, **term.parameters}
     return frozenset(execute(connection, _MARK_PROCESSED, parameters).scalars())
 
 

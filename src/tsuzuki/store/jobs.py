@@ -146,7 +146,7 @@ def advance_planning(
     """Record how far a job's ticks are planned, in the transaction that creates their runs. False if another
     planning of the same stretch was first, or the term is over."""
     values = {"planned_before": job.planned_until, "planned_until": planned_until}
-    parameters = {**_as_read(job), **values, "epoch": term.epoch}
+    parameters = {**_as_read(job), **values, **term.parameters}
     return execute(connection, _ADVANCE, parameters).rowcount == 1
 
 

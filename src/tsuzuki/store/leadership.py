@@ -1,15 +1,16 @@
 """Leadership: the lease, the epoch, and the fence. One row; taking the lease raises the epoch, and every
-write of a leader names its epoch.
+write of a leader names its epoch and its holder.
 
 `TERM_IS_CURRENT` is the fence (the epoch is a fencing token): in the WHERE of a statement it lets the statement
-take effect only while the epoch is the current one. On PostgreSQL it also locks the row FOR KEY SHARE until the
-transaction ends, so a new leader's epoch starts only after the last write of the old one is committed or rolled
-back; SQLite has one writer at a time anyway.
+take effect only while epoch and holder are the current ones. The holder counts too: a failover to a standby that
+had not received a term yet gives its epoch a second time. On PostgreSQL the fence also locks the row FOR KEY SHARE
+until the transaction ends, so a term ends only after its last write is committed or rolled back; SQLite has one
+writer at a time anyway.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -38,6 +39,11 @@ class Term:
     holder: str
     epoch: int
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of `TERM_IS_CURRENT`."""
+        return {"leader": self.holder, "epoch": self.epoch}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Leadership:
@@ -54,10 +60,14 @@ class Leadership:
 # Not a CTE: Python's sqlite3 does not count the rows of a statement that starts with WITH.
 TERM_IS_CURRENT = exists(
     select(leadership.c.epoch)
-    .where(leadership.c.id == 1, leadership.c.epoch == bindparam("epoch", type_=BigInteger()))
+    .where(
+        leadership.c.id == 1,
+        leadership.c.epoch == bindparam("epoch", type_=BigInteger()),
+        leadership.c.holder == bindparam("leader", type_=Text()),
+    )
     .with_for_update(read=True, key_share=True)
 )
-"""True while the term whose epoch is the parameter `epoch` is the current one, and for the rest of the
+"""True while the term of the parameters `leader` and `epoch` is the current one, and for the rest of the
 transaction."""
 
 _CURRENT = select(
@@ -176,8 +186,8 @@ def renew(connection: AnyConnection, *, term: Term, lease_seconds: float) -> boo
 
 
 def release(connection: Connection, *, term: Term) -> bool:
-    """Step down, so that another can lead at once. The epoch stays as it is until another process takes the lease:
-    writes of the ended term that are still under way are accepted until then, and no other leader's are."""
+    """Step down, so that another can lead at once. Waits for writes of the term that are under way (PostgreSQL);
+    later ones change nothing. The epoch stays as it is until another process takes the lease."""
     parameters = {"our_epoch": term.epoch, "me": term.holder}
     return execute(connection, _RELEASE, parameters).rowcount == 1
 
@@ -191,7 +201,7 @@ _DEPOSE = (
 
 
 def depose(connection: Connection) -> int | None:
-    """End the current term by an operator's order. Answers the epoch that ended; as with `release`, it stays the
-    current one until another process takes the lease."""
+    """End the current term by an operator's order. Answers the epoch that ended. As with `release`, the row keeps
+    it until another process takes the lease, and no leader can write meanwhile."""
     epoch: int | None = execute(connection, _DEPOSE).scalar_one_or_none()
     return epoch

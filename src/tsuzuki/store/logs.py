@@ -210,7 +210,7 @@ _SET_REF = (
 
 def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> bool:
     """Store the archive's ref of a finished run's log. False if another process leads, or stored a ref first."""
-    values = {"run": log.run_id, "before": log.log_ref, "ref": ref, "epoch": term.epoch}
+    values = {"run": log.run_id, "before": log.log_ref, "ref": ref, **term.parameters}
     return execute(connection, _SET_REF, values).scalar_one_or_none() is not None
 
 
@@ -243,5 +243,5 @@ _DELETE_LINES = delete(job_run_logs).where(
 def delete_lines(connection: Connection, *, term: Term, run_id: int, limit: int) -> int:
     """Delete a run's first `limit` lines. Answers how many were deleted; fewer than `limit` means that none is
     left, or that another process leads."""
-    values = {"run": run_id, "limit": limit, "epoch": term.epoch}
+    values = {"run": run_id, "limit": limit, **term.parameters}
     return execute(connection, _DELETE_LINES, values).rowcount

@@ -80,7 +80,7 @@ _MARK = (
 def mark(connection: Connection, *, term: Term, run_ids: Collection[int]) -> dict[int, str | None]:
     """Mark these runs as being deleted. Answers the marked ones, each with the ref of the archived log that
     must be deleted first, if there is one."""
-    rows = execute(connection, _MARK, {"ids": run_ids, "epoch": term.epoch}).all()
+    rows = execute(connection, _MARK, {"ids": run_ids, **term.parameters}).all()
     return {run_id: log_ref.removeprefix(MARK) or None for run_id, log_ref in rows}
 
 
@@ -98,7 +98,7 @@ _DELETE_HISTORY = delete(job_run_transitions).where(in_list(job_run_transitions.
 
 def delete_marked(connection: Connection, *, term: Term, run_ids: Collection[int]) -> int:
     """Delete marked runs, their history and their place in a group of failures. Answers how many runs were deleted."""
-    deleted = execute(connection, _DELETE, {"ids": run_ids, "epoch": term.epoch}).all()
+    deleted = execute(connection, _DELETE, {"ids": run_ids, **term.parameters}).all()
     if not deleted:
         return 0
     ids = [run_id for run_id, _ in deleted]

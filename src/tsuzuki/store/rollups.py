@@ -161,7 +161,7 @@ def store_hour(
     """Store the counts of an hour, the first since `counted` in which something moved. False if another process
     was first, or leads by now."""
     start(connection, counted)
-    values = {"from_": counted, "until": hour + HOUR, "epoch": term.epoch}
+    values = {"from_": counted, "until": hour + HOUR, **term.parameters}
     if execute(connection, _ADVANCE, values).one_or_none() is None:
         return False
     if counts:
@@ -197,7 +197,7 @@ _DELETE = delete(run_hours).where(
 
 def delete_before(connection: Connection, moment: datetime, *, term: Term) -> int:
     """How many rows were deleted."""
-    return execute(connection, _DELETE, {"before": moment, "epoch": term.epoch}).rowcount
+    return execute(connection, _DELETE, {"before": moment, **term.parameters}).rowcount
 
 
 _COLUMNS_OF_HOURS = select(

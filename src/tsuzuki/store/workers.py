@@ -129,7 +129,7 @@ def refresh_heartbeats(
     clock. They keep workers attached; a detached worker must send a heartbeat to the database itself."""
     if not worker_ids:
         return frozenset()
-    parameters = {"ids": sorted(worker_ids), "sent_at": sent_at, "epoch": term.epoch}
+    parameters = {"ids": sorted(worker_ids), "sent_at": sent_at, **term.parameters}
     return frozenset(execute(connection, _REFRESH, parameters).scalars())
 
 
@@ -153,7 +153,7 @@ _RESET_FUTURE = (
 def reset_future_heartbeats(connection: Connection, *, term: Term) -> frozenset[str]:
     """Set heartbeats that are in the future (clock skew: the clock was set back since) to now. So the silence
     of a dead worker is noticed as soon as any other's; a live worker sends its next heartbeat anyway."""
-    return frozenset(execute(connection, _RESET_FUTURE, {"epoch": term.epoch}).scalars())
+    return frozenset(execute(connection, _RESET_FUTURE, term.parameters).scalars())
 
 
 def _set_state(
@@ -243,9 +243,9 @@ def reattach_and_confirm(
     return reattached
 
 
-def _judged_by(term: Term, silent_after_seconds: float) -> dict[str, float]:
+def _judged_by(term: Term, silent_after_seconds: float) -> dict[str, Any]:
     """The parameters of a leader's statement that judges silence."""
-    return {"minus_ttl": -silent_after_seconds, "epoch": term.epoch}
+    return {"minus_ttl": -silent_after_seconds, **term.parameters}
 
 
 def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:

@@ -89,10 +89,12 @@ def test_replace_cancels_the_live_run_and_takes_its_place(
     scheduled(database, concurrency_policy=ConcurrencyPolicy.REPLACE)
     add_worker(database)
     live = run_in_state(database, state, term)
+    holder = read_run(database, live.id).assigned_worker_id
+    assert (holder is None) is (state is RunState.PENDING)
     clock.advance(HOUR)
     with patch.object(channels, "notify", wraps=channels.notify) as notify:
         assert a_planner(database).tick(term).created == 1
-    assert [told.args[1] for told in notify.call_args_list] == [Channel.WORKERS]
+    assert [told.args[1] for told in notify.call_args_list] == [holder or Channel.LEADER]
     replaced, new = all_runs(database)
     assert (replaced.id, replaced.state, replaced.reason) == (
         live.id,

@@ -85,7 +85,7 @@ def test_a_revoked_token_is_refused_and_its_name_is_free(tokens: Tokens) -> None
     with pytest.raises(Conflict) as taken:
         tokens.create("ci", by=LOCAL, role=Role.VIEWER)
     assert taken.value.specific_code == "token_exists"
-    revoked = tokens.revoke("ci", by=LOCAL)
+    revoked = tokens.revoke("ci", by=LOCAL).token
     assert (revoked.state, revoked.revoked_by) == ("revoked", "cli:root")
     assert refusal_of(tokens, made.text) == "token_revoked"
     second = tokens.create("ci", by=LOCAL, role=Role.VIEWER)
@@ -103,7 +103,7 @@ def test_a_token_is_revoked_by_its_id_too(tokens: Tokens, way: str) -> None:
         "id without prefix": made.token.id.removeprefix("tsz_"),
         "whole token": made.text,
     }[way]
-    assert tokens.revoke(given, by=LOCAL).state == "revoked"
+    assert tokens.revoke(given, by=LOCAL).token.state == "revoked"
     with pytest.raises(Conflict) as again:
         tokens.revoke(made.token.id, by=LOCAL)
     assert again.value.specific_code == "token_state"
@@ -161,7 +161,7 @@ def test_a_user_sees_and_revokes_only_tokens_of_its_own(
         with pytest.raises(NotFound) as unknown:
             tokens.revoke(other, by=bob)
         assert "of-ada" not in (unknown.value.hint or "")
-    assert tokens.revoke("of-bob", by=ada).revoked_by == "user:ada"
+    assert tokens.revoke("of-bob", by=ada).token.revoked_by == "user:ada"
 
 
 def test_a_token_without_a_user_sees_none_and_may_revoke_itself(tokens: Tokens) -> None:
@@ -170,7 +170,7 @@ def test_a_token_without_a_user_sees_none_and_may_revoke_itself(tokens: Tokens) 
     principal = tokens.authenticate(made.text)
     tokens.wait_for_writes()
     assert tokens.find(by=principal) == []
-    assert tokens.revoke("own", by=principal).revoked_by == "token:own"
+    assert tokens.revoke("own", by=principal).token.revoked_by == "token:own"
 
 
 def test_a_token_never_has_more_rights_than_its_user_has_now(

@@ -43,7 +43,9 @@ def test_a_write_under_an_old_term_changes_nothing(
     write = LEADER_WRITES[name](database, clock, old)
     new = depose_and_take(database)
     before = everything(database)
-    for stale in (old, Term(holder=new.holder, epoch=old.epoch), Term(holder="x", epoch=99)):
+    lost = Term(holder=old.holder, epoch=new.epoch)
+    """Of the same epoch: a failover took the term back, and then the epoch was given again."""
+    for stale in (old, Term(holder=new.holder, epoch=old.epoch), lost):
         with database.write() as connection:
             assert not write(connection, stale)
     assert everything(database) == before
@@ -75,9 +77,37 @@ def assign(database: Database, term: Term, run: RunRef) -> frozenset[int]:
         return moves.assign(connection, term=term, assignments=chosen)
 
 
+def depose(database: Database) -> int | None:
+    with database.write() as connection:
+        return leadership.depose(connection)
+
+
 def take(database: Database) -> Term | None:
     with database.write() as connection:
         return leadership.take(connection, holder="leader-2", lease_seconds=60)
+
+
+def test_a_write_of_a_leader_that_was_deposed_changes_nothing(
+    database: Database, old_term: Term
+) -> None:
+    run = run_in_state(database, RunState.PENDING, old_term)
+    depose(database)
+    assert assign(database, old_term, run) == frozenset()
+
+
+@only_on_postgresql
+def test_a_leader_is_deposed_after_its_write_under_way_is_in(
+    database: Database, old_term: Term
+) -> None:
+    first, second = (run_in_state(database, RunState.PENDING, old_term) for _ in range(2))
+    with database.write() as connection:
+        chosen = [Assignment(run=first, worker_id=WORKER)]
+        assert moves.assign(connection, term=old_term, assignments=chosen)
+        order = in_background(lambda: depose(database))
+        wait_until_blocked(database)
+        chosen = [Assignment(run=second, worker_id=WORKER)]
+        assert moves.assign(connection, term=old_term, assignments=chosen), "half of a transaction"
+    assert order.result(30) == old_term.epoch
 
 
 @only_on_postgresql
@@ -87,8 +117,8 @@ def test_a_takeover_waits_until_the_write_of_the_old_leader_is_in(
 ) -> None:
     old = take_lead(database)
     write = LEADER_WRITES[name](database, clock, old)
-    with database.write() as connection:
-        leadership.depose(connection)
+    with database.write() as connection:  # the lease is over now, or was already
+        leadership.renew(connection, term=old, lease_seconds=0.0)
     with database.write() as connection:
         assert write(connection, old)
         takeover = in_background(lambda: take(database))

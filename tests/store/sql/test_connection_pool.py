@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from select import select
 
 import psycopg
 import pytest
@@ -17,9 +18,18 @@ from support.waiting import wait_until
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store import workers
 from tsuzuki.store.sql import connection_pool
-from tsuzuki.store.sql.connection_pool import CONNECTIONS_MAX, REVIEW_SECONDS, pool_of
+from tsuzuki.store.sql.connection_pool import (
+    CONNECTIONS_MAX,
+    IDLE_CHECK_SECONDS,
+    REVIEW_SECONDS,
+    pool_of,
+)
 from tsuzuki.store.sql.database import Database, Use, open_database
 
+END_OUR_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 OUR_SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
@@ -108,6 +118,43 @@ def test_one_that_was_in_use_when_all_were_closed_is_closed_when_it_comes_back(
     with database.statement():
         database.close()
     assert (len(pool._idle), pool.checkedout()) == (0, 0)
+
+
+@only_on_postgresql
+def test_a_connection_that_the_server_closed_while_it_was_idle_is_not_used(
+    database: Database, clock: MovingClock
+) -> None:
+    add_worker(database)
+    several_at_once(database, 3)
+    raw = [entry.dbapi_connection for _, entry in pool_of(database.engine)._idle]
+    with closing(psycopg.connect(_conninfo(database), autocommit=True)) as other:
+        other.execute(END_OUR_SESSIONS)
+    for one in raw:
+        assert one is not None
+        assert select([one.pgconn.socket], [], [], 30)[0], "the server has not closed it"
+    clock.advance(IDLE_CHECK_SECONDS + 1)
+    assert beat(database) is not None
+    assert idle(database) == 1
+
+
+@only_on_postgresql
+def test_a_connection_on_which_a_notice_came_while_it_was_idle_is_kept(
+    database: Database, clock: MovingClock
+) -> None:
+    add_worker(database)
+    with database.statement() as connection:
+        connection.send("LISTEN anything")
+        raw = connection._raw
+    with closing(psycopg.connect(_conninfo(database), autocommit=True)) as other:
+        other.execute("NOTIFY anything")
+    assert select([raw.pgconn.socket], [], [], 30)[0]
+    clock.advance(IDLE_CHECK_SECONDS + 1)
+    with database.statement() as connection:
+        assert connection._raw is raw
+
+
+def _conninfo(database: Database) -> str:
+    return database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 @only_on_postgresql

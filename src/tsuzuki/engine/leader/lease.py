@@ -2,7 +2,7 @@
 
 A term is believed only until a deadline on our own monotonic clock, counted from before the statement that
 won or renewed it and a margin short of the lease. So a leader stops by itself before another can lead, and
-its writes after a long pause are fenced: refused by their epoch.
+its writes after a long pause are fenced: refused because their term is over.
 """
 
 from collections.abc import Callable

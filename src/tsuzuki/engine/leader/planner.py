@@ -21,7 +21,6 @@ from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
 
 
 @dataclass(kw_only=True)
@@ -131,7 +130,7 @@ class Planner:
             replaced = moves.replace(connection, term=term, runs=[run.ref for run in live])
             if replaced:
                 # The workers that run them are to stop them before the new run has gone far.
-                channels.notify(connection, Channel.WORKERS)
+                channels.notify(connection, *map(channels.holder_of, live))
         skipped = 0
         for ticks, reason in (
             (decided.skip, Reason.OVERLAP),

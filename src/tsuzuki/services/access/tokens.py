@@ -1,12 +1,12 @@
 """Tokens: credentials of programs, with a role, scopes and an expiry.
 
 A token acts with the rights of its role, narrowed to its scopes. One that a user made has never more rights than that
-user has now, is refused while the user is disabled, and is gone with the user.
+user has now, is refused while the user is disabled, and is gone with the user. One that was made with a token, its
+parent, ends with that token: it expires no later, and is revoked with it.
 """
 
-import math
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -46,7 +46,7 @@ class TokenState(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class TokenView:
     """A token without its secret. `id` is its public part, with the prefix; `user` the name of the user that it
-    belongs to; `rights` what it may do now."""
+    belongs to; `rights` what it may do now; `parent` the id of the token that it was made with."""
 
     id: str
     name: str
@@ -61,6 +61,7 @@ class TokenView:
     last_used_at: datetime | None
     revoked_at: datetime | None
     revoked_by: str | None
+    parent: str | None
 
     def as_dict(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -74,6 +75,17 @@ class NewToken:
 
     token: TokenView
     text: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevokedToken:
+    """A token that was revoked; `also` are the names of those that were made with it."""
+
+    token: TokenView
+    also: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self.token.as_dict(), "also_revoked": self.also}
 
 
 class Tokens:
@@ -90,7 +102,7 @@ class Tokens:
         scopes: Collection[Right] | None = None,
         expires_in_seconds: float = LIFETIME_DEFAULT_SECONDS,
     ) -> NewToken:
-        """Create a token that belongs to the user of `by`. One that a token makes ends no later than that token.
+        """Create a token that belongs to the user of `by`. One that a token makes ends with that token.
         Raises `NotPermitted` if it would have more rights than `by` has, `Conflict` if a token of that name is not
         revoked, `UsageError` for a name, scope or expiry."""
         require(by, Right.ACCESS_OWN)
@@ -107,12 +119,12 @@ class Tokens:
             user_id=by.user_id,
             lifetime_seconds=_lifetime(expires_in_seconds),
             created_by=by.actor,
+            parent_id=by.token_id,
         )
         with self._database.write() as connection:
-            left = self._seconds_left(connection, by)
-            stored = tokens.add(
-                connection, replace(new, lifetime_seconds=min(new.lifetime_seconds, left))
-            )
+            if by.token_id is not None and not tokens.lock_live(connection, by.token_id):
+                raise _refused("this token was revoked or has expired", "token_revoked")
+            stored = tokens.add(connection, new)
             if stored is None:
                 raise _name_taken(name)
             _note(connection, "token.create", stored, by)
@@ -129,22 +141,24 @@ class Tokens:
             found = tokens.find(connection, user_id=user_id, with_revoked=with_revoked)
         return [_view(token) for token in found]
 
-    def revoke(self, token: str, *, by: Principal) -> TokenView:
-        """Revoke a token by its id or its name; it is refused from now on. Raises `NotFound`, also for a token that
-        `by` may not see, and `Conflict` if it was revoked before."""
+    def revoke(self, token: str, *, by: Principal) -> RevokedToken:
+        """Revoke a token by its id or its name, with all that were made with it; they are refused from now on.
+        Raises `NotFound`, also for a token that `by` may not see, and `Conflict` if it was revoked before."""
         with self._database.write() as connection:
             found = _sought(connection, token)
             if found is None or not (manages(by) or _is_of(by, found)):
                 raise self._unknown(connection, token, by)
-            if not tokens.revoke(connection, found.id, actor=by.actor):
+            ids = tokens.revoke(connection, found.id, actor=by.actor)
+            if ids is None:
                 raise Conflict(
                     f"the token {found.name!r} was revoked before",
                     hint="See: tsuzuki token ls --all",
                     code="token_state",
                 )
-            _note(connection, "token.revoke", found, by)
-            after = tokens.get(connection, found.id)
-        return _view(after or found)
+            revoked, *also = [stored for each in ids if (stored := tokens.get(connection, each))]
+            for each in (revoked, *also):
+                _note(connection, "token.revoke", each, by)
+        return RevokedToken(token=_view(revoked), also=[each.name for each in also])
 
     def authenticate(self, text: str) -> Principal:
         """The principal that a token stands for. Raises `NotAuthenticated` (a `NotPermitted`) with the code
@@ -184,14 +198,6 @@ class Tokens:
     def wait_for_writes(self) -> None:
         """Until the last uses are written."""
         self._last_use.wait()
-
-    def _seconds_left(self, connection: Connection, by: Principal) -> float:
-        """Of the token that asks: what it makes would else outlive it, and its theft would never end."""
-        asking = tokens.get(connection, by.token_id) if by.token_id is not None else None
-        if asking is None:
-            return math.inf
-        left = asking.expires_at - self._database.now(connection)
-        return max(left.total_seconds(), 1.0)
 
     def _write_use(self, token_id: str) -> None:
         with self._database.statement() as connection:
@@ -236,8 +242,9 @@ def _lifetime(seconds: float) -> float:
 
 
 def _is_of(by: Principal, token: Token) -> bool:
-    """A token may revoke itself with any scopes: the way to get rid of one that leaked."""
-    return is_own(by, token.user_id) or by.token_id == token.id
+    """A token may revoke itself with any scopes, and what it made: the way to get rid of one that leaked."""
+    is_its = by.token_id is not None and by.token_id in (token.id, token.parent_id)
+    return is_own(by, token.user_id) or is_its
 
 
 def _principal(token: Token) -> Principal:
@@ -268,6 +275,7 @@ def _view(token: Token) -> TokenView:
         last_used_at=token.last_used_at,
         revoked_at=token.revoked_at,
         revoked_by=token.revoked_by,
+        parent=None if token.parent_id is None else TOKEN_PREFIX + token.parent_id,
     )
 
 

@@ -1,4 +1,8 @@
-"""Tokens of programs. A revoked one keeps its row and frees its name."""
+"""Tokens of programs. A revoked one keeps its row and frees its name.
+
+A token that was made with another one, its parent, expires and is revoked with it: making one locks the parent as
+live, and revoking looks for the children of what it has just revoked.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +16,7 @@ from sqlalchemy import (
     Float,
     Select,
     bindparam,
+    case,
     or_,
     select,
     update,
@@ -53,6 +58,7 @@ class Token:
     """Whether the last use is to be written again."""
     revoked_at: datetime | None
     revoked_by: str | None
+    parent_id: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +73,38 @@ class NewToken:
     user_id: int | None
     lifetime_seconds: float
     created_by: str
+    parent_id: str | None
+
+
+_parent = api_tokens.alias("parent")
+_PARENT_END = (
+    select(_parent.c.expires_at)
+    .where(_parent.c.id == bindparam("parent_id", type_=KeyText()))
+    .scalar_subquery()
+)
 
 
 @lru_cache
 def _insert(dialect: Dialect) -> ReturningInsert[Any]:
     given = parameters_for(
-        api_tokens, "id", "name", "role", "scopes", "secret_hash", "user_id", "created_by"
+        api_tokens,
+        "id",
+        "name",
+        "role",
+        "scopes",
+        "secret_hash",
+        "user_id",
+        "created_by",
+        "parent_id",
     )
-    end = db_now(bindparam("lifetime_seconds", type_=Float()))
+    end, parent_end = db_now(bindparam("lifetime_seconds", type_=Float())), _PARENT_END
     statement: ReturningInsert[Any] = (
         insert_into(dialect, api_tokens)
-        .values(**given, created_at=db_now(), expires_at=end)
+        .values(
+            **given,
+            created_at=db_now(),
+            expires_at=case((parent_end < end, parent_end), else_=end),
+        )
         .on_conflict_do_nothing(
             index_elements=[api_tokens.c.name], index_where=api_tokens.c.revoked_at.is_(None)
         )
@@ -87,7 +114,7 @@ def _insert(dialect: Dialect) -> ReturningInsert[Any]:
 
 
 def add(connection: Connection, token: NewToken) -> Token | None:
-    """Store a token; None if a token of that name is not revoked."""
+    """Store a token, which expires no later than its parent; None if a token of that name is not revoked."""
     values = {
         "id": token.id,
         "name": token.name,
@@ -97,6 +124,7 @@ def add(connection: Connection, token: NewToken) -> Token | None:
         "user_id": token.user_id,
         "created_by": token.created_by,
         "lifetime_seconds": token.lifetime_seconds,
+        "parent_id": token.parent_id,
     }
     stored = execute(connection, _insert(connection.dialect), values).scalar_one_or_none()
     return None if stored is None else get(connection, token.id)
@@ -156,12 +184,47 @@ _REVOKE = (
 )
 
 
-def revoke(connection: Connection, token_id: str, *, actor: str) -> bool:
-    """False if it was revoked before."""
-    return execute(connection, _REVOKE, {"wanted": token_id, "revoked_by": actor}).rowcount == 1
-
-
 _THESE = in_list(api_tokens.c.id, "ids")
+_REVOKE_CHILDREN = (
+    update(api_tokens)
+    .where(in_list(api_tokens.c.parent_id, "ids"), api_tokens.c.revoked_at.is_(None))
+    .values(**parameters_for(api_tokens, "revoked_by"), revoked_at=db_now())
+    .returning(api_tokens.c.id)
+)
+
+
+def revoke(connection: Connection, token_id: str, *, actor: str) -> list[str] | None:
+    """Revoke a token with all that were made with it. Answers their ids, its own first; None if it was revoked
+    before."""
+    if execute(connection, _REVOKE, {"wanted": token_id, "revoked_by": actor}).rowcount != 1:
+        return None
+    revoked, parents = [token_id], [token_id]
+    while parents:
+        # One level after the other, each in a statement of its own: it sees what a parent made until it was revoked.
+        values = {"ids": parents, "revoked_by": actor}
+        parents = sorted(execute(connection, _REVOKE_CHILDREN, values).scalars())
+        revoked += parents
+    return revoked
+
+
+_LOCK_LIVE = (
+    select(api_tokens.c.id)
+    .where(
+        api_tokens.c.id == bindparam("wanted", type_=KeyText()),
+        api_tokens.c.revoked_at.is_(None),
+        # A second more: what it makes must end after it was made.
+        api_tokens.c.expires_at > db_now(1.0),
+    )
+    .with_for_update(read=True)
+)
+
+
+def lock_live(connection: Connection, token_id: str) -> bool:
+    """Whether a token is neither revoked nor expired; then it is not revoked before the transaction ends."""
+    found = execute(connection, _LOCK_LIVE, {"wanted": token_id}).scalar_one_or_none()
+    return found is not None
+
+
 _NOTE_USE = (
     update(api_tokens)
     .where(api_tokens.c.id == bindparam("wanted", type_=KeyText()), _IS_USE_OUTDATED)

@@ -104,7 +104,7 @@ def assign(
 ) -> frozenset[int]:
     """PENDING or ORPHANED -> ASSIGNED, each to its worker if that worker still takes work."""
     rows = sorted((run.id, run.version, worker_id) for run, worker_id in assignments)
-    return _ids(execute_batch(connection, _assign, ASSIGN_COLUMNS, rows, _term_parameters(term)))
+    return _ids(execute_batch(connection, _assign, ASSIGN_COLUMNS, rows, term.parameters))
 
 
 @lru_cache
@@ -122,7 +122,7 @@ def assign_and_start(
 ) -> dict[int, WorkOrder]:
     """PENDING or ORPHANED -> ASSIGNED -> RUNNING in one UPDATE, for the worker of the leader's own
     process. The row is written once, the history has both moves, and the guards are those of both."""
-    parameters = {**_term_parameters(term), "me": worker_id}
+    parameters = {**term.parameters, "me": worker_id}
     return _orders(
         execute_batch(connection, _assign_and_start, REF_COLUMNS, sorted(runs), parameters)
     )
@@ -156,7 +156,7 @@ def orphan(
     silent = stale_after(
         reassign_after_seconds=reassign_after_seconds, silent_after_seconds=silent_after_seconds
     )
-    parameters = {**_term_parameters(term), **silent, "lost_alone": sorted(lost_alone)}
+    parameters = {**term.parameters, **silent, "lost_alone": sorted(lost_alone)}
     return _ids(execute_batch(connection, _orphan, REF_COLUMNS, sorted(runs), parameters))
 
 
@@ -184,7 +184,7 @@ def fail_lost(
 ) -> frozenset[int]:
     """RUNNING -> FAILED, if its worker has been silent that long and is not being confirmed. A
     confirmation deadline further ahead than that does not count (clock skew: the clock was set back since)."""
-    parameters = {**_term_parameters(term), **lost_after(silent_after_seconds)}
+    parameters = {**term.parameters, **lost_after(silent_after_seconds)}
     return _ids(execute_batch(connection, _fail_lost, REF_COLUMNS, sorted(runs), parameters))
 
 
@@ -201,7 +201,7 @@ def fail_orphaned(
     connection: Connection, *, term: Term, runs: Sequence[RunRef], max_orphans: int
 ) -> frozenset[int]:
     """ORPHANED -> FAILED, if it was orphaned `max_orphans` times, those that are free left out."""
-    parameters = {**_term_parameters(term), "max_orphans": max_orphans}
+    parameters = {**term.parameters, "max_orphans": max_orphans}
     return _ids(execute_batch(connection, _fail_orphaned, REF_COLUMNS, sorted(runs), parameters))
 
 
@@ -218,7 +218,7 @@ def skip(
     connection: Connection, *, term: Term, runs: Sequence[RunRef], reason: Reason
 ) -> frozenset[int]:
     """PENDING or ORPHANED -> CANCELED: records that a rule (`reason`) keeps it from running."""
-    parameters = {**_term_parameters(term), "why": reason.value}
+    parameters = {**term.parameters, "why": reason.value}
     return _ids(execute_batch(connection, _skip, REF_COLUMNS, sorted(runs), parameters))
 
 
@@ -234,9 +234,7 @@ def _skip(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
 def replace(connection: Connection, *, term: Term, runs: Sequence[RunRef]) -> frozenset[int]:
     """Any live run -> CANCELED, because its job lets a newer one replace it. Waits for locked rows: a
     run left out here would keep the newer one waiting."""
-    return _ids(
-        execute_batch(connection, _replace, REF_COLUMNS, sorted(runs), _term_parameters(term))
-    )
+    return _ids(execute_batch(connection, _replace, REF_COLUMNS, sorted(runs), term.parameters))
 
 
 @lru_cache
@@ -329,10 +327,6 @@ def _cancel(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
 
 def _refs(dialect: Dialect, varying: tuple[str, ...], *, skip_locked: bool = False) -> LockedRows:
     return locked_rows(dialect, job_runs, REF_COLUMNS, varying, skip_locked=skip_locked)
-
-
-def _term_parameters(term: Term) -> dict[str, Any]:
-    return {"leader": term.holder, "epoch": term.epoch}
 
 
 def _ids(moved: Rows) -> frozenset[int]:

@@ -82,9 +82,7 @@ def create(
     statement = partial(
         _insert, is_led=term is not None, is_known=of is not None, is_keyed=is_keyed
     )
-    parameters: dict[str, int] = {}
-    if term is not None:
-        parameters["epoch"] = term.epoch
+    parameters: dict[str, Any] = dict(term.parameters) if term is not None else {}
     if of is not None:
         parameters |= {"of_id": of.id, "of_version": of.version}
     created = execute_batch(connection, statement, NEW_COLUMNS, runs, parameters)

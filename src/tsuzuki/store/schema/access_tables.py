@@ -66,6 +66,8 @@ api_tokens = Table(
     Column("last_used_at", UtcTime),
     Column("revoked_at", UtcTime),
     Column("revoked_by", Text),
+    # The token that it was made with, of the same user, and is revoked with. NULL: made by a person.
+    Column("parent_id", KeyText),
     one_of("role", Role),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="name"),
     _is_hash("secret_hash"),
@@ -74,6 +76,7 @@ api_tokens = Table(
 )
 partial_index("uq_api_tokens_name", api_tokens.c.name, unique=True, where="revoked_at IS NULL")
 Index("ix_api_tokens_user_id", api_tokens.c.user_id)
+Index("ix_api_tokens_parent_id", api_tokens.c.parent_id)
 
 user_sessions = Table(
     "user_sessions",

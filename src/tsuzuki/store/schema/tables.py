@@ -346,10 +346,10 @@ leadership = Table(
     "leadership",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    # Unique, so that PostgreSQL treats it as part of a key: raising the epoch waits for every leader write
-    # that holds FOR KEY SHARE on this row, while renewing the lease does not.
+    # Both unique, so that PostgreSQL treats them as parts of a key: a change of the term waits for every leader
+    # write that holds FOR KEY SHARE on this row, while renewing the lease does not.
     Column("epoch", BigInteger, nullable=False, unique=True),
-    Column("holder", Text),
+    Column("holder", Text, index=True, unique=True),
     Column("lease_expires_at", UtcTime, nullable=False),
     Column("taken_at", UtcTime),
     Column("lease_seconds", Float, nullable=False, server_default=text("600")),

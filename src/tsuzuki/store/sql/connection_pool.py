@@ -2,7 +2,8 @@
 
 The oldest idle connection is taken first: it has its statements prepared, and the others are used only as far as
 they are needed. One that is seldom used is closed, so a process without work keeps one. If one turns out to be
-lost, all idle ones are closed with it.
+lost, all idle ones are closed with it. One that was idle for a while is looked at before it is handed out, without a
+statement: the server may have closed it meanwhile, by a restart or a failover.
 
 If the server has no connection left, a caller waits for one of this process to be put back. `VITAL` callers are
 served first. An `UNBOUNDED` caller, who may keep a connection for as long as it likes, does not get the last
@@ -31,6 +32,9 @@ REVIEW_SECONDS = 10.0
 USES_PER_SECOND_MIN = 5.0
 """A connection that was used less often than that in `REVIEW_SECONDS` is closed, if there is an older one."""
 
+IDLE_CHECK_SECONDS = 1.0
+"""A connection that was idle for longer is looked at."""
+
 COLLISION_SECONDS = 0.2
 YIELD_SECONDS = 0.02
 """A caller that finds no idle connection waits for `YIELD_SECONDS` before it opens one, unless that has happened to
@@ -52,6 +56,7 @@ class _Usage:
     generation: int
     reviewed_at: float
     uses: int = 0
+    idle_since: float = 0.0
 
 
 USAGE = "tsuzuki_usage"
@@ -103,6 +108,10 @@ class ConnectionPool(Pool):
 
     def is_full(self, problem: BaseException) -> bool:
         """Whether a connection was refused because the server has none left."""
+        raise NotImplementedError
+
+    def is_closed_by_server(self, raw: Any) -> bool:
+        """Whether the server has closed it, as far as can be known without a statement."""
         raise NotImplementedError
 
     @contextmanager
@@ -197,8 +206,18 @@ class ConnectionPool(Pool):
         if not self._has_idle_for(use):
             return None
         _, entry = self._idle.pop()
+        if self._is_lost(entry):
+            entry.close()
+            self.close_idle()
+            return None
         self._hand_out(entry, use)
         return entry
+
+    def _is_lost(self, entry: ConnectionPoolEntry) -> bool:
+        idle_seconds = self.clock.monotonic() - entry.info[USAGE].idle_since
+        return idle_seconds > IDLE_CHECK_SECONDS and self.is_closed_by_server(
+            entry.dbapi_connection
+        )
 
     def _hand_out(self, entry: ConnectionPoolEntry, use: Use) -> None:
         self._in_use[entry] = use
@@ -232,6 +251,7 @@ class ConnectionPool(Pool):
                 self._unbounded -= 1
             if is_kept and usage is not None:
                 usage.uses += 1
+                usage.idle_since = now
                 insort(self._idle, (usage.order, entry))
             to_close = self._take_seldom_used(now)
             self._changed.notify_all()

@@ -45,6 +45,9 @@ class SqlitePool(ConnectionPool):
     def is_full(self, _problem: BaseException) -> bool:
         return False
 
+    def is_closed_by_server(self, _raw: Any) -> bool:
+        return False
+
 
 def create_engine(url: URL, clock: Clock) -> Engine:
     if sqlite3.sqlite_version_info < VERSION_OLDEST:

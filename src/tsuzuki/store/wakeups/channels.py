@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from sqlalchemy import Text, bindparam, func, select, update
 
+from tsuzuki.model.run import Run
 from tsuzuki.store.schema.tables import notices
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.prepared import AnyConnection, execute
@@ -24,7 +25,7 @@ class Channel(StrEnum):
     """There is something to assign, or capacity for it."""
 
     WORKERS = "tsuzuki_workers"
-    """Runs were canceled, or assigned to more workers than can be named."""
+    """There is something for workers that are not named, or for more of them than can be."""
 
 
 ALL_CHANNELS = frozenset(Channel)
@@ -45,6 +46,11 @@ def notify(connection: AnyConnection, *names: str) -> None:
             execute(connection, _COUNT, {"channel": channel.value})
         else:
             execute(connection, _NOTIFY, {"channel": channel.value, "payload": payload})
+
+
+def holder_of(run: Run) -> str:
+    """Which process to wake when a run was ended from outside: the worker that it was assigned to, else the leader."""
+    return run.assigned_worker_id or Channel.LEADER
 
 
 def messages(names: Collection[str]) -> dict[Channel, str]:

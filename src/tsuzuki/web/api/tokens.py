@@ -27,7 +27,8 @@ TokenId = Annotated[str, Path(min_length=1, max_length=200, description="Its id 
 
 
 class TokenOut(Model):
-    """A token without its secret part. `rights` is what it may do now; `user` whose it is."""
+    """A token without its secret part. `rights` is what it may do now; `user` whose it is; `parent` the id of the token
+    that it was made with."""
 
     id: str
     name: str
@@ -42,6 +43,11 @@ class TokenOut(Model):
     last_used_at: Moment | None
     revoked_at: Moment | None
     revoked_by: str | None
+    parent: str | None
+
+
+class RevokedTokenOut(TokenOut):
+    also_revoked: list[str] = Field(description="The names of those that were made with it.")
 
 
 class NewTokenOut(TokenOut):
@@ -58,7 +64,7 @@ class NewToken(Model):
         LIFETIME_DEFAULT_SECONDS,
         ge=LIFETIME_MIN_SECONDS,
         le=LIFETIME_MAX_SECONDS,
-        description="A token that is made with a token ends no later than that one.",
+        description="A token that is made with a token ends no later than that one, and is revoked with it.",
     )
 
 
@@ -105,6 +111,7 @@ def create_token(context: Context, body: NewToken) -> NewTokenOut:
     dependencies=[requires(Right.ACCESS_OWN)],
     responses=problem_responses(404, 409),
 )
-def revoke_token(context: Context, token_id: TokenId) -> TokenOut:
-    """Revoke a token; it is refused from now on."""
-    return token_out(context.application.tokens.revoke(token_id, by=context.principal))
+def revoke_token(context: Context, token_id: TokenId) -> RevokedTokenOut:
+    """Revoke a token and all that were made with it; they are refused from now on."""
+    revoked = context.application.tokens.revoke(token_id, by=context.principal)
+    return RevokedTokenOut(**revoked.as_dict())

@@ -25,7 +25,6 @@ from tsuzuki.store import jobs
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
 
 __all__ = ["BulkRuns", "BulkView", "Result", "ResultStatus", "StartedCollection", "Summary"]
 
@@ -236,7 +235,7 @@ class BulkRuns:
         if run is not None and not run.state.is_final:
             ref = RunRef(id=run.id, version=run.version)
             moves.cancel(connection, operator=self._context.actor, runs=[ref])
-            channels.notify(connection, Channel.WORKERS)
+            channels.notify(connection, channels.holder_of(run))
 
     def _look_after(self) -> None:
         """A collection whose run was cancelled with `tsuzuki run cancel` is cancelled too."""
