@@ -239,6 +239,9 @@ def test_every_row_comes_once_while_others_are_added(world: World, operation: st
 
 def test_a_cursor_of_one_list_is_refused_by_every_other(world: World) -> None:
     client = world.served.client
+    for _, _, add in LISTS.values():
+        for _ in range(2):
+            add(world, next(NUMBERS))
     other = world.served.application.bulk.preview(BulkVerb.CANCEL, RunFilter()).action.id
     paths = {name: path.format(bulk_id=world.bulk_id) for name, (path, *_) in LISTS.items()}
     paths["results of another"] = f"bulk/{other}/results?"
