@@ -50,5 +50,5 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
     result = asyncio.run(call())
     state.close()
     assert not getattr(result, "is_error", True)
-    assert len(heard) >= NOTES_WANTED
+    assert len(heard) >= NOTES_WANTED, result
     assert heard == sorted({*heard})

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from support.page_checks import Layouts, Visitor, check_twin, measure_layout_shift, visitor
+from support.page_checks import Layouts, Visitor, check_twin, layout_shifts, visitor
 from support.web_client import Served
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
@@ -74,10 +74,10 @@ def test_a_row_changes_in_place_and_a_new_one_waits(person: Visitor, site: Serve
     expect(page.locator(f"#run-{run_id}")).to_contain_text("Pending")
     site.application.runs.cancel(run_id)
     new_id = new_run(site)
-    moved = measure_layout_shift(page, lambda: refresh(page))
+    moved = layout_shifts(page, lambda: refresh(page))
     expect(page.locator(f"#run-{run_id}")).to_contain_text("Canceled")
     expect(page.locator(f"#run-{new_id}")).to_have_count(0)
-    assert moved == 0
+    assert moved == []
     page.get_by_role("link", name="1 new").click()
     expect(page.locator(f"#run-{new_id}")).to_be_visible()
 

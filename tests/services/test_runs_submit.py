@@ -297,7 +297,7 @@ def test_a_run_whose_start_cannot_be_recorded_is_not_stored(
     def fail(*_: Any, **__: Any) -> None:
         raise Unreachable("gone")
 
-    monkeypatch.setattr(audit, "record", fail)
+    monkeypatch.setattr(audit, "record_many", fail)
     for _ in range(2):
         with pytest.raises(Unreachable):
             run_service.start(Request(job="hello"))

@@ -214,17 +214,19 @@ def stray_english(page: Page) -> list[str]:
     return found
 
 
-LAYOUT_SHIFT = """() => { window.shifts = 0; new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) window.shifts += entry.value;
+LAYOUT_SHIFT = """() => { window.moved = []; new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) for (const {node, previousRect, currentRect} of entry.sources)
+    window.moved.push([node?.outerHTML ?? node?.textContent, previousRect, currentRect].map((one) =>
+      typeof one === 'string' ? one.slice(0, 200) : JSON.stringify(one)).join(' '));
 }).observe({ type: 'layout-shift' }); }"""
 
 
-def measure_layout_shift(page: Page, act: Callable[[], None]) -> float:
-    """How far things moved while something happened; 0 if nothing did."""
+def layout_shifts(page: Page, act: Callable[[], None]) -> list[str]:
+    """What moved while something happened, with where it was and is."""
     page.evaluate(LAYOUT_SHIFT)
     act()
     page.evaluate(
         "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
     )
-    moved: float = page.evaluate("window.shifts")
+    moved: list[str] = page.evaluate("window.moved")
     return moved

@@ -54,7 +54,7 @@ class World:
     bulk_id: int
 
     def add_job(self, number: int) -> None:
-        name = f"job-{number * 7919 % 100:02}"  # before and behind what is there
+        name = f"job-{number * 7919 % 1000:03}"  # before and behind what is there
         self.served.application.jobs.define(name, {"command": ["true"]})
 
     def add_run(self, _number: int) -> None:
@@ -81,14 +81,14 @@ class World:
             failures.note(connection, [RunFailure(number, group_id, 1, signature)])
 
     def add_worker(self, number: int) -> None:
-        add_worker(self.database, f"host-{number * 7919 % 100:02}")
+        add_worker(self.database, f"host-{number * 7919 % 1000:03}")
 
     def add_token(self, number: int) -> None:
-        name, by = f"token-{number * 7919 % 100:02}", self.served.application.principal
+        name, by = f"token-{number * 7919 % 1000:03}", self.served.application.principal
         self.served.application.tokens.create(name, by=by, role=Role.VIEWER)
 
     def add_user(self, number: int) -> None:
-        name = f"user-{number * 7919 % 100:02}"
+        name = f"user-{number * 7919 % 1000:03}"
         with self.database.write() as connection:
             users.add(connection, name=name, role=Role.VIEWER, password_hash="none", actor="test")
 
@@ -111,7 +111,7 @@ class World:
 
     def add_books_cursor(self, number: int) -> None:
         with self.database.write() as connection:
-            key = f"{number * 7919 % 100:064}"
+            key = f"{number * 7919 % 1000:064}"
             cursors.upsert_collect_cursor(connection, "novelties", key, 7, False)
 
     def add_mail(self, number: int) -> None:
@@ -119,7 +119,7 @@ class World:
             add_mail(connection, f"volume-{number}")
 
     def add_file(self, number: int) -> None:
-        path = f"file-{number * 7919 % 100:02}.py"
+        path = f"file-{number * 7919 % 1000:03}.py"
         file = ParsedFile(path=path, size=0, mtime_ns=0, outcome=FileOutcome.INDEXED)
         (tree,) = self.served.application.service("codeindex").find()
         with (
@@ -130,7 +130,7 @@ class World:
 
     def add_feed(self, number: int) -> None:
         with self.database.write() as connection:
-            add_feed(connection, f"feed-{number * 7919 % 100:02}")
+            add_feed(connection, f"feed-{number * 7919 % 1000:03}")
 
     def add_item(self, _number: int) -> None:
         with self.database.write() as connection:

@@ -120,7 +120,9 @@ def ls(invocation: Invocation, with_revoked: bool) -> None:
 @yes_option
 @click.pass_obj
 def revoke(invocation: Invocation, name_or_id: str, yes: bool) -> None:
-    """Revoke a token by its name or its first part, and all that were made with it: from now on they are refused.
+    """Revoke a token, by its name or its first part, and all that were made with it.
+
+    From now on they are refused.
 
     \b
     tsuzuki token revoke ci --yes

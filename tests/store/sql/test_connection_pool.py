@@ -137,22 +137,6 @@ def test_a_connection_that_the_server_closed_while_it_was_idle_is_not_used(
     assert idle(database) == 1
 
 
-@only_on_postgresql
-def test_a_connection_on_which_a_notice_came_while_it_was_idle_is_kept(
-    database: Database, clock: MovingClock
-) -> None:
-    add_worker(database)
-    with database.statement() as connection:
-        connection.send("LISTEN anything")
-        raw = connection._raw
-    with closing(psycopg.connect(_conninfo(database), autocommit=True)) as other:
-        other.execute("NOTIFY anything")
-    assert select([raw.pgconn.socket], [], [], 30)[0]
-    clock.advance(IDLE_CHECK_SECONDS + 1)
-    with database.statement() as connection:
-        assert connection._raw is raw
-
-
 def _conninfo(database: Database) -> str:
     return database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 

@@ -46,9 +46,6 @@ SETTINGS = {
 SETTINGS_OF_A_TRANSACTION = ("idle_in_transaction_session_timeout", "random_page_cost")
 """Set in each transaction behind a pooler; the others are of the pooler's own connection."""
 
-MESSAGES_MAX = 10
-"""How often is read from an idle connection before it is given up."""
-
 CONNECT_TIMEOUT_SECONDS = 5
 CANCEL_SECONDS = 2.0
 
@@ -83,18 +80,11 @@ class PostgresPool(ConnectionPool):
         return is_out_of_connections(problem)
 
     def is_closed_by_server(self, raw: Any) -> bool:
-        """There is something to read then, though nothing was asked: the end. A server that lives may have sent a
-        notice or a changed setting, which is read."""
+        """There is something to read then, though nothing was asked: the end, or first the reason for it. A
+        changed setting of the server is told so too; a new connection is no loss."""
         incoming = select.poll()
         incoming.register(raw.pgconn.socket, select.POLLIN)
-        for _ in range(MESSAGES_MAX):
-            if not incoming.poll(0):
-                return False
-            try:
-                raw.pgconn.consume_input()
-            except raw.OperationalError:
-                return True
-        return True
+        return bool(incoming.poll(0))
 
 
 def is_out_of_connections(problem: BaseException | None) -> bool:
