@@ -71,9 +71,8 @@ def request_context(request: Request) -> RequestContext:
 
 
 async def _request_context(request: Request) -> RequestContext:
-    return request_context(
-        request
-    )  # in the event loop: a plain function would be called in a thread
+    """In the event loop: FastAPI calls a plain function in a thread."""
+    return request_context(request)
 
 
 Context = Annotated[RequestContext, Depends(_request_context)]

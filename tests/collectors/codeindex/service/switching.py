@@ -9,9 +9,11 @@ from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.model.errors import NotFound
 
 
-def ask_during_switches(root: Path, answers: CodeAnswers, *, files: int, rounds: int) -> int:
-    """Two questions a round: no answer mixes two branches, and most come from a tree at rest, all of them where
-    git does not take seconds. How many switches there were."""
+def ask_during_switches(
+    root: Path, answers: CodeAnswers, *, files: int, rounds: int, settled_min: int | None = None
+) -> int:
+    """Two questions a round: no answer mixes two branches, and all come from a tree at rest, or `settled_min` of
+    them where git may take longer than a question waits. How many switches there were."""
     asked, answered = threading.Event(), threading.Event()
     switches = 0
 
@@ -31,7 +33,7 @@ def ask_during_switches(root: Path, answers: CodeAnswers, *, files: int, rounds:
         asked.set()
         answered.set()
         switching.join()
-    assert settled > rounds / 2
+    assert settled >= (rounds if settled_min is None else settled_min)
     return switches
 
 

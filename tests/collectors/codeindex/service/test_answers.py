@@ -84,7 +84,8 @@ def test_switches_of_3000_files_during_200_questions_never_mix_two_trees(
     build()
     answers = CodeAnswers.of(str(root), cwd=root, environ=environ)
     with Watcher(root, builds=Builds(environ=environ)):
-        assert ask_during_switches(root, answers, files=3_000, rounds=100) > 20
+        switches = ask_during_switches(root, answers, files=3_000, rounds=100, settled_min=50)
+        assert switches > 20
         wait_until(
             lambda: answers.search("place_3", lines=False).index.pending == 0,
             "the watcher has indexed the last branch",
