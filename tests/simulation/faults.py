@@ -36,6 +36,8 @@ REPLY_SECONDS = 1.2
 BOTH = Role(capacity=4)
 LEADS = Role(work=False)
 WORKS = Role(lead=False, capacity=4)
+NARROW = Role(capacity=1)
+"""With more work than slots: what ends is replaced in the same commit."""
 
 
 @dataclass(frozen=True, kw_only=True)

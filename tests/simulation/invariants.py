@@ -250,6 +250,7 @@ class Invariants:
         for task, ending in step.ended:
             if self.runs[task.run.id].state is not ending.state:
                 self._violated(f"run {task.run.id}: confirmed {ending.state}, and it is not")
+        self._world.coverage["ends and assignments shared a commit"] += bool(step.refilled.assigned)
         self._world.coverage["an end was refused"] += len(step.refused)
         self._world.coverage["a run was found lost"] += len(step.lost)
 

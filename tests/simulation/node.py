@@ -47,6 +47,7 @@ class Node(Client):
         )
         self.engine.settings._lock = FiberLock(self)  # type: ignore[assignment]
         self.engine.worker._local_start_lock = FiberLock(self)  # type: ignore[assignment]
+        self.engine.leader.assigner._lock = FiberLock(self)  # type: ignore[assignment]
         self._tick = self.engine.leader.tick
         self.engine.leader.tick = self._led  # type: ignore[method-assign]
 
@@ -139,13 +140,20 @@ class FiberLock:
         self._scheduler = client.world.scheduler
         self._is_held = False
 
-    def __enter__(self) -> None:
-        while self._is_held:
+    def acquire(self, *, blocking: bool = True) -> bool:
+        while self._is_held and blocking:
             self._scheduler.sleep(0.01)
-        self._is_held = True
+        was_held, self._is_held = self._is_held, True
+        return not was_held
+
+    def release(self) -> None:
+        self._is_held = False
+
+    def __enter__(self) -> None:
+        self.acquire()
 
     def __exit__(self, *_problem: object) -> None:
-        self._is_held = False
+        self.release()
 
 
 class SimulatedListener:

@@ -1,7 +1,7 @@
 """Scenarios by name. The scenario of a seed is the seed modulo their number."""
 
 from simulation.client import FaultRates
-from simulation.faults import BOTH, LEADS, MIXED, WORKS, Scenario
+from simulation.faults import BOTH, LEADS, MIXED, NARROW, WORKS, Scenario
 
 SOME_LOSS = FaultRates(request_failure=0.03, reply_loss=0.05, slow=0.05)
 ACTS = ("submit", "emit", "cancel", "retry")
@@ -23,7 +23,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="pauses",
         faults={"pause": 1, "pause_at_point": 4, "sleep_at_point": 2},
+        roles=(NARROW, NARROW),
+        act_every_seconds=1.0,
         must_cover=(
+            "ends and assignments shared a commit",
             "a process was paused",
             "a machine slept",
             "a deposed leader's write was refused",
@@ -36,7 +39,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         faults={"delay_reply_to_leader": 1},
         fault_rates=FaultRates(request_failure=0.04, reply_loss=0.12),
         fault_seconds=MIXED,
+        roles=(NARROW, BOTH),
+        act_every_seconds=1.0,
         must_cover=(
+            "ends and assignments shared a commit",
             "a request failed",
             "a reply to a leader was slow",
             "lost reply: created by time",

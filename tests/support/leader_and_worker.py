@@ -1,5 +1,6 @@
 """A leader and the worker of its own process, in one thread, on a database with injected faults."""
 
+from contextlib import AbstractContextManager
 from random import Random
 
 from support.factories import (
@@ -15,6 +16,7 @@ from support.scripted_executors import ScriptedExecutor
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.worker.identity import WorkerIdentity
+from tsuzuki.engine.worker.local_leader import Refill
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
@@ -28,7 +30,8 @@ ME = WorkerIdentity(
 
 
 class LeaderAndWorker:
-    """A leader and the worker of its own process, on a database with injected faults."""
+    """A leader and the worker of its own process, on a database with injected faults. For the worker it is the
+    leader."""
 
     def __init__(self, database: Database, clock: MovingClock) -> None:
         self.database = database
@@ -45,14 +48,21 @@ class LeaderAndWorker:
             random=Random(1),
             settings=EngineSettings,
             wake=self._wake,
-            leads_here=lambda: True,
         )
         self.worker.register()
         self.assigner = Assigner(database=self.faulty_database, local_worker=self.worker)
+        self.worker.leader = self
         self.job_id = add_job(database, spec("free", concurrency_policy=ConcurrencyPolicy.ALLOW))
 
     def _wake(self) -> None:
         self.woken += 1
+
+    @property
+    def leads(self) -> bool:
+        return True
+
+    def refilling(self) -> AbstractContextManager[Refill | None]:
+        return self.assigner.refilling(self.term)
 
     def lead(self) -> int:
         return self.assigner.tick(self.term)

@@ -70,6 +70,7 @@ class Metrics:
             self._ended.labels(job=job, state=state.value).inc(count)
         self._refused.inc(len(step.refused))
         self._retries.inc(step.retries)
+        self._assigned.inc(step.refilled.assigned)
         self.running.set(running)
 
     def count_round(self, done: LeaderRound) -> None:

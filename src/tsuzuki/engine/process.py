@@ -17,6 +17,7 @@ from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.coordination.steps import CoordinationSteps
 from tsuzuki.engine.leader.leader import Leader
 from tsuzuki.engine.leader.lease import Lease
+from tsuzuki.engine.leader.own_leader import OwnLeader
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
 from tsuzuki.engine.leader.steps import LeaderSteps
 from tsuzuki.engine.lock_watch import LockWatch
@@ -113,7 +114,6 @@ class Engine:
             random=self._jitter,
             settings=self.settings,
             wake=self.wakeups.worker.wake,
-            leads_here=lambda: self.lease.term is not None,
         )
         self.heartbeat = Heartbeat(
             database=self._database,
@@ -134,6 +134,7 @@ class Engine:
             only_job=self.role.only_job,
             silence_guard=silence_guard,
         )
+        self.worker.leader = OwnLeader(lease=self.lease, assigner=self.leader.assigner)
         self._build_steps()
 
     def _build_steps(self) -> None:

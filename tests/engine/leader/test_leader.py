@@ -73,7 +73,7 @@ def a_leader(pair: LeaderAndWorker) -> Leader:
         coordination=NoCoordination(),
         local_worker=pair.worker,
     )
-    leader._assigner = pair.assigner
+    leader.assigner = pair.assigner
     return leader
 
 

@@ -5,16 +5,20 @@ execute.
 
 A blocked run (its job off or at its limit, its key at its limit, no worker with its tags) never hides what could run,
 and a long backlog of them costs no more than its jobs and keys are many. A round's assignments are one statement.
+
+Used by the leader's thread, and by the worker's of the same process to fill slots that become free (`refilling`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.group_search import GroupSearch
 from tsuzuki.engine.leader.placement import Placement
 from tsuzuki.engine.leader.selection import Selection
+from tsuzuki.engine.worker.local_leader import Refill, Refilled
 from tsuzuki.engine.worker.local_start import LocalStart
 from tsuzuki.model.job import Job
 from tsuzuki.model.settings import EngineSettings
@@ -81,6 +85,8 @@ class Assigner:
         self._local_worker = local_worker
         self._only_job = only_job
         self._coordination = coordination or NoCoordination()
+        self._lock = threading.Lock()
+        """Held while runs are placed and until that is committed."""
         self._jobs: dict[int, Job] = {}
         self._read_first = 1
         """How many runs the first query of a round reads: as many as were assigned in the last round, or as slots were
@@ -99,6 +105,10 @@ class Assigner:
     def tick(self, term: Term, *, expects_change: bool = True) -> int:
         """Assign what can be assigned. Returns how many runs were. Unless `expects_change` (a wake-up, a run that
         has become due), a backlog that was found to be blocked is searched again only after a while."""
+        with self._lock:
+            return self._tick(term, expects_change=expects_change)
+
+    def _tick(self, term: Term, *, expects_change: bool) -> int:
         started_at = self._database.clock.monotonic()
         if not expects_change and started_at < self._search_again_at:
             return 0
@@ -119,7 +129,11 @@ class Assigner:
     def assign_first(self, term: Term) -> int:
         """Assign the most urgent run in as few round trips as that takes, for an idle leader. Answers 1,
         or 0 if that one is blocked, or its job is not known yet."""
-        with self._local_start() as local, self._database.statement() as connection:
+        with (
+            self._lock,
+            self._local_start() as local,
+            self._database.statement() as connection,
+        ):
             found = capacity.load_with_first_due(
                 connection, heard_within_seconds=self._heard_within_seconds()
             )
@@ -135,6 +149,29 @@ class Assigner:
             assigned = self._assign(connection, local, term, chosen)
         self._after_commit(chosen, assigned)
         return len(assigned)
+
+    @contextmanager
+    def refilling(self, term: Term) -> Iterator[Refill | None]:
+        """Around a transaction in which our own worker stores ends, to place runs in it too. None unless runs wait and
+        no slot was free after the last round; and while a round is under way, which will see the ends or be followed
+        by another."""
+        if not self._lock.acquire(blocking=False):
+            yield None
+            return
+        chosen: list[Assignment] = []
+        assigned: set[int] = set()
+
+        def refill(connection: Connection, local: LocalStart) -> Refilled:
+            chosen.extend(self._choose(connection))
+            assigned.update(self._assign(connection, local, term, chosen))
+            is_full = self.is_full and 0 < len(assigned) == len(chosen)
+            return Refilled(len(assigned), is_full)
+
+        try:
+            yield refill if self.is_full else None
+            self._forget_and_wake(chosen, assigned)
+        finally:
+            self._lock.release()
 
     def _heard_within_seconds(self) -> float:
         return self._settings().heartbeat_interval_seconds * HEARTBEATS_MISSED_MAX
@@ -168,6 +205,9 @@ class Assigner:
 
     def _after_commit(self, chosen: Sequence[Assignment], assigned: frozenset[int]) -> None:
         self._coordination.release({run.id for run, _ in chosen} - assigned)
+        self._forget_and_wake(chosen, assigned)
+
+    def _forget_and_wake(self, chosen: Sequence[Assignment], assigned: Collection[int]) -> None:
         self._groups.forget({run.id for run, _ in chosen})
         own = self._local_worker.worker_id if self._local_worker else None
         workers = {worker_id for run, worker_id in chosen if run.id in assigned}

@@ -73,7 +73,7 @@ class Leader:
         self._rescuer = Rescuer(
             database=database, settings=settings, random=random, coordination=coordination
         )
-        self._assigner = Assigner(
+        self.assigner = Assigner(
             database=database,
             settings=settings,
             coordination=coordination,
@@ -101,14 +101,14 @@ class Leader:
     # --- the three modes ------------------------------------------------------------------------
 
     def _busy_round(self, term: Term) -> LeaderRound | None:
-        assigned = self._assigner.tick(term)
-        if self._assigner.is_full:
+        assigned = self.assigner.tick(term)
+        if self.assigner.is_full:
             # A run that ends wakes us; without that, we poll.
             return LeaderRound(assigned=assigned, seconds_to_next=POLL_INTERVAL_BUSY_SECONDS)
         return LeaderRound(assigned=assigned, again_at_once=True) if assigned else None
 
     def _first_run_round(self, term: Term) -> LeaderRound | None:
-        if not self._assigner.assign_first(term):
+        if not self.assigner.assign_first(term):
             return None
         self._is_busy = True
         return LeaderRound(assigned=1, seconds_to_next=PAUSE_AFTER_FIRST_SECONDS)
@@ -125,7 +125,7 @@ class Leader:
         self._silence_guard.observe(polled.now)
         rescued = self._rescue(term) if polled.needs_rescue else Rescued()
         if planned.created or events or rescued.made_work:
-            assigned += self._assigner.tick(term)
+            assigned += self.assigner.tick(term)
         self._is_busy = bool(assigned)
         done = LeaderRound(
             planned=planned.created,
@@ -147,7 +147,7 @@ class Leader:
         if done.next_at is not None:
             passed = self._database.clock.monotonic() - self._polled_at
             waits.append((done.next_at - polled.now).total_seconds() - passed)
-        if (postponed := self._assigner.postponed_seconds) is not None:
+        if (postponed := self.assigner.postponed_seconds) is not None:
             waits.append(postponed)
         if polled.needs_rescue:
             waits.append(self._silence_guard.seconds_left() or RESCUE_INTERVAL_SECONDS)
@@ -170,7 +170,7 @@ class Leader:
         has_changed = self._planned_for != (term.epoch, *polled.jobs)
         self._next_due_at = polled.next_due_at
         expects_change = woken or self._is_busy or has_become_due or has_changed
-        return self._assigner.tick(term, expects_change=expects_change)
+        return self.assigner.tick(term, expects_change=expects_change)
 
     def _plan(self, term: Term, polled: LeaderPoll) -> Planned:
         """Plan if a tick has come, or if jobs were changed since the last planning."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tsuzuki.engine.task import Task
+from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refilled
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs.moves import RunEnd
 
@@ -13,7 +14,7 @@ from tsuzuki.store.runs.moves import RunEnd
 class WorkerStep:
     """`ended` and `refused` are ends that the database accepted and refused; `started` now execute here;
     `lost` execute here, but this worker does not own them any more; `polled` says that ownership was
-    checked."""
+    checked, `refilled` what was assigned in the same transaction."""
 
     ended: list[tuple[Task, RunEnd]] = field(default_factory=list)
     refused: list[Task] = field(default_factory=list)
@@ -21,6 +22,7 @@ class WorkerStep:
     lost: list[Task] = field(default_factory=list)
     retries: int = 0
     polled: bool = False
+    refilled: Refilled = NOT_REFILLED
 
     @cached_property
     def ends(self) -> Counter[tuple[str, RunState]]:

@@ -178,7 +178,7 @@ class WorkerSteps:
         for (_, state), count in step.ends.items():
             self.ended[state] += count
         _log_step(step)
-        if step.ended or step.lost:
+        if (step.ended and not step.refilled.is_full) or step.lost:
             self._wakeups.leader.wake()
             if self._lease.term is None:
                 self._coordination.wake({Channel.LEADER})

@@ -1,8 +1,9 @@
 """A worker: starts runs assigned to it, executes them, and reports how they ended.
 
 `tick` is one bounded step with at most one transaction: write buffered output, finish what ended (with its
-retry), start what is assigned to us. A slot is free only after the database has accepted the end. A run
-whose end it refuses is not ours any more: it is stopped, and nothing is written for it.
+retry), start what is assigned to us, or have the leader of our own process assign what comes next
+(`local_leader`). A slot is free only after the database has accepted the end. A run whose end it refuses is not
+ours any more: it is stopped, and nothing is written for it.
 
 Every run that is RUNNING in our name enters the slots through one queue, `_adopted_next`, and by the
 worker's own thread: what we started, what the leader of our own process started for us (`local_start`), and
@@ -16,7 +17,7 @@ may still be under way by then, so for a while every poll reconciles.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
 
 from tsuzuki.engine.failures import note_failures
@@ -24,6 +25,7 @@ from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.engine.task import Executor, Task
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
+from tsuzuki.engine.worker.local_leader import LocalLeader, NoLocalLeader, Refill
 from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
 from tsuzuki.engine.worker.ownership_check import lost_of
@@ -49,6 +51,9 @@ RUN_ENDS_MAX = 500
 RECONCILE_SECONDS = 30.0
 """How long after a lost reply the database may still commit what we sent."""
 
+REFILL_ENDS_MAX = 64
+"""So many ends at most share a transaction with what is assigned next: it must be short."""
+
 GATHER_SECONDS_MAX = 0.004
 GATHER_ENDS_MAX = 32
 """How long a busy worker waits for further ends, and for how many."""
@@ -70,7 +75,6 @@ class Worker:
         random: Random,
         settings: Callable[[], EngineSettings],
         wake: Callable[[], None],
-        leads_here: Callable[[], bool] = lambda: False,
     ) -> None:
         self.identity = identity
         self.accepting = True
@@ -81,7 +85,8 @@ class Worker:
         self._random = random
         self._settings = settings
         self._wake = wake
-        self._leads_here = leads_here
+        self.leader: LocalLeader = NoLocalLeader()
+        """Of this process, if it may lead."""
         self.output = OutputBuffer(clock=clock, settings=settings, wake=wake)
         self.run_io = WorkerRunIO(
             database=database, output=self.output, worker_id=lambda: self.identity.id
@@ -91,7 +96,7 @@ class Worker:
         )
         self._adopted_next: deque[Task] = deque()
         self._local_start_lock = threading.Lock()
-        """Held from the leader's statement that starts runs for us until they are in the queue; and by
+        """Held from a statement of the leader that starts runs for us until they are in the queue; and by
         code that must not miss them: to change our id, to stop accepting, to reconcile."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._outcomes_wanted = 1
@@ -202,9 +207,12 @@ class Worker:
         reconciles = self._must_reconcile or (poll and self._may_be_unconfirmed())
         if not (ends or output or poll or reconciles):
             return step
-        with self._local_start_lock if reconciles else nullcontext():
+        with (
+            self._refilling(ends) as refill,
+            self._local_start_lock if reconciles or refill else nullcontext(),
+        ):
             try:
-                self._transact(step, ends, output, poll=poll, reconciles=reconciles)
+                self._transact(step, ends, output, poll=poll, reconciles=reconciles, refill=refill)
             except BaseException:
                 self.output.put_back(output)
                 self._on_unknown_commit()
@@ -259,6 +267,7 @@ class Worker:
         *,
         poll: bool,
         reconciles: bool,
+        refill: Refill | None,
     ) -> None:
         started: list[Task] = []
         with self._database.write() as connection:
@@ -271,9 +280,12 @@ class Worker:
             free = self.free + len(ends) - len(started)
             if not self.accepting and poll:
                 self._decline(connection)
-            elif self.accepting and free > 0 and (poll or not self._leads_here()):
+            elif self.accepting and free > 0 and (poll or not self.leader.leads):
                 started += self._start_assigned(connection, free)
-            if step.ended and not self._leads_here():
+            if refill and self.accepting:
+                step.refilled = refill(connection, local := LocalStart(self.identity.id))
+                started += local.tasks
+            if step.ended and not self.leader.leads:
                 channels.notify(connection, Channel.LEADER)
         if reconciles:
             self._must_reconcile = False
@@ -308,6 +320,12 @@ class Worker:
                 for task, end, outcome in unsuccessful
             ),
         )
+
+    def _refilling(self, ends: Sequence[_Ended]) -> AbstractContextManager[Refill | None]:
+        """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
+        ends must be stored."""
+        is_simple = 0 < len(ends) <= REFILL_ENDS_MAX and not self._may_be_unconfirmed()
+        return self.leader.refilling() if is_simple and self.accepting else nullcontext()
 
     def _start_assigned(self, connection: Connection, free: int) -> list[Task]:
         assigned = ownership.assigned_to_worker(connection, worker_id=self.identity.id, limit=free)

@@ -120,6 +120,8 @@ def portable(text: object, what: str) -> str:
         raise UsageError(f"{what} must be text")
     if "\0" in text:
         raise UsageError(f"{what} contains a NUL character, which no process can take")
+    if text.isascii():
+        return text  # every encoding that a process can have is the same there
     try:
         return os.fsencode(text).decode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

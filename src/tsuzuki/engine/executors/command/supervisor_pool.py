@@ -7,8 +7,7 @@ with it, an idle one had none.
 import asyncio
 import os
 import threading
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tsuzuki.engine.executors.command.spec import CommandSpec
@@ -48,19 +47,22 @@ class SupervisorPool:
 
         Raises `OSError` if it could not be handed over.
         """
-        with ExitStack() as theirs, ExitStack() as undo:
-            stdout, stdout_end = _pipe(theirs, undo)
-            stderr, stderr_end = _pipe(theirs, undo)
-            text = spec.as_bytes()
-            descriptors = [stdout_end, stderr_end]
+        text = spec.as_bytes()
+        ours, theirs = _pipes()
+        try:
             if len(text) > INLINE_BYTES_MAX:
-                descriptors.append(_file_of(text, theirs))
+                theirs.append(_file_of(text))
                 text = b""
-            supervisor = self._hand_over_to_idle(text, descriptors) or self._hand_over_to_new(
-                text, descriptors
+            supervisor = self._hand_over_to_idle(text, theirs) or self._hand_over_to_new(
+                text, theirs
             )
-            undo.pop_all()
-            return Command(supervisor=supervisor, stdout=stdout, stderr=stderr)
+        except BaseException:
+            _close(ours)
+            raise
+        finally:
+            _close(theirs)
+        stdout, stderr = ours
+        return Command(supervisor=supervisor, stdout=stdout, stderr=stderr)
 
     def release(self, supervisor: Supervisor) -> None:
         """Its command has ended: it may have the next one."""
@@ -138,17 +140,33 @@ class SupervisorPool:
             self._check_later()
 
 
-def _pipe(theirs: ExitStack, undo: ExitStack) -> tuple[int, int]:
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    undo.callback(os.close, reading)
-    theirs.callback(os.close, writing)
-    os.set_blocking(reading, False)
-    return reading, writing
+def _pipes() -> tuple[list[int], list[int]]:
+    """Our ends of the two outputs, which do not block, and those of the command."""
+    ours: list[int] = []
+    theirs: list[int] = []
+    try:
+        for _ in range(2):
+            reading, writing = os.pipe2(os.O_CLOEXEC)
+            ours.append(reading)
+            theirs.append(writing)
+            os.set_blocking(reading, False)
+    except OSError:
+        _close([*ours, *theirs])
+        raise
+    return ours, theirs
 
 
-def _file_of(spec: bytes, theirs: ExitStack) -> int:
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _file_of(spec: bytes) -> int:
     """The spec as a file in memory, because a message cannot be that long."""
     file = os.memfd_create("tsuzuki-spec")
-    theirs.callback(os.close, file)
-    os.pwrite(file, spec, 0)
+    try:
+        os.pwrite(file, spec, 0)
+    except OSError:
+        os.close(file)
+        raise
     return file
