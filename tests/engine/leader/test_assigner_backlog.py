@@ -202,6 +202,22 @@ def test_a_search_that_took_long_is_postponed_and_what_it_found_is_kept(
     assert assigner.postponed_seconds is None
 
 
+def test_a_postponed_search_is_made_up_for_even_if_nothing_speaks_of_the_backlog(
+    database: Database, clock: MovingClock, term: Term, searches: list[float]
+) -> None:
+    """Else the leader would be called for it again and again, and never do it."""
+    block_keys(database, term)
+    add_worker(database, "w", capacity=10)
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 0
+    assert assigner.tick(term) == 0
+    left = assigner.postponed_seconds
+    assert left
+    clock.advance(left)
+    assert assigner.tick(term, expects_change=False) == 0
+    assert (assigner.postponed_seconds, len(searches)) == (None, 2)
+
+
 def test_a_kept_run_that_was_canceled_is_not_assigned_and_not_tried_again(
     database: Database, term: Term, searches: list[float]
 ) -> None:

@@ -110,7 +110,8 @@ class Assigner:
 
     def _tick(self, term: Term, *, expects_change: bool) -> int:
         started_at = self._database.clock.monotonic()
-        if not expects_change and started_at < self._search_again_at:
+        is_early = started_at < self._search_again_at and not self._groups.is_postponed
+        if is_early and not expects_change:
             return 0
         with self._database.read() as connection:
             chosen = self._choose(connection)
