@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.factories import add_worker, depose_and_take
+from support.factories import add_job, add_worker, create_run, depose_and_take, spec
 from support.leader_and_worker import LeaderAndWorker
 from support.rescuing import heartbeat
 from support.statement_recorder import recorded
@@ -74,6 +74,19 @@ def test_what_another_worker_has_room_for_is_assigned_to_it(pair: LeaderAndWorke
     assert not step.refilled.is_full
     assert {pair.state(run_id) for run_id in ids[3:]} <= {RunState.ASSIGNED, RUNNING}
     assert RunState.ASSIGNED in states(pair, ids[3:])
+
+
+def test_behind_a_blocked_run_the_rest_is_left_to_the_leader(pair: LeaderAndWorker) -> None:
+    """To find what can run behind a long blocked backlog may take long."""
+    disabled = add_job(pair.database, spec("off", enabled=False))
+    ids = fill(pair, waiting=0)
+    create_run(pair.database, disabled, priority=9)
+    waiting = pair.submit().id
+    pair.lead()
+    step = end_first(pair)
+    assert step.refilled == Refilled(assigned=0, is_full=False)
+    assert (pair.state(ids[0]), pair.state(waiting)) == (SUCCEEDED, PENDING)
+    assert (pair.lead(), pair.state(waiting)) == (1, RUNNING)
 
 
 def test_a_leader_whose_term_is_over_assigns_nothing_and_the_end_is_stored(

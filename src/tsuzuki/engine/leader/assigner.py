@@ -163,13 +163,12 @@ class Assigner:
         assigned: set[int] = set()
 
         def refill(connection: Connection, local: LocalStart) -> Refilled:
-            chosen.extend(self._choose(connection))
+            chosen.extend(self._choose_from_front(connection))
             assigned.update(self._assign(connection, local, term, chosen))
-            is_full = self.is_full and 0 < len(assigned) == len(chosen)
-            return Refilled(len(assigned), is_full)
+            return Refilled(len(assigned), self.is_full and len(assigned) == len(chosen))
 
         try:
-            yield refill if self.is_full else None
+            yield refill if self.is_full and not self._is_front_blocked() else None
             self._forget_and_wake(chosen, assigned)
         finally:
             self._lock.release()
@@ -230,27 +229,40 @@ class Assigner:
         passes what is blocked, and finds all the rest in the same order."""
         self._groups.is_postponed = False
         self.is_full = False
-        now = self._database.clock.monotonic()
-        is_front_blocked = now < self._front_blocked_until
+        is_front_blocked = self._is_front_blocked()
         limit = self._read_first
         found = [] if is_front_blocked else queue.due_runs(connection, limit=limit)
         if not (found or is_front_blocked):
             return []
-        found_capacity = capacity.load(
-            connection, heard_within_seconds=self._heard_within_seconds()
-        )
-        selection = Selection(self._placement(found_capacity), wanted_max=BATCH_MAX)
+        selection = self._selection(connection)
         free = selection.free_slots
         if not is_front_blocked:
             self._place(connection, selection, found)
             is_front_blocked = len(found) == limit and not self._walk(connection, selection, limit)
         if is_front_blocked and selection.wants_more:
+            now = self._database.clock.monotonic()
             self._front_blocked_until = now + FRONT_BLOCKED_SECONDS
             self._search_groups(connection, selection)
         self.is_full = free == len(selection.assignments)
         assigned = len(selection.assignments)
         self._read_first = max(min(free - assigned, BATCH_MAX), assigned, 1)
         return selection.assignments
+
+    def _choose_from_front(self, connection: Connection) -> list[Assignment]:
+        """Place the first due runs, as many as slots are free. If some of them are blocked, the rest is left to a
+        round: a search may take long, and the transaction of a worker must not."""
+        selection = self._selection(connection)
+        free = selection.free_slots
+        self._place(connection, selection, queue.due_runs(connection, limit=min(free, BATCH_MAX)))
+        self.is_full = 0 < free == len(selection.assignments)
+        return selection.assignments
+
+    def _selection(self, connection: Connection) -> Selection:
+        found = capacity.load(connection, heard_within_seconds=self._heard_within_seconds())
+        return Selection(self._placement(found), wanted_max=BATCH_MAX)
+
+    def _is_front_blocked(self) -> bool:
+        return self._database.clock.monotonic() < self._front_blocked_until
 
     def _walk(self, connection: Connection, selection: Selection, read: int) -> bool:
         """Read further along the queue, after `read` runs of it: as many as slots are free, then more. False if that
