@@ -39,7 +39,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         faults={"delay_reply_to_leader": 1},
         fault_rates=FaultRates(request_failure=0.04, reply_loss=0.12),
         fault_seconds=MIXED,
-        roles=(NARROW, BOTH),
+        roles=(NARROW, NARROW),
         act_every_seconds=1.0,
         must_cover=(
             "ends and assignments shared a commit",
