@@ -182,7 +182,13 @@ def test_what_was_pruned_is_answered_with_reload(
         connection.execute(pruned_history.delete())
 
 
-@pytest.mark.parametrize("known", ["nonsense", "runs~p.9:2:.1", "runs~s.1.2", "runs~", "\x7f~;;"])
+FORGED = 'runs~1\nevent: forged\ndata: {"x": 1}\n\n'
+"""It would end a line of the stream, and write an event of its own."""
+
+
+@pytest.mark.parametrize(
+    "known", ["nonsense", "runs~p.9:2:.1", "runs~s.1.2", "runs~", "\x7f~;;", FORGED]
+)
 def test_an_id_that_is_none_is_answered_with_reload(served: Served, known: str) -> None:
     with EventReader(served.server.url, "runs", after=known) as reader:
         event = reader.read()

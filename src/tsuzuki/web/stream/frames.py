@@ -35,8 +35,13 @@ def write_id(positions: Mapping[str, str]) -> str:
 
 
 def read_id(text: str | None) -> dict[str, str]:
-    """The positions in an id, of any origin: what is none is left out."""
+    """The positions in an id, of any origin: what is none is left out. So is a position with the end of a line in it,
+    for it is written into the stream again."""
     if not text or len(text) > ID_LENGTH_MAX:
         return {}
     parts = (part.partition("~") for part in text.split(";"))
-    return {source: position for source, tilde, position in parts if tilde}
+    return {
+        source: position
+        for source, tilde, position in parts
+        if tilde and position.isascii() and (not position or position.isprintable())
+    }
