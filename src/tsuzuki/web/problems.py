@@ -72,13 +72,16 @@ class RequestError(UsageError):
 
 
 class InvalidRequest(UsageError):
-    """What is wrong with parts of a request, each with its place in it."""
+    """What is wrong with parts of a request, each with its place in it. `total`: how many are wrong, if not all of
+    them are told."""
 
     code = "invalid_request"
 
-    def __init__(self, problems: "list[PartProblem]", **about: Any) -> None:
-        first = problems[0]
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    def __init__(
+        self, problems: "list[PartProblem]", *, total: int | None = None, **about: Any
+    ) -> None:
+        first, others = problems[0], (total or len(problems)) - 1
+        more = f" (and {others} more)" if others else ""
         about.setdefault("hint", first.hint)
         about.setdefault("code", first.code)
         super().__init__(f"{first.message}{more}", **about)
