@@ -1,8 +1,11 @@
 """The stream of events: what it tells, to whom, and from where it is resumed."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -196,6 +199,16 @@ def test_an_id_that_is_none_is_answered_with_reload(served: Served, known: str) 
         assert event.name == "reload"
 
 
+def log_lines(served: Served, run_id: int, *, after: int) -> Iterator[bytes]:
+    """The data of the events of one log, until it ends."""
+    with closing(HTTPConnection(urlsplit(served.server.url).netloc, timeout=120)) as connection:
+        headers = {"Authorization": "Bearer viewer"}
+        path = f"/api/v1/runs/{run_id}/logs/stream?after={after}"
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        yield from (line for line in answer if line.startswith(b"data: "))
+
+
 def test_lines_progress_and_workers_are_told(served: Served, database_url: str) -> None:
     application = served.application
     run_id = application.runs.submit(Request(job="hello")).run_id
@@ -241,12 +254,17 @@ def test_lines_progress_and_workers_are_told(served: Served, database_url: str) 
             bodies = [line["body"] for line in found["logs"].data["lines"]]
             assert bodies == ["one", "see https://u:***@host/"]
             known = reader.last_id
+            log = log_lines(served, run_id, after=1)
+            assert b'"see https://u:***@host/"' in next(log)
         with database.write() as connection:
             line = LogLine(seq=3, at=database.clock.now(), stream="stdout", body="three")
             logs.append(connection, worker_id="w1", lines=[(started, line)])
             end = moves.RunEnd(run=started, state=moves.RunState.SUCCEEDED)
             moves.finish(connection, worker_id="w1", ends=[end])
             leadership.release(connection, term=term)
+    (third, end) = log
+    assert b'"three"' in third
+    assert end == b"data: {}\n"
     with EventReader(served.server.url, topics, last_id=known) as reader:
         (event,) = [
             e for e in (reader.read(), reader.read(), reader.read()) if e and e.name == "logs"
@@ -409,6 +427,9 @@ def test_there_are_so_many_streams_and_no_more(served: Served) -> None:
     try:
         with EventReader(served.server.url, "runs"), EventReader(served.server.url, "runs"):
             refused = served.client.as_("viewer").get("stream?topics=runs")
+            assert (refused.status, refused.code) == (429, "streams_of_one")
+            (run_id,) = waiting_runs(served.application, 1)
+            refused = served.client.as_("viewer").get(f"runs/{run_id}/logs/stream")
             assert (refused.status, refused.code) == (429, "streams_of_one")
             with EventReader(served.server.url, "runs", token="admin"):
                 refused = served.client.as_("operator").get("stream?topics=runs")

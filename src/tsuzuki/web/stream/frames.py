@@ -30,6 +30,13 @@ def heartbeat(event_id: str) -> bytes:
     return f": open\nid: {event_id}\n\n".encode()
 
 
+def read_frame(written: bytes) -> tuple[str | None, str]:
+    """The name of an event and its data, as `frame` wrote them; None for what is no event."""
+    fields = [line.partition(": ")[::2] for line in written.decode("utf-8").split("\n")]
+    data = "\n".join(value for name, value in fields if name == "data")
+    return next((value for name, value in fields if name == "event"), None), data
+
+
 def write_id(positions: Mapping[str, str]) -> str:
     return ";".join(f"{source}~{position}" for source, position in positions.items())
 
