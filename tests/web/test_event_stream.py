@@ -1,9 +1,9 @@
 """The stream of events: what it tells, to whom, and from where it is resumed."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import timedelta
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -199,13 +199,17 @@ def test_an_id_that_is_none_is_answered_with_reload(served: Served, known: str) 
         assert event.name == "reload"
 
 
+@contextmanager
+def opened_log(served: Served, run_id: int, *, after: int = 0) -> Iterator[HTTPResponse]:
+    with closing(HTTPConnection(urlsplit(served.server.url).netloc, timeout=120)) as connection:
+        path = f"/api/v1/runs/{run_id}/logs/stream?after={after}"
+        connection.request("GET", path, headers={"Authorization": "Bearer viewer"})
+        yield connection.getresponse()
+
+
 def log_lines(served: Served, run_id: int, *, after: int) -> Iterator[bytes]:
     """The data of the events of one log, until it ends."""
-    with closing(HTTPConnection(urlsplit(served.server.url).netloc, timeout=120)) as connection:
-        headers = {"Authorization": "Bearer viewer"}
-        path = f"/api/v1/runs/{run_id}/logs/stream?after={after}"
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
+    with opened_log(served, run_id, after=after) as answer:
         yield from (line for line in answer if line.startswith(b"data: "))
 
 
@@ -429,8 +433,8 @@ def test_there_are_so_many_streams_and_no_more(served: Served) -> None:
             refused = served.client.as_("viewer").get("stream?topics=runs")
             assert (refused.status, refused.code) == (429, "streams_of_one")
             (run_id,) = waiting_runs(served.application, 1)
-            refused = served.client.as_("viewer").get(f"runs/{run_id}/logs/stream")
-            assert (refused.status, refused.code) == (429, "streams_of_one")
+            with opened_log(served, run_id) as answer:
+                assert answer.status == 429
             with EventReader(served.server.url, "runs", token="admin"):
                 refused = served.client.as_("operator").get("stream?topics=runs")
                 assert (refused.status, refused.code) == (503, "streams_of_server")

@@ -72,14 +72,14 @@ class RequestError(UsageError):
 
 
 class InvalidRequest(UsageError):
-    """What is wrong with parts of a request, each with its place in it. `total`: how many are wrong, if not all of
-    them are told."""
+    """What is wrong with parts of a request, each with its place in it."""
 
     code = "invalid_request"
 
     def __init__(
         self, problems: "list[PartProblem]", *, total: int | None = None, **about: Any
     ) -> None:
+        """`total`: how many parts are wrong, if not all of them are told."""
         first, others = problems[0], (total or len(problems)) - 1
         more = f" (and {others} more)" if others else ""
         about.setdefault("hint", first.hint)
