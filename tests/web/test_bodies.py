@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from support.web_client import Client
+from tsuzuki.model.errors import UsageError
+from tsuzuki.web.parameters import PROBLEMS_MAX
+from tsuzuki.web.security.bodies import _unique
 
 EMIT = "events"
 
@@ -131,3 +134,37 @@ def test_a_problem_has_what_where_and_next(client: Client) -> None:
         "hint": problem["hint"],
     }
     assert 'Did you mean "hello"?' in problem["hint"]
+
+
+class CountedKey(str):
+    """A key that counts how often it is compared."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedKey.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_doubled_key_is_found_in_one_pass_however_many_keys_there_are() -> None:
+    pairs = [(CountedKey(f"key {number}"), 0) for number in [*range(500), 499]]
+    with pytest.raises(UsageError, match="'key 499' stands twice"):
+        _unique(pairs)
+    assert CountedKey.compared < 5 * len(pairs)
+
+
+@pytest.mark.parametrize("noun", ["field", "parameter"])
+def test_of_many_wrong_parts_the_first_are_told_and_all_are_counted(
+    client: Client, noun: str
+) -> None:
+    names = [f"unknown{number}" for number in range(PROBLEMS_MAX + 7)]
+    answer = (
+        client.post(EMIT, {"event_type": "a", **dict.fromkeys(names, 1)})
+        if noun == "field"
+        else client.get("runs?" + "&".join(f"{name}=1" for name in names))
+    )
+    assert (answer.status, answer.code) == (422, f"unknown_{noun}")
+    assert answer.json["detail"].endswith(f"(and {len(names) - 1} more)")
+    assert len(answer.json["problems"]) == PROBLEMS_MAX

@@ -1,8 +1,11 @@
 """The stream of events: what it tells, to whom, and from where it is resumed."""
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import timedelta
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -182,12 +185,32 @@ def test_what_was_pruned_is_answered_with_reload(
         connection.execute(pruned_history.delete())
 
 
-@pytest.mark.parametrize("known", ["nonsense", "runs~p.9:2:.1", "runs~s.1.2", "runs~", "\x7f~;;"])
+FORGED = 'runs~1\nevent: forged\ndata: {"x": 1}\n\n'
+"""It would end a line of the stream, and write an event of its own."""
+
+
+@pytest.mark.parametrize(
+    "known", ["nonsense", "runs~p.9:2:.1", "runs~s.1.2", "runs~", "\x7f~;;", FORGED]
+)
 def test_an_id_that_is_none_is_answered_with_reload(served: Served, known: str) -> None:
     with EventReader(served.server.url, "runs", after=known) as reader:
         event = reader.read()
         assert event is not None
         assert event.name == "reload"
+
+
+@contextmanager
+def opened_log(served: Served, run_id: int, *, after: int = 0) -> Iterator[HTTPResponse]:
+    with closing(HTTPConnection(urlsplit(served.server.url).netloc, timeout=120)) as connection:
+        path = f"/api/v1/runs/{run_id}/logs/stream?after={after}"
+        connection.request("GET", path, headers={"Authorization": "Bearer viewer"})
+        yield connection.getresponse()
+
+
+def log_lines(served: Served, run_id: int, *, after: int) -> Iterator[bytes]:
+    """The data of the events of one log, until it ends."""
+    with opened_log(served, run_id, after=after) as answer:
+        yield from (line for line in answer if line.startswith(b"data: "))
 
 
 def test_lines_progress_and_workers_are_told(served: Served, database_url: str) -> None:
@@ -235,12 +258,17 @@ def test_lines_progress_and_workers_are_told(served: Served, database_url: str) 
             bodies = [line["body"] for line in found["logs"].data["lines"]]
             assert bodies == ["one", "see https://u:***@host/"]
             known = reader.last_id
+            log = log_lines(served, run_id, after=1)
+            assert b'"see https://u:***@host/"' in next(log)
         with database.write() as connection:
             line = LogLine(seq=3, at=database.clock.now(), stream="stdout", body="three")
             logs.append(connection, worker_id="w1", lines=[(started, line)])
             end = moves.RunEnd(run=started, state=moves.RunState.SUCCEEDED)
             moves.finish(connection, worker_id="w1", ends=[end])
             leadership.release(connection, term=term)
+    (third, end) = log
+    assert b'"three"' in third
+    assert end == b"data: {}\n"
     with EventReader(served.server.url, topics, last_id=known) as reader:
         (event,) = [
             e for e in (reader.read(), reader.read(), reader.read()) if e and e.name == "logs"
@@ -404,6 +432,9 @@ def test_there_are_so_many_streams_and_no_more(served: Served) -> None:
         with EventReader(served.server.url, "runs"), EventReader(served.server.url, "runs"):
             refused = served.client.as_("viewer").get("stream?topics=runs")
             assert (refused.status, refused.code) == (429, "streams_of_one")
+            (run_id,) = waiting_runs(served.application, 1)
+            with opened_log(served, run_id) as answer:
+                assert answer.status == 429
             with EventReader(served.server.url, "runs", token="admin"):
                 refused = served.client.as_("operator").get("stream?topics=runs")
                 assert (refused.status, refused.code) == (503, "streams_of_server")

@@ -45,7 +45,9 @@ def test_a_change_without_a_version_is_refused(client: Client) -> None:
     created(client, "versioned")
     answer = client.put("jobs/versioned", {"definition": ECHO})
     assert (answer.status, answer.code) == (428, "if_match_missing")
-    assert client.put("jobs/versioned", {"definition": ECHO}, If_Match="3").status == 400
+    for no_tag in ("3", '"\u00b2"', '""', f'"{"9" * 19}"'):
+        refused = client.put("jobs/versioned", {"definition": ECHO}, If_Match=no_tag)
+        assert (refused.status, refused.code) == (400, "if_match_invalid")
     assert client.put("jobs/versioned", {"definition": ECHO}, If_Match="*").status == 200
     assert client.put("jobs/versioned", {"definition": ECHO}, If_Match='"9", "1"').status == 200
 

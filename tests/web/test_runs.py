@@ -142,6 +142,8 @@ def test_the_log_is_there_as_lines_as_text_and_as_events(client: Client) -> None
     resumed = client.get(f"runs/{run_id}/logs/stream", Last_Event_ID="1").body.decode()
     data = [json.loads(line[6:]) for line in resumed.splitlines() if line.startswith('data: {"s')]
     assert [line["seq"] for line in data] == [2]
+    beyond = client.get(f"runs/{run_id}/logs/stream?after=77").body.decode()
+    assert [line for line in beyond.splitlines() if line] == ["event: end", "data: {}"]
     assert client.get("runs/999999/logs/stream").status == 404
     assert client.get("runs/999999/logs/text").status == 404
 

@@ -13,6 +13,9 @@ from tsuzuki.web.problems import InvalidRequest, PartProblem
 if TYPE_CHECKING:
     from fastapi.routing import APIRoute
 
+PROBLEMS_MAX = 50
+"""How many wrong parts of one request are told: each takes a while to explain."""
+
 
 def query_names(route: "APIRoute") -> set[str]:
     """The names of the query parameters that a route has."""
@@ -33,20 +36,23 @@ def _model_names(annotation: Any) -> Iterable[str]:
 
 def check_query(request: Request, known: Collection[str]) -> None:
     """Refuse parameters that are not known, and characters that no name, key or text of ours has."""
-    problems = [
-        unknown_part(f"query.{name}", name, known, "parameter")
-        for name in request.query_params
-        if name not in known
-    ]
+    unknown = [name for name in request.query_params if name not in known]
     given = [("query." + name, value) for name, value in request.query_params.multi_items()]
     given += [("path." + name, str(value)) for name, value in request.path_params.items()]
-    problems += [
-        PartProblem(where=where, message="a NUL character is not allowed", code="not_text")
-        for where, value in given
-        if "\x00" in value
+    with_nul = [where for where, value in given if "\x00" in value]
+    if not unknown and not with_nul:
+        return
+    problems = [
+        *(
+            unknown_part(f"query.{name}", name, known, "parameter")
+            for name in unknown[:PROBLEMS_MAX]
+        ),
+        *(
+            PartProblem(where=where, message="a NUL character is not allowed", code="not_text")
+            for where in with_nul[:PROBLEMS_MAX]
+        ),
     ]
-    if problems:
-        raise InvalidRequest(problems)
+    raise InvalidRequest(problems[:PROBLEMS_MAX], total=len(unknown) + len(with_nul))
 
 
 def unknown_part(where: str, name: str, known: Iterable[str], noun: str) -> PartProblem:
@@ -60,9 +66,12 @@ def unknown_part(where: str, name: str, known: Iterable[str], noun: str) -> Part
     )
 
 
-def invalid_parts(error: RequestValidationError, route: "APIRoute") -> list[PartProblem]:
-    """Each thing that is wrong, with its place in the request."""
-    return [_part(problem, route) for problem in error.errors()]
+def invalid_request(error: RequestValidationError, route: "APIRoute") -> InvalidRequest:
+    """What is wrong, thing by thing, each with its place in the request."""
+    found = error.errors()
+    return InvalidRequest(
+        [_part(problem, route) for problem in found[:PROBLEMS_MAX]], total=len(found)
+    )
 
 
 def _part(problem: dict[str, Any], route: "APIRoute") -> PartProblem:

@@ -76,9 +76,12 @@ class InvalidRequest(UsageError):
 
     code = "invalid_request"
 
-    def __init__(self, problems: "list[PartProblem]", **about: Any) -> None:
-        first = problems[0]
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    def __init__(
+        self, problems: "list[PartProblem]", *, total: int | None = None, **about: Any
+    ) -> None:
+        """`total`: how many parts are wrong, if not all of them are told."""
+        first, others = problems[0], (total or len(problems)) - 1
+        more = f" (and {others} more)" if others else ""
         about.setdefault("hint", first.hint)
         about.setdefault("code", first.code)
         super().__init__(f"{first.message}{more}", **about)

@@ -19,10 +19,9 @@ from tsuzuki.services.access.permissions import require
 from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.services.server_log import log
 from tsuzuki.web import idempotency
-from tsuzuki.web.parameters import check_query, invalid_parts, query_names
+from tsuzuki.web.parameters import check_query, invalid_request, query_names
 from tsuzuki.web.problems import (
     MEDIA_TYPE,
-    InvalidRequest,
     Problem,
     RequestError,
     problem_response,
@@ -103,7 +102,7 @@ class ApiRoute(APIRoute):
             await self._admit(request)
             return await self._answer(request, answer)
         except RequestValidationError as problem:
-            return self._refuse(request, InvalidRequest(invalid_parts(problem, self)))
+            return self._refuse(request, invalid_request(problem, self))
         except TsuzukiError as problem:
             return self._refuse(request, problem)
         except HTTPException:

@@ -22,6 +22,7 @@ from tsuzuki.web.security.access import AccessAuthenticator
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
 from tsuzuki.web.stream.response import ABORT
+from tsuzuki.web.watched_connection import WatchedConnection
 from tsuzuki.wiring.application import Application, local_actor
 
 DEFAULT_HOST = "127.0.0.1"
@@ -104,7 +105,7 @@ class WebServer:
         self.app = build_app(application, authenticator, allowed_hosts=hosts)
         config = uvicorn.Config(
             self.app,
-            http=_Connection,
+            http=_ServedConnection,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -147,6 +148,10 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         self.app_state = {**self.app_state, ABORT: transport.abort}
         super().connection_made(transport)
+
+
+class _ServedConnection(WatchedConnection, _Connection):
+    """A connection that is both."""
 
 
 class _Server(uvicorn.Server):

@@ -179,12 +179,27 @@ def test_an_address_is_limited_and_a_success_does_not_clear_it(
     sessions.sign_in("ada", PASSWORD, place=elsewhere)
 
 
+def rows_of_attempts(database: Database) -> int:
+    with database.read() as connection:
+        return len(connection.execute(select(sign_in_attempts)).all())
+
+
+def test_an_address_stores_few_names_and_they_go_when_their_time_is_over(
+    sessions: Sessions, database: Database, clock: MovingClock
+) -> None:
+    for number in range(BY_ADDRESS_MAX + 30):
+        refused(sessions, f"name{number}", "wrong")
+    assert rows_of_attempts(database) == BY_ADDRESS_MAX + 1
+    clock.advance(WINDOW_SECONDS)
+    refused(sessions, "another", "wrong")
+    assert rows_of_attempts(database) == 2
+
+
 def test_addresses_of_one_network_count_as_one(
     sessions: Sessions, ada: Principal, database: Database
 ) -> None:
     def rows() -> int:
-        with database.read() as connection:
-            return len(connection.execute(select(sign_in_attempts)).all())
+        return rows_of_attempts(database)
 
     before = rows()
     for address in ("2001:db8::1", "2001:db8::2", "2001:db8::ffff%eth0"):

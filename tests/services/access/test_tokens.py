@@ -164,6 +164,17 @@ def test_a_user_sees_and_revokes_only_tokens_of_its_own(
     assert tokens.revoke("of-bob", by=ada).token.revoked_by == "user:ada"
 
 
+def test_a_user_who_was_disabled_or_removed_at_this_moment_makes_no_token(
+    tokens: Tokens, users: Users, ada: Principal, bob: Principal
+) -> None:
+    for change in (users.disable, users.remove):
+        change("bob", by=ada)
+        with pytest.raises(NotAuthenticated, match="removed or disabled") as refused:
+            tokens.create("late", by=bob, role=Role.VIEWER)
+        assert refused.value.specific_code == "token_revoked"
+    assert tokens.find(by=ada) == []
+
+
 def test_a_token_without_a_user_sees_none_and_may_revoke_itself(tokens: Tokens) -> None:
     scopes = [Right.ACCESS_OWN]
     made = tokens.create("own", by=LOCAL, role=Role.VIEWER, scopes=scopes)

@@ -1,6 +1,7 @@
 """How often a password may be tried: by name and by address. The counts are stored, and hold for all servers.
 
-An attempt is counted before the password is checked. A name that does not exist is counted like any other.
+An attempt is counted before the password is checked. A name that does not exist is counted like any other. From an
+address that has no attempts left no name is counted: one client could store as many names as it likes.
 """
 
 import ipaddress
@@ -36,21 +37,21 @@ def count_attempt(
     database: Database, connection: Connection, keys: SignInKeys
 ) -> NotAuthenticated | None:
     """Count an attempt. Answers the error if it is one too many; to be raised after the count is committed."""
-    waits = [0.0]
-    for key, limit in ((keys.name, BY_NAME_MAX), (keys.address, BY_ADDRESS_MAX)):
+    for key, limit in ((keys.address, BY_ADDRESS_MAX), (keys.name, BY_NAME_MAX)):
         attempts = sign_in_attempts.count(connection, key, window_seconds=WINDOW_SECONDS)
         if attempts.count > limit:
             left = attempts.window_ends_at - database.now(connection)
-            waits.append(max(left.total_seconds(), 1.0))
-    seconds = max(waits)
-    return _limited(seconds) if seconds else None
+            return _limited(max(left.total_seconds(), 1.0))
+        if attempts.count == 1:
+            sign_in_attempts.delete_over(connection)
+    return None
 
 
 def note_success(connection: Connection, keys: SignInKeys) -> None:
     """The attempts on a name are forgotten. Those from an address are not: one account would clear the way to all."""
-    sign_in_attempts.forget(connection, keys.name)
+    # In the order in which they are counted, so that two sign-ins never wait for each other.
     sign_in_attempts.take_back(connection, keys.address)
-    sign_in_attempts.delete_over(connection)
+    sign_in_attempts.forget(connection, keys.name)
 
 
 def _limited(seconds: float) -> NotAuthenticated:

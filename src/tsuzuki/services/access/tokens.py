@@ -25,7 +25,7 @@ from tsuzuki.services.access.permissions import (
     require_grantable,
 )
 from tsuzuki.store import audit
-from tsuzuki.store.access import tokens
+from tsuzuki.store.access import tokens, users
 from tsuzuki.store.access.tokens import Token
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -122,6 +122,8 @@ class Tokens:
             parent_id=by.token_id,
         )
         with self._database.write() as connection:
+            if by.user_id is not None and not users.lock_enabled(connection, by.user_id):
+                raise _refused("the user was removed or disabled", "token_revoked")
             if by.token_id is not None and not tokens.lock_live(connection, by.token_id):
                 raise _refused("this token was revoked or has expired", "token_revoked")
             stored = tokens.add(connection, new)

@@ -57,6 +57,16 @@ def get(connection: Connection, user_id: int) -> User | None:
     return _user_or_none(execute(connection, _BY_ID, {"me": user_id}).mapping_or_none())
 
 
+_LOCK_ENABLED = (
+    select(users.c.id).where(_ME, users.c.disabled_at.is_(None)).with_for_update(read=True)
+)
+
+
+def lock_enabled(connection: Connection, user_id: int) -> bool:
+    """Whether there is such a user, not disabled; then it stays so until the transaction ends."""
+    return execute(connection, _LOCK_ENABLED, {"me": user_id}).scalar_one_or_none() is not None
+
+
 def named(connection: Connection, name: str) -> User | None:
     return _user_or_none(execute(connection, _BY_NAME, {"wanted": name}).mapping_or_none())
 

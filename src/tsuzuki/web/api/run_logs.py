@@ -1,8 +1,8 @@
 """The log of a run: as JSON page by page, as text, and as a stream of events while it is written."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+import json
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from functools import partial
 from itertools import chain
 from typing import Annotated
 
@@ -12,22 +12,22 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.visible_text import neutralise
 from tsuzuki.services.logs import LINES_MAX, LogLine
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.runs import RunId
 from tsuzuki.web.context import Context
 from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.rights import requires
+from tsuzuki.web.stream.credentials import credentials_of
+from tsuzuki.web.stream.frames import read_frame
+from tsuzuki.web.stream.hub import Hub
+from tsuzuki.web.stream.rendering import JsonRenderer, write_json
+from tsuzuki.web.stream.response import EventStream
+from tsuzuki.web.stream.subscription import END, RELOAD, Subscription
+from tsuzuki.web.stream.topics import Kind, parse_topics
 
 router = api_router("runs")
-
-POLL_SECONDS = 0.25
-COMMENT_SECONDS = 15.0
-ACCESS_CHECK_SECONDS = 5.0
-PAGE_LINES = 500
 
 
 class LogLineOut(Model):
@@ -104,7 +104,7 @@ def run_logs_text(context: Context, run_id: RunId) -> StreamingResponse:
     response_class=StreamingResponse,
     responses={
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        **problem_responses(404),
+        **problem_responses(404, 429),
     },
 )
 async def run_logs_stream(
@@ -117,44 +117,45 @@ async def run_logs_stream(
     """The lines as events, as they are written; `end` follows the last. `Last-Event-ID` resumes exactly."""
     start = int(last_event_id) if last_event_id is not None else after
     await run_in_threadpool(context.application.runs.get, run_id)
-    return StreamingResponse(
-        _events(request, context, run_id, start),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    topics = parse_topics(f"{Kind.LOGS.value}:{run_id}:{start}")
+    hub: Hub = request.app.state.stream_hub
+    subscription = await hub.subscribe(
+        topics,
+        JsonRenderer(context.application.mask),
+        credentials=credentials_of(request, context.principal),
     )
+    is_live = partial(context.application.runs.live, [run_id])
+    return LogStream(subscription, after=start, is_live=is_live)
 
 
-async def _events(
-    request: Request, context: Context, run_id: int, seq: int
-) -> AsyncIterator[bytes]:
-    """Until the run has ended, the server stops, or the credentials are not valid any more."""
-    application, state = context.application, request.app.state
-    clock = asyncio.get_running_loop().time
-    said_at = checked_at = clock()
-    had_ended = False
-    while not state.stopping.is_set():
-        try:
-            lines = await run_in_threadpool(
-                application.logs.read, run_id, after_seq=seq, limit=PAGE_LINES
-            )
-            ended = (await run_in_threadpool(application.runs.get, run_id)).run.state.is_final
-            if clock() - checked_at > ACCESS_CHECK_SECONDS:
-                await authenticate(request, state.authenticator)
-                checked_at = clock()
-        except TsuzukiError as problem:
-            yield format_sse_event(event="error", data_str=problem.specific_code)
+class LogStream(EventStream):
+    """A stream of the hub, which reads a log once for all that follow it, with one event for each line. It ends with
+    the log."""
+
+    def __init__(
+        self, subscription: Subscription, *, after: int, is_live: Callable[[], Collection[int]]
+    ) -> None:
+        super().__init__(subscription)
+        self._after = after
+        self._is_live = is_live
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        async for written in super().frames():
+            name, data = read_frame(written)
+            if name is None:
+                yield format_sse_event(comment="open")
+            elif name == END:
+                yield format_sse_event(event="error", data_str=json.loads(data)["code"])
+                return
+            elif name == Kind.LOGS:
+                told = json.loads(data)
+                for line in told["lines"]:
+                    if line["seq"] > self._after:
+                        yield format_sse_event(id=str(line["seq"]), data_str=write_json(line))
+                if told["ended"]:
+                    break
+            elif name == RELOAD and not await run_in_threadpool(self._is_live):
+                break  # asked for lines that the log never had
+        else:
             return
-        for line in lines:
-            seq, said_at = line.seq, clock()
-            yield format_sse_event(id=str(seq), data_str=line_out(context, line).model_dump_json())
-        if had_ended and not lines:
-            yield format_sse_event(event="end", data_str="{}")
-            return
-        # The last lines come with the end itself: after seeing it, one look more is due.
-        had_ended = ended
-        if clock() - said_at > COMMENT_SECONDS:
-            said_at = clock()
-            yield format_sse_event(comment="open")
-        if not lines and not ended:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(state.stopping.wait(), POLL_SECONDS)
+        yield format_sse_event(event="end", data_str="{}")

@@ -113,9 +113,13 @@ def _check_depth(body: bytes) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UsageError(f"the key {twice!r} stands twice in one object", code="duplicate_key")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise UsageError(
+                    f"the key {name!r} stands twice in one object", code="duplicate_key"
+                )
+            seen.add(name)
     return found
 
 

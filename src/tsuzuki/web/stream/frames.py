@@ -30,13 +30,25 @@ def heartbeat(event_id: str) -> bytes:
     return f": open\nid: {event_id}\n\n".encode()
 
 
+def read_frame(written: bytes) -> tuple[str | None, str]:
+    """The name of an event and its data, as `frame` wrote them; None for what is no event."""
+    fields = [line.partition(": ")[::2] for line in written.decode("utf-8").split("\n")]
+    data = "\n".join(value for name, value in fields if name == "data")
+    return next((value for name, value in fields if name == "event"), None), data
+
+
 def write_id(positions: Mapping[str, str]) -> str:
     return ";".join(f"{source}~{position}" for source, position in positions.items())
 
 
 def read_id(text: str | None) -> dict[str, str]:
-    """The positions in an id, of any origin: what is none is left out."""
+    """The positions in an id, of any origin: what is none is left out. So is a position with the end of a line in it,
+    for it is written into the stream again."""
     if not text or len(text) > ID_LENGTH_MAX:
         return {}
     parts = (part.partition("~") for part in text.split(";"))
-    return {source: position for source, tilde, position in parts if tilde}
+    return {
+        source: position
+        for source, tilde, position in parts
+        if tilde and position.isascii() and (not position or position.isprintable())
+    }

@@ -1,7 +1,7 @@
 """The answer of a stream: written as fast as the reader reads, ended when it leaves, cut off if it does not read."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -40,12 +40,15 @@ class EventStream(StreamingResponse):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    def frames(self) -> AsyncIterator[bytes]:
+        """What is written."""
+        return self._subscription.frames()
+
     async def _write(self, send: Send) -> None:
         headers = self.raw_headers
         await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
-        frames = self._subscription.frames()
         try:
-            async for written in frames:
+            async for written in self.frames():
                 await send({"type": "http.response.body", "body": written, "more_body": True})
         except TsuzukiError as problem:
             log.warning("stream_unreadable", error=problem.specific_code)
