@@ -1,7 +1,6 @@
 """What each guard is against, once more when nothing else goes wrong: so a soak without the guard surely meets it."""
 
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from soak.broken_guards import BrokenGuard
 from soak.nodes import Node
@@ -12,8 +11,6 @@ from tsuzuki.sandbox.mastodon import WriteCase
 from tsuzuki.sandbox.smtp import Step
 
 RUNS = 60
-PAUSES_MAX = 5
-OVERTAKEN_SECONDS = 20.0
 
 
 def arm(guard: BrokenGuard, outside: Outside) -> None:
@@ -29,34 +26,25 @@ def meet(guard: BrokenGuard, outside: Outside, nodes: Sequence[Node], load: Load
             outside.mastodon.post_cases.add(WriteCase.REPLY_LOST)
             outside.publish()
         case BrokenGuard.PAYMENTS:
-            outside.mastodon.post_cases.add(WriteCase.SERVER_ERROR)
             outside.publish()
         case BrokenGuard.FENCE:
-            _pause_until_overtaken(nodes[0], load)
+            _cut_until_overtaken(nodes[0], load)
 
 
-def _pause_until_overtaken(node: Node, load: Load) -> None:
-    """A node is paused while it executes, until another has executed the next attempt of the same."""
-    for _ in range(PAUSES_MAX):
-        load.submit_at_once(len(load.confirmed) + RUNS)
-        load.wait_for_ends(RUNS // 10)
-        node.send(signal.SIGSTOP)
-        executed = load.attempts("start") - load.attempts("end")
-        try:
-            eventually(
-                _overtakes(load, executed), what="a later attempt", seconds=OVERTAKEN_SECONDS
-            )
-        except AssertionError:
-            continue
-        else:
-            return
-        finally:
-            node.send(signal.SIGCONT)
+def _cut_until_overtaken(node: Node, load: Load) -> None:
+    """A node is cut off from the database while it executes, until another has executed the next attempt of the same.
+    What it wanted to write arrives after that."""
+    known = set(load.confirmed)
+    load.submit_at_once(len(known) + RUNS)
+    load.wait_for_ends(RUNS // 10)
+    node.database.fall_silent()
+    new = set(load.confirmed) - known
+    eventually(lambda: _is_overtaken(load, new), what="the next attempt of what is cut off")
+    node.database.mend()
 
 
-def _overtakes(load: Load, executed: set[tuple[str, int]]) -> Callable[[], bool]:
-    def is_overtaken() -> bool:
-        ended = load.attempts("end")
-        return any((key, attempt + 1) in ended for key, attempt in executed - ended)
-
-    return is_overtaken
+def _is_overtaken(load: Load, keys: set[str]) -> bool:
+    """Whether an attempt that has started and not ended is followed by one that has."""
+    ended = load.attempts("end")
+    open_attempts = load.attempts("start") - ended
+    return any(key in keys and (key, attempt + 1) in ended for key, attempt in open_attempts)

@@ -40,8 +40,10 @@ class Quota:
         return [f"quota of {self.limit} calls raised after {self.requests} requests"]
 
     def missing(self) -> list[str]:
-        is_open = self.requests is None
-        return [f"quota: no run has stopped for its {self.limit} calls"] if is_open else []
+        if self.requests is not None:
+            return []
+        came = len(self.outside.servers["books"].requests)
+        return [f"quota: no run has stopped for its {self.limit} calls, {came} requests came"]
 
     def wrong(self) -> list[str]:
         requests = self.requests or 0

@@ -16,8 +16,8 @@ from tsuzuki.store.sql.database import Database
 
 STEP_SECONDS = 0.5
 STUCK_SECONDS = 90.0
-LOST_SECONDS = 25.0
-"""When nothing is known that could still bring what is missing."""
+LOST_SECONDS = 40.0
+"""When nothing waits but runs, so that what is missing is known to no table any more."""
 
 
 @dataclass(kw_only=True)
@@ -45,7 +45,8 @@ class Settling:
                 moved_at = time.monotonic()
                 short = "; ".join(line.partition(", such as ")[0] for line in told)
                 self.events.add(f"settling: {short or 'all is there'}")
-            stuck_seconds = STUCK_SECONDS if expected else LOST_SECONDS
+            is_lost = all(line.startswith("run ") for line in expected)
+            stuck_seconds = LOST_SECONDS if is_lost else STUCK_SECONDS
             problem = ["nothing more arrives:", *told, "it waits for:", *expected]
             assert time.monotonic() - moved_at < stuck_seconds, "\n".join(problem)
             pause.wait(STEP_SECONDS)

@@ -17,7 +17,7 @@ FOUND = {
     BrokenGuard.COMMITS: r"(?m)^commits: \d+ missing",
     BrokenGuard.TOTALS: r"commits by month of \w+: \[\d+, \d+, \d+\] instead of",
     BrokenGuard.SYMBOLS: r"index: \d+ missing, .*part_0\.py",
-    BrokenGuard.QUOTA: r"quota: (no run has stopped|\d+ requests came)",
+    BrokenGuard.QUOTA: r"quota: no run has stopped for its 2 calls, [3-9] requests came",
     BrokenGuard.FENCE: r"piece-\d+: attempt \d+ after \d+",
 }
 
