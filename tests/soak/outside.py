@@ -58,7 +58,7 @@ jobs:
   bot:
     type: feeds
     schedule: every 1s
-    items_per_run: 20
+    items_per_run: 5
     retry_limit: 1000
     retry_backoff: 1s
     retry_backoff_cap: 2s
