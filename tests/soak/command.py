@@ -9,24 +9,29 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from soak.broken_guards import BrokenGuard, broken_in, meet_hazard
-from soak.counts import doubled, missing, wrong_in_index
+from soak import guard_hazards
+from soak.broken_guards import BrokenGuard, broken_in
+from soak.counts import wrong
+from soak.event_log import EventLog
 from soak.hazards import Hazards
+from soak.index_counts import wrong_in_index
 from soak.nodes import Node, two_nodes
+from soak.operator import Operator
 from soak.outside import Outside, outside
+from soak.quota import Quota, write_configuration
+from soak.settling import STUCK_SECONDS, Settling
 from support.daemons import be_quick
 from support.databases import PostgresServer, all_components
 from support.databases import opened as opened_database
 from support.forked_program import PRELOADED, forking
 from support.load import Load
 from support.redis_server import RedisServer
-from tsuzuki.collectors.kit.outbox import OutboxState
-from tsuzuki.model.errors import Conflict, Unreachable
+from tsuzuki.model.errors import Conflict
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
@@ -41,17 +46,19 @@ HANDLERS = [
 ]
 """Imported once for all processes, unless some were started before."""
 
+JOBS = ("commits", "books", "bot", "code")
 KEPT = Path(".cache") / "soak"
 STEP_SECONDS = 0.25
-SETTLE_STEP_SECONDS = 0.5
-STUCK_SECONDS = 90.0
-PAGES_PER_SECOND = 0.4
+PAGES_PER_SECOND = 0.25
 """Of the search for books: a run collects one page, and a page may take more than one run."""
+
+QUOTA_SHARE = 4
+"""The quota is used up after about this part of the pages."""
 
 
 @dataclass(kw_only=True)
 class Soak:
-    """The parts of one soak. `journal` has what happened, one line each."""
+    """The parts of one soak."""
 
     seed: int
     seconds: float
@@ -62,76 +69,69 @@ class Soak:
     outside: Outside
     hazards: Hazards
     load: Load
-    journal: list[str]
+    operator: Operator
+    events: EventLog
     broken: BrokenGuard | None
 
     def run(self) -> None:
-        started = time.monotonic()
+        self.events.start()
+        if self.broken is not None:
+            guard_hazards.arm(self.broken, self.outside)
         with self.load:
             self._inject_faults()
         self.hazards.stop()
         for node in self.nodes:
             node.mend()
         if self.broken is not None:
-            meet_hazard(self.broken, self.outside)
+            guard_hazards.meet(self.broken, self.outside, self.nodes, self.load)
         for phase in (self._settle, self._check, self._stop):
             phase()
-            self.journal.append(f"{time.monotonic() - started:6.1f} end of {phase.__name__[1:]}")
+            self.events.add(f"end of {phase.__name__[1:]}")
 
     def _inject_faults(self) -> None:
         pause, started = threading.Event(), time.monotonic()
-        wrong: list[str] = []
-        while (elapsed := time.monotonic() - started) < self.seconds and not wrong:
-            self.journal += [f"{elapsed:6.1f} {line}" for line in self.hazards.step(elapsed)]
+        while (elapsed := time.monotonic() - started) < self.seconds:
+            self.events.add(*self.hazards.step(elapsed))
+            self.operator.step()
             self.outside.grow()
-            wrong = self._restart_ended()
+            self._restart_ended()
             pause.wait(STEP_SECONDS)
-        assert not wrong, "\n".join(wrong)
 
-    def _restart_ended(self) -> list[str]:
-        return [line for node in self.nodes for line in node.restart_ended()]
+    def _restart_ended(self) -> None:
+        ended = [line for node in self.nodes for line in node.restart_ended()]
+        assert not ended, "\n".join(ended)
 
     def _settle(self) -> None:
-        """Wait until all that was served has arrived, as long as more arrives. An operator helps: a feed that failed is
-        not asked for minutes unless a person wants it, and what became of a mail may only be known by looking."""
-        fetch = Request(job="bot", arguments={"process": False}, idempotency_key="fetch now")
-        pause, told = threading.Event(), ["nothing was asked yet"]
-        moved_at = time.monotonic()
-        while told:
-            before = told
-            wrong = self._restart_ended()
-            assert not wrong, "\n".join(wrong)
-            with suppress(Unreachable):  # a connection from before the database crashed
-                self.application.runs.submit(fetch)
-                self._decide_mails()
-                told = missing(self.database, self.outside)
-            moved_at = time.monotonic() if told != before else moved_at
-            stuck_seconds = time.monotonic() - moved_at
-            assert stuck_seconds < STUCK_SECONDS, "\n".join(["nothing more arrives:", *told])
-            pause.wait(SETTLE_STEP_SECONDS)
-
-    def _decide_mails(self) -> None:
-        arrived = {str(mail["Message-ID"]) for mail in self.outside.mail.messages}
-        service = self.application.service("books")
-        for view in service.mails(limit=1_000):
-            if view.mail.state is OutboxState.UNSETTLED:
-                has_arrived = view.mail.message_id in arrived
-                (service.mark_sent if has_arrived else service.resend)(view.mail.id)
+        Settling(
+            database=self.database,
+            outside=self.outside,
+            operator=self.operator,
+            events=self.events,
+            restart=self._restart_ended,
+        ).settle()
 
     def _check(self) -> None:
-        for job in ("commits", "books", "bot", "code"):
-            run = self.application.runs.submit(Request(job=job))
-            self.application.runs.wait(run.run_id, timeout_seconds=STUCK_SECONDS)
-            self.application.jobs.set_enabled(job, False)
+        found = [line for job in JOBS for line in self._last_run(job)]
         self._cancel_pending()
-        wrong = doubled(self.database, self.outside)
+        found += wrong(self.database, self.outside) + self.operator.quota.wrong()
         indexes, fresh = self.folder / "indexes", self.folder / "fresh"
-        wrong += wrong_in_index(self.outside, indexes, fresh)
+        found += wrong_in_index(self.outside.tree, indexes, fresh)
         runs = self.load.settle(was_paused=True)
+        found += (
+            [] if self.load.confirmed else ["load: nothing was submitted, so nothing is proved"]
+        )
         findings = self.application.maintenance.check()
-        wrong += [f"db check: {one.subject}: {one.problem}" for one in findings if not one.is_ok]
-        assert not wrong, "\n".join(wrong)
-        self.journal.append(f"{len(runs)} runs, {self.outside.made}, {dict(self.hazards.met)}")
+        found += [f"db check: {one.subject}: {one.problem}" for one in findings if not one.is_ok]
+        assert not found, "\n".join(found)
+        self.events.add(f"{len(runs)} runs, {self.outside.made}, {dict(self.hazards.met)}")
+
+    def _last_run(self, job: str) -> Iterator[str]:
+        """When nothing goes wrong any more a run succeeds; then the job rests."""
+        submitted = self.application.runs.submit(Request(job=job))
+        run = self.application.runs.wait(submitted.run_id, timeout_seconds=STUCK_SECONDS)
+        self.application.jobs.set_enabled(job, False)
+        if run.state is not RunState.SUCCEEDED:
+            yield f"{job}: its last run is {run.state}: {run.reason} {run.error}"
 
     def _cancel_pending(self) -> None:
         """A disabled job holds the runs that it has not started."""
@@ -152,15 +152,22 @@ class Soak:
         folder.mkdir(parents=True, exist_ok=True)
         for node in self.nodes:
             node.keep_logs(folder)
-        (folder / "journal.log").write_text("\n".join(self.journal) + "\n", encoding="utf-8")
+        text = "\n".join([*self.events.lines, ""])
+        (folder / "events.log").write_text(text, encoding="utf-8")
 
 
 def soak(
-    seed: int, seconds: float, *, kept: Path = KEPT, broken: BrokenGuard | None = None
+    seed: int,
+    seconds: float,
+    *,
+    kept: Path = KEPT,
+    broken: BrokenGuard | None = None,
+    tell: Callable[[str], object] = lambda _line: None,
 ) -> list[str]:
-    """Answers the journal. A failure names the seed and where the logs are. With a `broken` guard the processes run
-    without that one."""
-    with _made(seed, seconds, broken) as one:
+    """Answers what happened, one line each. A failure names the seed and where the logs are. With a `broken` guard the
+    processes run without that one."""
+    events = EventLog(tell)
+    with _made(seed, seconds, events, broken) as one:
         try:
             one.run()
         except BaseException as problem:
@@ -171,11 +178,13 @@ def soak(
                 f"again: python -m tests.soak --seed {seed} --seconds {seconds:g}"
                 + (f" --without {broken}" if broken else "")
             ) from problem
-        return one.journal
+        return events.lines
 
 
 @contextmanager
-def _made(seed: int, seconds: float, broken: BrokenGuard | None) -> Iterator[Soak]:
+def _made(
+    seed: int, seconds: float, events: EventLog, broken: BrokenGuard | None
+) -> Iterator[Soak]:
     folder = Path(tempfile.mkdtemp(prefix="tsuzuki-soak-"))
     chance = random.Random(seed)
     forking.set_forkserver_preload([*PRELOADED, *HANDLERS])
@@ -189,7 +198,8 @@ def _made(seed: int, seconds: float, broken: BrokenGuard | None) -> Iterator[Soa
             outside(folder, random.Random(chance.random()), pages=pages) as services,
             opened_database(url) as database,
         ):
-            (workspace / "tsuzuki.yaml").write_text(services.configuration(), encoding="utf-8")
+            limit = max(2, pages // QUOTA_SHARE)
+            write_configuration(workspace, services, daily_limit=limit)
             be_quick(database)
             load = Load(database, workspace, seconds=0.2, pause_seconds=0.2)
             with (
@@ -198,17 +208,7 @@ def _made(seed: int, seconds: float, broken: BrokenGuard | None) -> Iterator[Soa
                 ) as app,
                 two_nodes(workspace, server, url, redis, broken_in(broken)) as nodes,
             ):
-                commits = app.service("commits").commits
-                commits.sync_projects()
-                for name in services.repositories:
-                    commits.add_target(f"group/{name}", "main", base=None)
-                for node in nodes:
-                    node.start()
-                    for daemon in node.running.values():
-                        daemon.wait_for("started")
-                hazards = Hazards(
-                    chance=chance, nodes=nodes, outside=services, server=server, redis=redis
-                )
+                _start(app, nodes, services)
                 yield Soak(
                     seed=seed,
                     seconds=seconds,
@@ -217,14 +217,46 @@ def _made(seed: int, seconds: float, broken: BrokenGuard | None) -> Iterator[Soa
                     application=app,
                     nodes=nodes,
                     outside=services,
-                    hazards=hazards,
+                    hazards=Hazards(
+                        chance=chance, nodes=nodes, outside=services, server=server, redis=redis
+                    ),
                     load=load,
-                    journal=[],
+                    operator=_operator(limit, database, app, services, nodes, events),
+                    events=events,
                     broken=broken,
                 )
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _operator(
+    limit: int,
+    database: Database,
+    application: Application,
+    services: Outside,
+    nodes: list[Node],
+    events: EventLog,
+) -> Operator:
+    quota = Quota(limit=limit, database=database, outside=services, nodes=nodes)
+    return Operator(
+        database=database,
+        application=application,
+        outside=services,
+        quota=quota,
+        events=events,
+    )
+
+
+def _start(application: Application, nodes: Sequence[Node], services: Outside) -> None:
+    commits = application.service("commits").commits
+    commits.sync_projects()
+    for name in services.repositories:
+        commits.add_target(f"group/{name}", "main", base=None)
+    for node in nodes:
+        node.start()
+        for daemon in node.running.values():
+            daemon.wait_for("started")
 
 
 def main(words: Sequence[str]) -> int:
@@ -241,12 +273,15 @@ def main(words: Sequence[str]) -> int:
     )
     options = parser.parse_args(words)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
-    sys.stdout.write(f"seed {seed}\n")
-    sys.stdout.flush()
+    tell(f"seed {seed}")
     try:
-        journal = soak(seed, options.seconds, broken=options.without)
+        soak(seed, options.seconds, broken=options.without, tell=tell)
     except AssertionError as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
-    sys.stdout.write("\n".join([*journal, ""]))
     return 0
+
+
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,36 +1,50 @@
-"""What must be true in the end: everything that was served is stored once, posted once and mailed once."""
+"""What must be true in the end: everything that was served is stored once, posted once and mailed once, and each
+number that is kept beside it says the same. What was served is counted outside: by git, by the stand-ins and in the
+files of the tree. Where nothing was served nothing is proved, which is a finding too."""
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from email.message import EmailMessage
-from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from soak.outside import Outside
 from support import git_oracle
-from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, index_path
-from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.feeds.tables import Step
 from tsuzuki.store.sql.database import Database
 
 COMMITS = text(
     "SELECT p.name, c.sha, c.author_name, c.author_email, c.committed_date_utc, c.additions, c.deletions"
     " FROM commits c JOIN projects p ON p.project_id = c.project_id"
 )
-BOOKS = text("SELECT volume_id FROM book_finds")
+PARENTS = text(
+    "SELECT p.name, c.commit_sha, c.parents"
+    " FROM commit_parents c JOIN projects p ON p.project_id = c.project_id"
+)
+SUMS = "p.name, CAST(sum(c.commits) AS INTEGER), CAST(sum(c.additions) AS INTEGER), CAST(sum(c.deletions) AS INTEGER)"
+TOTALS = {
+    "commits by month": text(
+        f"SELECT {SUMS} FROM commit_totals c"
+        " JOIN projects p ON p.project_id = c.project_id GROUP BY p.name"
+    ),
+    "commits by day": text(
+        f"SELECT {SUMS} FROM commit_days c JOIN commit_authors a ON a.author_id = c.author_id"
+        " JOIN projects p ON p.project_id = a.project_id GROUP BY p.name"
+    ),
+}
+BOOKS = text(
+    "SELECT f.list_index, b.volume_id, b.title"
+    " FROM book_finds f JOIN books b ON b.volume_id = f.volume_id"
+)
+MAILS = text("SELECT message_id FROM book_mails")
 PAID = text("SELECT item_id, step FROM item_steps WHERE is_paid")
+CALLS = text("SELECT count(*) FROM item_steps WHERE model IS NOT NULL")
+PAID_STEPS = (Step.SCREENING, Step.SUMMARY)
 OPEN = {
     "posts that are not sent": text("SELECT count(*) FROM feed_posts WHERE state <> 'sent'"),
     "mails that are not sent": text("SELECT count(*) FROM book_mails WHERE state <> 'sent'"),
 }
-SYMBOLS = (
-    "SELECT f.path, s.name, s.kind, s.line, s.end_line"
-    " FROM symbols s JOIN files f ON f.id = s.file_id"
-)
-BUILD_SECONDS = 60.0
 
 
 def missing(database: Database, outside: Outside) -> list[str]:
@@ -39,59 +53,96 @@ def missing(database: Database, outside: Outside) -> list[str]:
         f"{what}: {len(lacking)} missing, such as {sorted(lacking)[0]}"
         for what, wanted, there in _served_and_there(database, outside)
         if (lacking := set(wanted) - set(there))
-    ] + [f"{count} {what}" for what, count in _open(database).items() if count]
+    ] + [f"{count} {what}" for what, query in OPEN.items() if (count := _scalar(database, query))]
 
 
-def doubled(database: Database, outside: Outside) -> list[str]:
-    """What is there twice, or was never served."""
-    wrong = []
+def wrong(database: Database, outside: Outside) -> list[str]:
+    """What is there twice or was never served, and what is counted wrongly."""
+    found = []
     for what, wanted, there in _served_and_there(database, outside):
-        counted = Counter(there)
-        wrong += [f"{what}: {one} {times} times" for one, times in counted.items() if times > 1]
-        wrong += [f"{what}: {one} was never served" for one in set(counted) - set(wanted)]
-    with database.read() as connection:
-        steps = Counter(tuple(row) for row in connection.execute(PAID))
-    wrong += [f"step {one} stored {times} times" for one, times in steps.items() if times > 1]
-    return wrong
-
-
-def wrong_in_index(outside: Outside, indexes: Path, fresh: Path) -> list[str]:
-    """How the index differs from one that is built of the same tree now."""
-    builds = Builds(environ={FOLDER_VARIABLE: str(fresh)})
-    assert builds.jobs.wait(builds.start(outside.tree).id, BUILD_SECONDS) is not None
-    stored, expected = (_symbols(index_path(outside.tree, one)) for one in (indexes, fresh))
-    if stored == expected:
-        return []
-    lacking, extra = expected - stored, stored - expected
-    return [f"index: {len(lacking)} symbols missing, {len(extra)} too many: {[*extra][:3]}"]
+        served, counted = set(wanted), Counter(there)
+        found += [f"{what}: {one} {times} times" for one, times in counted.items() if times > 1]
+        found += [f"{what}: {one} was never served" for one in set(counted) - served]
+        found += [] if served else [f"{what}: nothing was served, so nothing is proved"]
+    return found + _wrong_totals(database, outside) + _wrong_payments(database, outside)
 
 
 def _served_and_there(
     database: Database, outside: Outside
 ) -> Iterator[tuple[str, Iterable[object], list[object]]]:
-    with database.read() as connection:
-        commits = [tuple(row) for row in connection.execute(COMMITS)]
-        books = list(connection.execute(BOOKS).scalars())
-    rows = [
+    yield "commits", list(_git_rows(outside)), _rows(database, COMMITS)
+    parents = [
         (name, *row)
         for name, make in outside.repositories.items()
-        for row in git_oracle.rows(make.folder, "main")
+        for row in git_oracle.parents(make.folder, "main")
     ]
-    yield "commits", rows, commits
-    yield "books", [one["id"] for one in outside.catalogue], books
+    yield "parents of commits", parents, _rows(database, PARENTS)
     titles = [str(one["volumeInfo"]["title"]) for one in outside.catalogue]
-    yield "mailed books", titles, [one for mail in outside.mail.messages for one in _listed(mail)]
-    posts = [path for one in outside.mastodon.statuses for path in _links(one.text)]
-    yield "posts", [article.path for article in outside.articles()], posts
+    listed = [
+        (index, one["id"], title)
+        for index, (one, title) in enumerate(zip(outside.catalogue, titles, strict=True))
+    ]
+    yield "books", listed, _rows(database, BOOKS)
+    mails = outside.mail.messages.copy()
+    yield "mailed books", titles, [title for mail in mails for title in _listed(mail)]
+    intended = [message_id for (message_id,) in _rows(database, MAILS)]
+    yield "mails", intended, [str(mail["Message-ID"]) for mail in mails]
+    articles = [(article.path, article.title) for article in outside.articles()]
+    posts = [post for status in outside.mastodon.statuses for post in _told_in(status.text)]
+    yield "posts", articles, posts
 
 
-def _open(database: Database) -> dict[str, int]:
+def _git_rows(outside: Outside) -> Iterator[tuple[str, str, str, str, str, int, int]]:
+    for name, make in outside.repositories.items():
+        for row in git_oracle.rows(make.folder, "main"):
+            yield name, *row
+
+
+def _wrong_totals(database: Database, outside: Outside) -> list[str]:
+    """Counts that are kept beside the commits: a page that is stored twice leaves the commits as they are."""
+    expected: dict[str, tuple[int, int, int]] = dict.fromkeys(outside.repositories, (0, 0, 0))
+    for name, *_about, additions, deletions in _git_rows(outside):
+        commits, added, deleted = expected[name]
+        expected[name] = (commits + 1, added + additions, deleted + deletions)
+    return [
+        f"{what} of {name}: {stored.get(name)} instead of {numbers}"
+        for what, query in TOTALS.items()
+        for stored in [{name: numbers for name, *numbers in _rows(database, query)}]
+        for name, numbers in expected.items()
+        if stored.get(name) != [*numbers]
+    ]
+
+
+def _wrong_payments(database: Database, outside: Outside) -> list[str]:
+    """Each article is screened once and summed up once, and no request was paid for that is not recorded."""
+    steps = Counter(_rows(database, PAID))
+    found = [f"step {one} stored {times} times" for one, times in steps.items() if times > 1]
+    articles, paid, calls = (
+        len(outside.articles()),
+        outside.gemini.paid.count(),
+        _scalar(database, CALLS),
+    )
+    for step in PAID_STEPS:
+        count = len({item for item, name in steps if name == step})
+        found += [] if count == articles else [f"{step}: {count} of {articles} articles"]
+    return found + ([] if paid <= calls else [f"{paid} requests were paid for, {calls} recorded"])
+
+
+def _rows(database: Database, query: TextClause) -> list[tuple[object, ...]]:
     with database.read() as connection:
-        return {what: connection.execute(query).scalar_one() for what, query in OPEN.items()}
+        return [tuple(row) for row in connection.execute(query)]
 
 
-def _links(post: str) -> list[str]:
-    return re.findall(r"http://127\.0\.0\.1:[0-9]+(/articles/\S+)", post)
+def _scalar(database: Database, query: TextClause) -> int:
+    with database.read() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def _told_in(post: str) -> list[tuple[str, str]]:
+    """Each article that a post leads to, with the title that it tells."""
+    title = re.search(r"Bridge [0-9]+ opens", post)
+    paths = re.findall(r"http://127\.0\.0\.1:[0-9]+(/articles/\S+)", post)
+    return [(path, title[0] if title else post) for path in paths]
 
 
 def _listed(mail: EmailMessage) -> list[str]:
@@ -99,8 +150,3 @@ def _listed(mail: EmailMessage) -> list[str]:
     assert body is not None
     lines = body.get_content().splitlines()
     return [line.removeprefix("* ") for line in lines if line.startswith("* ")]
-
-
-def _symbols(path: Path) -> set[tuple[object, ...]]:
-    with closing(sqlite3.connect(path)) as connection:
-        return set(connection.execute(SYMBOLS))

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support import git_oracle
 from support.git_histories import lines, straight
 from support.proxy import Proxy
 from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite, Page
@@ -24,6 +25,10 @@ PROJECTS = ("engine", "site", "tools")
 COMMITS_FIRST = 15
 PAGE_SIZE = 40
 SOURCE_FILES = 12
+ARTICLES, PUSHES, EDITS = 0.25, 0.3, 0.3
+"""Of one step. No more than is worked off meanwhile: what is left over is worked off without faults."""
+REMOVALS = 0.1
+"""Of all edits."""
 
 FILE = """\
 commits:
@@ -32,7 +37,7 @@ commits:
 books:
   base_url: "http://127.0.0.1:{books}/books/v1"
   api_key: "${{SOAK:-any}}"
-  daily_limit: 1000000
+  daily_limit: {daily_limit}
   mail: {{host: 127.0.0.1, port: {mail}, encryption: none, from: a@example.org, to: b@example.org}}
 feeds:
   private_hosts: [127.0.0.1]
@@ -53,7 +58,7 @@ jobs:
   bot:
     type: feeds
     schedule: every 1s
-    items_per_run: 20
+    items_per_run: 5
     retry_limit: 1000
     retry_backoff: 1s
     retry_backoff_cap: 2s
@@ -83,17 +88,18 @@ class Outside:
     def grow(self) -> None:
         """One step: an article, a push, an edit of a file, or none of them."""
         self.mastodon.store_pending()
-        if self.chance.random() < 0.5:
+        if self.chance.random() < ARTICLES:
             self.publish()
-        if self.chance.random() < 0.3:
+        if self.chance.random() < PUSHES:
             self._push()
-        if self.chance.random() < 0.3:
+        if self.chance.random() < EDITS:
             self._edit()
 
-    def configuration(self) -> str:
-        """`tsuzuki.yaml` of both nodes."""
+    def configuration(self, *, daily_limit: int) -> str:
+        """`tsuzuki.yaml` of both nodes. `daily_limit`: so many calls for books."""
         return FILE.format(
             **{name: proxy.port for name, proxy in self.proxies.items()},
+            daily_limit=daily_limit,
             gitlab_token=GITLAB_TOKEN,
             gemini_key=KEY,
             mastodon_token=MASTODON_TOKEN,
@@ -121,16 +127,26 @@ class Outside:
             name = f"new{self.chance.randrange(12)}.txt"
             make.commit("main", {name: lines(number % 20 + 1, f"{number}")}, at=1_700_000_000)
         make.write()
+        git_oracle.rows(
+            make.folder, "main"
+        )  # each commit is asked for once: not all of them in the end
 
     def _edit(self) -> None:
         self.made["edit"] += 1
         number = self.chance.randrange(SOURCE_FILES)
-        write_source(self.tree, number, self.made["edit"])
+        if self.chance.random() < REMOVALS:
+            source_file(self.tree, number).unlink(missing_ok=True)
+        else:
+            write_source(self.tree, number, self.made["edit"])
+
+
+def source_file(tree: Path, number: int) -> Path:
+    return tree / f"part_{number}.py"
 
 
 def write_source(tree: Path, number: int, edit: int) -> None:
     body = f"def function_{number}_{edit}(value):\n    return value + {edit}\n\n\n"
-    (tree / f"part_{number}.py").write_text(body * (1 + edit % 3), encoding="utf-8")
+    source_file(tree, number).write_text(body * (1 + edit % 3), encoding="utf-8")
 
 
 @contextmanager

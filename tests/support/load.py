@@ -87,6 +87,10 @@ class Load:
         """How many executions have ended so far."""
         return sum(word == "end" for _, _, word in self._ledger())
 
+    def attempts(self, word: str) -> set[tuple[str, int]]:
+        """The keys and attempts of which the ledger has that word: `start` or `end`."""
+        return {(key, attempt) for key, attempt, noted in self._ledger() if noted == word}
+
     def wait_for_ends(self, more: int) -> None:
         """Wait until so many more executions have ended: proof of progress."""
         enough = self.ends() + more

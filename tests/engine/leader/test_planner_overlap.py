@@ -16,7 +16,7 @@ from support.moving_clock import MovingClock
 from support.planning import ALLOW, HOUR, a_planner, all_runs, at, created, end_all, scheduled
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
-from tsuzuki.model.states import Reason, RunState
+from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import channels
@@ -112,6 +112,39 @@ def test_replace_leaves_the_runs_of_other_jobs_alone(
     clock.advance(HOUR)
     a_planner(database).tick(term)
     assert read_run(database, other.id).state is RunState.PENDING
+
+
+@pytest.mark.parametrize("policy", [ConcurrencyPolicy.FORBID, ConcurrencyPolicy.REPLACE])
+def test_a_run_that_is_to_start_later_is_not_in_the_way(
+    database: Database, clock: MovingClock, term: Term, policy: ConcurrencyPolicy
+) -> None:
+    """Such as the one that a collector asks for at the moment when it has quota again."""
+    job_id = scheduled(database, concurrency_policy=policy)
+    create_run(database, job_id, scheduled_for=at(9))
+    clock.advance(HOUR)
+    assert a_planner(database).tick(term).created == 1
+    assert created(database) == [(at(9), RunState.PENDING, None), (at(1), RunState.PENDING, None)]
+
+
+def test_a_retry_that_waits_is_in_the_way(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    """The run that it goes on with is not finished."""
+    job_id = scheduled(database)
+    add_worker(database)
+    failed = run_in_state(database, RunState.FAILED, term)
+    create_run(
+        database,
+        job_id,
+        trigger=Trigger.RETRY,
+        scheduled_for=at(9),
+        attempt=2,
+        retries_used=1,
+        retry_of=failed.id,
+        origin_id=failed.id,
+    )
+    clock.advance(HOUR)
+    assert a_planner(database).tick(term).skipped == 1
 
 
 MISSED: dict[ConcurrencyPolicy, list[tuple[RunState, Reason | None]]] = {

@@ -99,7 +99,7 @@ class Planner:
             ):
                 return job
             planned.skipped += self._record_skips(connection, job, plan, term)
-            created, skipped = self._create(connection, job, plan, term)
+            created, skipped = self._create(connection, job, plan, term, now)
         planned.created += created
         planned.skipped += skipped
         planned.more = planned.more or plan.more
@@ -113,13 +113,13 @@ class Planner:
         return _store_skipped(connection, late, Reason.LATE, term)
 
     def _create(
-        self, connection: Connection, job: Job, plan: TickPlan, term: Term
+        self, connection: Connection, job: Job, plan: TickPlan, term: Term, now: datetime
     ) -> tuple[int, int]:
         if not plan.run:
             return 0, 0
         # Under `allow` nothing depends on them, and there may be thousands.
         is_free = job.spec.concurrency_policy is ConcurrencyPolicy.ALLOW
-        live = [] if is_free else runs.find_live(connection, job.id)
+        live = [] if is_free else runs.find_live_now(connection, job.id, now=now)
         decided = decide_ticks(
             plan.run,
             job.spec.concurrency_policy,

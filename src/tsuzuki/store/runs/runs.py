@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
 )
 from sqlalchemy.engine import Dialect
@@ -172,6 +173,13 @@ _LIVE_OF_JOB = SELECT_RUNS.where(
     job_runs.c.job_definition_id == bindparam("job", type_=BigInteger()),
     job_runs.c.finished_at.is_(None),
 ).order_by(job_runs.c.id)
+_LIVE_NOW_OF_JOB = _LIVE_OF_JOB.where(
+    or_(
+        job_runs.c.state != RunState.PENDING.value,
+        job_runs.c.scheduled_for <= bindparam("now", type_=UtcTime()),
+        job_runs.c.retry_of.is_not(None),
+    )
+)
 _NEWEST_LIVE = _LIVE_OF_JOB.order_by(None).order_by(job_runs.c.id.desc()).limit(1)
 _MOVES = (
     select(job_run_transitions)
@@ -237,6 +245,12 @@ _NEWEST_ID = select(func.coalesce(func.max(job_runs.c.id), 0))
 def find_live(connection: Connection, job_id: int) -> list[Run]:
     """Every unfinished run of a job, oldest first."""
     return [run_from(row) for row in execute(connection, _LIVE_OF_JOB, {"job": job_id}).mappings()]
+
+
+def find_live_now(connection: Connection, job_id: int, *, now: datetime) -> list[Run]:
+    """The same without what is to start later. A retry is not left out: it goes on with a run that is unfinished."""
+    where = {"job": job_id, "now": now}
+    return [run_from(row) for row in execute(connection, _LIVE_NOW_OF_JOB, where).mappings()]
 
 
 def newest_live(connection: Connection, job_id: int) -> Run | None:
