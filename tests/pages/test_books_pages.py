@@ -59,13 +59,13 @@ def test_a_cursor_is_reset_only_with_the_typed_name(chromium: Browser, site: Ser
         page = person.open("/books/jobs/novelties/reset")
         expect(page.get_by_role("heading", name="Reset 2 cursors?")).to_be_visible()
         page.get_by_label("Type the name of the job").fill("novelty")
-        page.get_by_role("button", name="Reset").click()
+        page.get_by_role("button", name="Reset the cursor").click()
         expect(page.get_by_role("alert")).to_contain_text("Nothing was reset.")
         expect(page.get_by_label("Type the name of the job")).to_have_value("novelty")
         person.faults.clear()  # the browser reports the refusal
         assert len(site.application.service("books").cursors("novelties")) == 2
         page.get_by_label("Type the name of the job").fill("novelties")
-        page.get_by_role("button", name="Reset").click()
+        page.get_by_role("button", name="Reset the cursor").click()
         expect(page.locator("#flash")).to_contain_text("2 cursors of novelties were reset.")
     assert site.application.service("books").cursors("novelties") == []
     (entry,) = site.application.audit.find(limit=1)

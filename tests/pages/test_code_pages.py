@@ -1,8 +1,11 @@
 """The code index: how it is, search on each key, source with an address per line, references, outline, builds."""
 
+import html
 import json
 import re
+import shlex
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
@@ -73,6 +76,35 @@ def test_the_map_is_the_answer_of_the_service_and_takes_a_focus(
     narrowed = client.get("code/map?focus=tax").json["items"]
     assert check_twin(person, "/index/map?focus=tax")["map"]["items"] == narrowed
     expect(page.locator(".equivalent code").first).to_have_text("tsuzuki index map --focus tax")
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "command"),
+    [
+        (
+            "search",
+            "text=a+b&where=text&regex=true&ignore_case=true&limit=9",
+            "search --root TREE 'a b' --in text --regex --ignore-case --limit 9",
+        ),
+        ("read", "name=shop%2Fsums.py&lines=1-2", "read --root TREE shop/sums.py --lines 1-2"),
+        (
+            "references",
+            "name=total&tests=false&exact=true",
+            "references --root TREE total --no-tests --exact",
+        ),
+        ("outline", "path=shop&depth=2", "outline --root TREE shop --depth 2"),
+        ("files", "outcome=indexed", "status TREE"),
+    ],
+)
+def test_the_command_asks_for_what_the_page_shows(
+    site: Served, page: str, query: str, command: str
+) -> None:
+    client = site.client.as_(None)
+    (tree,) = client.get("code/trees").json["items"]
+    text = client.get(f"/index/{page}?{urlencode({'tree': tree['tree']})}&{query}").body.decode()
+    shown = text[text.index('<details class="equivalent"') :]
+    line = html.unescape(re.findall(r'data-copy="([^"]*)"', shown)[0])
+    assert line == f"tsuzuki index {command.replace('TREE', shlex.quote(tree['tree']))}"
 
 
 def test_a_question_without_an_answer_is_told(person: Visitor) -> None:

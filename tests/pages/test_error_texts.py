@@ -32,7 +32,7 @@ NOT_IN_REQUESTS = {
 
 
 TERMS = ENGLISH_WORDS | frozenset(
-    "Atom ASCII Agent Cookie Host ID MiB NUL TLS User UTF UUID YAML cron ssh".split()
+    "Atom ASCII Agent Cookie Host ID MiB NUL PDF TLS User UTF UUID YAML cron ssh".split()
 )
 
 
@@ -103,6 +103,12 @@ def test_a_translation_has_english_words_as_code_or_as_terms_only() -> None:
         ("run 7 has ended already: SUCCEEDED", "実行 {7} はすでに終わっています(成功)。"),
         ("tsuzuki.yaml:3:5: `tags` is missing", "{tsuzuki.yaml:3:5}: `{tags}` がありません。"),
         ("'b' is missing (and 2 more)", "{'b'} がありません。(ほか {2} 件)"),
+        (
+            "the branch was pushed by force: 1a is no longer on it; what was collected before is kept; "
+            "the branch was reset from 2b to 3c, an earlier commit; what was collected before is kept",
+            "ブランチが強制的にプッシュされ、{1a} はもう含まれていません。以前に収集したものは残しています。"
+            "ブランチが {2b} から以前のコミット {3c} に戻されました。以前に収集したものは残しています",
+        ),
         (
             "`tags` must be a list of names, not 7",
             "`{tags}` には次のものを書いてください: 名前のリスト({7} は使えません)",

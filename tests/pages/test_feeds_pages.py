@@ -100,7 +100,16 @@ def test_an_item_shows_verdict_tokens_cost_and_post(person: Visitor) -> None:
     expect(page.locator(".post-preview")).to_contain_text("They can be read from Monday on.")
     expect(page.locator("main .facts")).to_contain_text("1,800")
     expect(page.locator("main .facts")).to_contain_text("$0.0024")
-    expect(page.locator("main .facts")).to_contain_text("valuable")
+    expect(page.locator("main .facts")).to_contain_text("Worth a post")
+
+
+def test_the_steps_of_an_item_are_told_in_japanese(site: Served) -> None:
+    page = site.client.as_(None).get(f"/feeds/items/{HELD}", Accept_Language="ja").body.decode()
+    steps = page[page.index('id="steps"') :].partition(">")[2].partition("</table>")[0]
+    shown = re.sub(r"<(code|time|bdi)\b.*?</\1>|<[^>]+>", "", steps, flags=re.DOTALL)
+    assert "投稿の価値あり" in shown
+    assert re.findall(r"[A-Za-z]{3,}", shown) == []
+    assert re.search(r"1240</bdi> 文字", steps)
 
 
 def test_what_comes_from_outside_does_no_harm(person: Visitor) -> None:

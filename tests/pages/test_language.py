@@ -102,6 +102,15 @@ def test_a_page_of_an_error_speaks_japanese_with_the_english_behind_it(
     assert english not in main
 
 
+def test_a_page_of_several_faults_names_each_place_once(site: Served) -> None:
+    answer = site.client.as_(None).get("/runs?limit=many&window=soon", Accept="text/html")
+    told = re.sub(
+        r"<[^>]+>", "", answer.body.decode().partition('<article class="narrow error">')[2]
+    )
+    faults = told[told.index("(and 1 more)") :].partition("To the first page")[0]
+    assert [faults.count(place) for place in ("query.limit", "query.window")] == [1, 1]
+
+
 def test_a_refused_form_speaks_japanese(site: Served) -> None:
     headers = {
         "Content-Type": "application/x-www-form-urlencoded",

@@ -45,6 +45,20 @@ def test_the_first_admin_is_made_signs_out_and_in_again(
         expect(page).to_have_url(re.compile(r"/runs\?state=FAILED$"))
 
 
+def test_the_first_user_is_an_admin_unless_said(new_site: Served) -> None:
+    form = new_site.client.as_(None).get("/users").body.decode()
+    assert 'value="admin" selected' in form
+
+
+def test_an_unknown_address_keeps_the_menu_of_those_who_may_see_it(new_site: Served) -> None:
+    client, application = new_site.client.as_(None), new_site.application
+    assert "menu-list" in client.get("/runz", Accept="text/html").body.decode()
+    application.users.add("ada", PASSWORD, role=Role.ADMIN, by=application.principal)
+    refused = client.get("/runz", Accept="text/html")
+    assert refused.status == 404
+    assert "menu-list" not in refused.body.decode()
+
+
 def test_a_wrong_password_keeps_the_name_and_the_way_back(
     chromium: Browser, new_site: Served
 ) -> None:

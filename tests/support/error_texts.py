@@ -44,7 +44,46 @@ OTHER_MAKERS = {
 MAKERS_BY_FOLDER = {
     "web": {"ValueError"},  # of validators of forms: pydantic reports what they say
     "config": {"Uneditable", "_Translation", AT_OFFSET},
+    "collectors/codeindex/extract": {"ExtractionFailed"},
+    "collectors/commits/branch.py": {"_note"},
+    "collectors/feeds": {"OutputRefused", "PageFailed"},
 }
+TEXT_POSITIONS = {AT_OFFSET: 1, "ExtractionFailed": 1, "_note": 1}
+"""Which argument of a call is the text; of others the first."""
+RETURNED = {
+    "collectors/codeindex/parse.py": "_not_parsed",
+    "collectors/commits/queries/notes.py": "_sentence",
+    "collectors/feeds/filters.py": "cause",
+}
+"""Functions whose texts are stored, and shown by pages."""
+STORED = {
+    "collectors/codeindex": (
+        "the parser crashed or did not end in time",
+        "its process died; the next build goes on from here",
+        "cancelled",
+    ),
+    "collectors/feeds": (
+        "it was listed before the feed was followed (backfill: {1})",
+        "the page has no text",
+        "{1} characters",
+        "{1} more attachments were not read",
+        "the page is empty",
+        "the file is no PDF, though it is called one",
+        "files of type {1} are not read",
+        "the text was cut to {1} characters",
+        "only the first {1} characters of the page were read",
+        "only the first {1} characters of its text were kept",
+        "only {1} of {2} pages of the PDF were read",
+        "page {1} of the PDF cannot be read",
+        "the PDF has no text, perhaps only pictures",
+        "the PDF took too much time or memory to read",
+        "the page could not be analysed",
+        "its tags were only taken away",
+    ),
+}
+"""Texts of what became of a file or a page."""
+KEPT = "; what was collected before is kept"
+"""Stands behind many a note of a collection, and is translated by itself."""
 DEPTH_MAX = 20
 TEXTS_MAX = 24
 _CLASS = re.compile(r"^class (\w+)\((\w+)\):", re.MULTILINE)
@@ -62,15 +101,24 @@ def page_error_texts() -> dict[str, str]:
     makers = _error_classes(sources.values()) | OTHER_MAKERS
     found = dict(_of_tables())
     for name, source in sources.items():
-        wanted = makers | MAKERS_BY_FOLDER.get(name.partition("/")[0], set())
-        if _is_on_pages(name) and any(f"{maker}(" in source for maker in wanted):
-            for text in _Module(ast.parse(source)).texts(wanted):
-                found.setdefault(text, name)
+        wanted = makers.union(
+            *(MAKERS_BY_FOLDER[one] for one in MAKERS_BY_FOLDER if _is_in(name, one))
+        )
+        if not _is_on_pages(name):
+            continue
+        if any(f"{maker}(" in source for maker in wanted) or name in RETURNED:
+            module = _Module(ast.parse(source))
+            for text in (*module.texts(wanted), *module.returned(RETURNED.get(name))):
+                found.setdefault(text.removesuffix(KEPT), name)
     return found
 
 
 def _is_on_pages(name: str) -> bool:
-    return not any(name == part or name.startswith(f"{part}/") for part in NOT_ON_PAGES)
+    return not any(_is_in(name, part) for part in NOT_ON_PAGES)
+
+
+def _is_in(name: str, part: str) -> bool:
+    return name == part or name.startswith(f"{part}/")
 
 
 def _of_tables() -> Iterator[tuple[str, str]]:
@@ -81,6 +129,7 @@ def _of_tables() -> Iterator[tuple[str, str]]:
         yield f"the database {{1}} {what}", "store/sql/driver_errors.py"
         yield hint, "store/sql/driver_errors.py"
     yield ASK_FOR_LESS, "store/sql/read_limit.py"
+    yield from ((text, folder) for folder, texts in STORED.items() for text in texts)
     for wrong in ("{", "[", '{"a"', "[1 2]", '"', "1 2", '"\\x"', '"\\u12"', '"\n"'):
         try:
             json.loads(wrong)
@@ -116,10 +165,22 @@ class _Module:
         for call in self._calls:
             if _called(call) in makers or self._is_class_given(call, makers):
                 for expression in _text_arguments(call):
-                    for parts in self._followed(expression):
-                        text = _template(parts)
-                        if any(sign.isalpha() for sign in _PLACE.sub("", text)):
-                            yield text
+                    yield from self._templates(expression)
+
+    def returned(self, function: str | None) -> Iterator[str]:
+        """What a function of the module returns, alone or in a tuple."""
+        node = self._functions.get(function or "")
+        for one in ast.walk(node) if node else ():
+            if isinstance(one, ast.Return) and one.value is not None:
+                values = one.value.elts if isinstance(one.value, ast.Tuple) else [one.value]
+                for value in values:
+                    yield from self._templates(value)
+
+    def _templates(self, expression: ast.expr) -> Iterator[str]:
+        for parts in self._followed(expression):
+            text = _template(parts)
+            if any(sign.isalpha() for sign in _PLACE.sub("", text)):
+                yield text
 
     def _is_class_given(self, call: ast.Call, makers: set[str]) -> bool:
         """Whether a function calls the class of errors that it was given: `kind: type[SourceFailed]`."""
@@ -233,7 +294,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _text_arguments(call: ast.Call) -> Iterator[ast.expr]:
-    position = 1 if _called(call) == AT_OFFSET else 0
+    position = TEXT_POSITIONS.get(_called(call), 0)
     given = call.args[position : position + 1]
     yield from (one for one in given if not isinstance(one, ast.Starred))
     yield from (one.value for one in call.keywords if one.arg in ("message", "hint"))

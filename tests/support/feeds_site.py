@@ -77,7 +77,7 @@ def _make_items(connection: Connection) -> None:
 def _record_steps(connection: Connection, item_id: int) -> None:
     results = {
         Step.DOWNLOAD: {"characters": 1240, "notes": []},
-        Step.SCREENING: {"verdict": "valuable", "why": f"It is new. {HOSTILE}"},
+        Step.SCREENING: {"verdict": "worth", "why": f"It is new. {HOSTILE}"},
         Step.SUMMARY: {"text": SUMMARY},
     }
     for step, result in results.items():

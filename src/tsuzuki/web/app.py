@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib.metadata import version
 
@@ -44,7 +44,7 @@ from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
 from tsuzuki.web.route_table import RouteTable
 from tsuzuki.web.run_intake import RunIntake
-from tsuzuki.web.security.authentication import Authenticator
+from tsuzuki.web.security.authentication import Authenticator, authenticate
 from tsuzuki.web.security.guard import Guard
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
 from tsuzuki.web.security.shared_lookup import SharedLookup
@@ -142,12 +142,20 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
         is_page = wants_page(request)
         hint = "Use the menu, or go back." if is_page else "The routes are listed at /docs."
         unknown = NotFound(f"there is no {path}", hint=hint, code="no_such_path")
+        if is_page:
+            await _recognise(request)
         return _refusal(request, unknown)
     if error.status_code == 405:
         return _answer_other_method(request)
     message = f"{request.method} {path}: {error.detail}"
     status, headers = error.status_code, error.headers
     return _refusal(request, RequestError(message, status=status, headers=headers))
+
+
+async def _recognise(request: Request) -> None:
+    """Let a page that no route answers have the menu of its viewer, if there is one."""
+    with suppress(TsuzukiError):
+        request.state.principal = await authenticate(request, request.app.state.authenticator)
 
 
 def _answer_other_method(request: Request) -> Response:

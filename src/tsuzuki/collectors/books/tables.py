@@ -105,6 +105,7 @@ book_mails = Table(
     Column("error", PlainText),
     one_of("state", OutboxState),
     Index("ix_book_mails_job_name_state", "job_name", "state"),
+    Index("ix_book_mails_sent_by_run", "sent_by_run", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -304,6 +304,7 @@ feed_posts = Table(
     # SENT is the last state, so `changed_at` is when it was sent: the caps count by it.
     Index("ix_feed_posts_feed_id_state", "feed_id", "state", "changed_at"),
     Index("ix_feed_posts_item_id", "item_id", "id"),
+    Index("ix_feed_posts_sent_by_run", "sent_by_run", "id"),
     sqlite_autoincrement=True,
 )
 partial_index(

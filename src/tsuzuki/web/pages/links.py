@@ -3,8 +3,10 @@
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import quote, urlencode, urlsplit
 
+NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 CURSOR = "cursor"
 """Where a list continues: of no use once its filters change."""
 
@@ -49,16 +51,17 @@ class PageLink:
         """The filters alone, without the position in the list."""
         return urlencode(self._without_cursor())
 
-    def command(self, words: str, options: Mapping[str, str]) -> str:
+    def command(
+        self, words: str, options: Mapping[str, str], flags: Mapping[str, str] = NO_FLAGS
+    ) -> str:
         """The command that shows the same: `options` names the option of each parameter that has one; of an
-        argument it is empty."""
-        given = [
-            part
-            for name, value in self.parameters
-            if name in options
-            for part in (options[name], value)
-            if part
-        ]
+        argument it is empty. `flags` names the option that stands for a parameter with one value: `exact=true`."""
+        given: list[str] = []
+        for name, value in self.parameters:
+            if name in options:
+                given += [part for part in (options[name], value) if part]
+            elif f"{name}={value}" in flags:
+                given.append(flags[f"{name}={value}"])
         return shlex.join(["tsuzuki", *words.split(), *given])
 
     def api_path(self, path: str, names: Collection[str]) -> str:

@@ -57,13 +57,8 @@ def effects_of(context: PageContext, run: Run) -> RunEffects:
     if run.started_at is None or not context.principal.may(Right.COLLECTORS_READ):
         return RunEffects()
     mails = books_service(context).mails_of_run(run.job_name, run.id, limit=ACTS_SHOWN + 1)
-    posts = feeds_service(context).items.posts_of_run(
-        run.job_name,
-        run.id,
-        started_at=run.started_at,
-        ended_at=run.finished_at,
-        limit=ACTS_SHOWN + 1,
-    )
+    feed_items = feeds_service(context).items
+    posts = feed_items.posts_of_run(run.job_name, run.id, limit=ACTS_SHOWN + 1)
     acts = [*map(_mail, mails), *map(_post, posts)]
     return RunEffects(
         cursor=_cursor(run.result),

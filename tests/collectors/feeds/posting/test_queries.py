@@ -48,6 +48,7 @@ def add_posts(news: PostingFixture, connection: Connection) -> None:
                 "content_hash": "hash 1",
                 "created_at": times[n],
                 "changed_at": times[n],
+                "sent_by_run": n // 10,
             }
             for n in numbers
         ],
@@ -74,3 +75,13 @@ def test_the_caps_and_the_changes_read_only_the_newest_posts(news: PostingFixtur
         is_sqlite = connection.dialect.name == "sqlite"
         assert "ix_feed_posts_feed_id_state" in ways[0] or not is_sqlite
         assert not any("Seq Scan" in way or way.startswith("SCAN") for way in ways)
+
+
+def test_the_posts_of_a_run_are_found_by_the_run(news: PostingFixture) -> None:
+    with news.database.write() as connection:
+        add_posts(news, connection)
+    with news.database.read() as connection, last_sent(connection) as sent:
+        found = posts.of_run(connection, JOB, 200, limit=50)
+        (way,) = ways_to(connection, "feed_posts", sent[0])
+    assert [post.id for post in found] == [*range(2000, 2010)]
+    assert "ix_feed_posts_sent_by_run" in way

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Connection, Text, bindparam, select, update
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.feeds.channels.protocol import Outgoing, PostBody, Sent
-from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, feeds, item_details
+from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, item_details
 from tsuzuki.collectors.kit.outbox import Outbox, OutboxState
 from tsuzuki.model.errors import Conflict
 from tsuzuki.store.sql.dialect import insert_into
@@ -27,7 +27,6 @@ OTHERS_BEFORE = timedelta(hours=2)
 _MAYBE_POSTED = [
     state.value for state in (OutboxState.SENT, OutboxState.SENDING, OutboxState.UNSETTLED)
 ]
-_UNFINISHED = [state.value for state in OutboxState if state is not OutboxState.SENT]
 _DECIDED = [OutboxState.SENT.value, OutboxState.REFUSED.value]
 _POST = bindparam("post_id", type_=BigInteger())
 _ITEM = bindparam("item", type_=BigInteger())
@@ -58,27 +57,13 @@ _IN_STATE = (
     )
     .order_by(feed_posts.c.id)
 )
-_UNFINISHED_OF_RUN = (
+_OF_RUN = (
     select(feed_posts)
     .where(
         feed_posts.c.job_name == bindparam("job", type_=Text()),
-        in_list(feed_posts.c.state, "states"),
         feed_posts.c.sent_by_run == bindparam("run_id", type_=BigInteger()),
     )
     .order_by(feed_posts.c.id)
-    .limit(bindparam("most", type_=BigInteger()))
-)
-_SENT_OF_RUN = (
-    select(feed_posts)
-    .join(feeds, feeds.c.id == feed_posts.c.feed_id)
-    .where(
-        feeds.c.job_name == bindparam("job", type_=Text()),
-        feed_posts.c.state == OutboxState.SENT.value,
-        feed_posts.c.changed_at >= _SINCE,
-        feed_posts.c.changed_at <= bindparam("until", type_=UtcTime()),
-        feed_posts.c.sent_by_run == bindparam("run_id", type_=BigInteger()),
-    )
-    .order_by(feed_posts.c.changed_at, feed_posts.c.id)
     .limit(bindparam("most", type_=BigInteger()))
 )
 _REMOTE_IDS = select(feed_posts.c.remote_id).where(
@@ -279,24 +264,10 @@ def in_state(connection: Connection, job_name: str, state: OutboxState) -> list[
     return [_post(row) for row in execute(connection, _IN_STATE, where).mappings()]
 
 
-def of_run(
-    connection: Connection,
-    job_name: str,
-    run_id: int,
-    *,
-    since: datetime,
-    until: datetime,
-    limit: int,
-) -> list[Post]:
-    """What a run of this job sent, or tried to, by their ids. Of what was sent only that of the time between, so
-    that the rest of what the job ever sent is not read."""
+def of_run(connection: Connection, job_name: str, run_id: int, *, limit: int) -> list[Post]:
+    """What a run of this job sent, or tried to, by their ids."""
     values = {"job": job_name, "run_id": run_id, "most": limit}
-    between = {**values, "since": since, "until": until}
-    rows = [
-        *execute(connection, _UNFINISHED_OF_RUN, {**values, "states": _UNFINISHED}).mappings(),
-        *execute(connection, _SENT_OF_RUN, between).mappings(),
-    ]
-    return sorted((_post(row) for row in rows), key=lambda post: post.id)[:limit]
+    return [_post(row) for row in execute(connection, _OF_RUN, values).mappings()]
 
 
 def settle(connection: Connection, job_name: str, *, now: datetime) -> list[Post]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from tsuzuki.collectors.collector import ServiceContext
@@ -22,9 +22,6 @@ from tsuzuki.store.sql.database import Connection
 
 REQUEUED_MAX = 10_000
 """How many items one command may have worked on again."""
-
-SETTLED_WITHIN = timedelta(days=7)
-"""A person says that a post arrived at most so long after its run."""
 
 NO_RUN = 0
 """Holds an item while a person decides about it; no run has this id."""
@@ -153,21 +150,10 @@ class Items:
             )
         return ItemView(item=item, feed=self._feed_of(item))
 
-    def posts_of_run(
-        self,
-        job_name: str,
-        run_id: int,
-        *,
-        started_at: datetime,
-        ended_at: datetime | None,
-        limit: int = 50,
-    ) -> list[PostView]:
+    def posts_of_run(self, job_name: str, run_id: int, *, limit: int = 50) -> list[PostView]:
         """What a run posted, edited or replied, or tried to; nothing for a run of another kind."""
         with self._database.read() as connection:
-            until = (ended_at or self._database.now(connection)) + SETTLED_WITHIN
-            found = posts.of_run(
-                connection, job_name, run_id, since=started_at, until=until, limit=limit
-            )
+            found = posts.of_run(connection, job_name, run_id, limit=limit)
         return [PostView(post=post) for post in found]
 
     def approve(self, names: Iterable[str], *, dry_run: bool = False) -> list[ItemView]:

@@ -94,7 +94,9 @@ def users_page(context: Page) -> UsersView:
 
 def _users(context: PageContext) -> UsersView:
     found = context.application.users.find(by=context.principal)
-    return UsersView(users=[user_out(view) for view in found])
+    # The first user manages the others.
+    role = Role.VIEWER if found else Role.ADMIN
+    return UsersView(users=[user_out(view) for view in found], role=role)
 
 
 @screen.form("/users", right=Right.ACCESS_MANAGE)
