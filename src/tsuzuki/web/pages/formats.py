@@ -92,8 +92,8 @@ def relative(distance: timedelta, language: str) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def _relative(seconds: int, unit: str, language: str) -> str:
-    """In this unit; of all times that are rounded to the same number of it."""
+def _relative(seconds: int, unit: Any, language: str) -> str:
+    """In this unit of Babel; of all times that are rounded to the same number of it."""
     return format_timedelta(
         seconds,
         granularity=unit,
